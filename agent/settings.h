@@ -61,8 +61,7 @@ struct Settings {
   int32_t child_of = 0;
   uint8_t detail = 0;  // 0 off, 1 armed, 2 on: from the first event
   bool start_recording = true;
-  bool log =
-      false;  // COLLECT_LOG=1: a line to standard error for what an engineer may want to know
+  bool log = false;  // COLLECT_LOG=1: diagnostics on standard error
   // How long the collector may take for the rest after the end: of exit(), which waits for it, or
   // of the drain process, for which nobody waits.
   uint32_t exit_flush_ms = kThreadFlushMs;

@@ -9,8 +9,8 @@ find_package(GTest REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
 
 # gRPC and what it stands on are 45 shared libraries, and a program that links them takes three times as
-# long to start: linked into it where their archives are there. OpenSSL, zlib and c-ares, which meet
-# strangers' bytes first, stay shared, so that the system's updates reach them.
+# long to start: linked into it where their archives are there. OpenSSL, zlib and c-ares, which read
+# untrusted bytes first, stay shared, so that the system's updates reach them.
 # ThreadSanitizer, which does not see their locks, knows them by the names of the shared ones.
 option(COLLECT_STATIC_GRPC "Link gRPC, Abseil and Protobuf statically" ON)
 if(COLLECT_STATIC_GRPC AND NOT COLLECT_SANITIZE MATCHES thread)

@@ -126,8 +126,8 @@ symbolize::SymbolizerOptions symbol_options(const Config& config) {
 upload::StoreRequest store_request(const Config& config) {
   upload::StoreRequest request;
   if (config.store == "off") return request;
-  request.place = {config.store, config.store_endpoint, config.store_region,
-                   config.store_bytes_per_s};
+  request.location = {config.store, config.store_endpoint, config.store_region,
+                      config.store_bytes_per_s};
   request.keep_local = config.keep_local;
   request.tables = config.store_tables;
   return request;

@@ -56,7 +56,7 @@ say "$ collectctl run -- json_iso_codes 2 4 250"
   "$bin/json_iso_codes" 2 4 250 >"$logs/run.log" 2>&1 &
 job=$!
 
-# A stranger's gRPC client: it knows nothing but the address, the rest comes by reflection.
+# A generic gRPC client: it knows nothing but the address, the rest comes by reflection.
 service=collect.control.v1.Collector
 list_methods() {
   if [ -n "$grpcurl" ]; then

@@ -57,8 +57,8 @@ void add_changes(ChangedFiles& changes, const ChangedFiles& later) {
   for (const auto& [path, file] : later) changes[path].then(file);
 }
 
-Result<ChangedFiles> all_files(Fs& fs, const SessionPath& place) {
-  const auto listed = list_session_files(fs, place);
+Result<ChangedFiles> all_files(Fs& fs, const SessionPath& session_path) {
+  const auto listed = list_session_files(fs, session_path);
   if (!listed.ok()) return listed.error();
   ChangedFiles files;
   for (const SessionFileInfo& file : *listed) files[file.path].is_whole = true;

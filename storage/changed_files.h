@@ -40,7 +40,7 @@ using ChangedFiles = std::map<std::string, ChangedFile>;  // by path
 // `changes`, and then `later`.
 void add_changes(ChangedFiles& changes, const ChangedFiles& later);
 // Every file of the session, whole: for a copy that has nothing yet.
-Result<ChangedFiles> all_files(Fs& fs, const SessionPath& place);
+Result<ChangedFiles> all_files(Fs& fs, const SessionPath& session_path);
 
 class ChangeTrackingFs final : public Fs {
  public:

@@ -33,13 +33,13 @@ void FunctionSet::add(uint64_t function_id) {
     has_zero_ = true;
     return;
   }
-  if (count_ == kMaxSeenFunctions) {
+  if (count_ == kMaxFunctionIds) {
     overflowed_ = overflowed_ || insert(slots_, function_id);
     return;
   }
   if (!insert(slots_, function_id)) return;
   ++count_;
-  if (count_ * 2 > slots_.size() && count_ < kMaxSeenFunctions) grow();
+  if (count_ * 2 > slots_.size() && count_ < kMaxFunctionIds) grow();
 }
 
 // False when it is there already. With the limit reached, a new id is reported but not kept.
@@ -48,7 +48,7 @@ bool FunctionSet::insert(std::vector<uint64_t>& slots, uint64_t id) {
   for (size_t at = keyed_hash(key_, id) & mask;; at = (at + 1) & mask) {
     if (slots[at] == id) return false;
     if (slots[at] != 0) continue;
-    if (count_ < kMaxSeenFunctions) slots[at] = id;
+    if (count_ < kMaxFunctionIds) slots[at] = id;
     return true;
   }
 }

@@ -11,7 +11,7 @@
 
 namespace collect::storage {
 
-inline constexpr size_t kMaxSeenFunctions = 1u << 20;  // further ones are not named
+inline constexpr size_t kMaxFunctionIds = 1u << 20;  // further ones are not named
 
 class FunctionSet {
  public:

@@ -10,8 +10,8 @@ namespace {
 
 // From the directory that it was built in to its own name.
 Status publish(Fs& fs, const std::string& built, const std::string& root,
-               const SessionPath& place) {
-  const std::string target = root + "/" + place.session;
+               const SessionPath& session_path) {
+  const std::string target = root + "/" + session_path.session;
   // Nobody else gives such a name; and a directory with something in it is never replaced.
   if (fs.exists(target)) return Error{Code::kAlreadyExists, target + " is there already"};
   COLLECT_TRY(fs.rename(built, target));
@@ -34,21 +34,22 @@ SessionOptions making_options(const SessionOptions& options) {
   return inner;
 }
 
-Result<MadeSession> make_session(Fs& fs, const SessionOptions& options, const SessionPath& place,
+Result<MadeSession> make_session(Fs& fs, const SessionOptions& options,
+                                 const SessionPath& session_path,
                                  const std::function<Result<ReplayReport>()>& build) {
   COLLECT_TRY(remove_unfinished_sessions(fs, options.root));
   auto report = build();
   Status done = report.ok() ? Status() : Status(report.error());
   if (done.ok()) {
     const std::string& built = report->directory;
-    done = publish(fs, built.substr(0, built.rfind('/')), options.root, place);
+    done = publish(fs, built.substr(0, built.rfind('/')), options.root, session_path);
   }
   const Status removed = remove_unfinished_sessions(fs, options.root);
   COLLECT_TRY(done);
   COLLECT_TRY(removed);
-  MadeSession made{place, std::move(*report), {}};
-  made.report.directory = place.directory;
-  auto written = read_manifest(fs, place.directory);
+  MadeSession made{session_path, std::move(*report), {}};
+  made.report.directory = session_path.directory;
+  auto written = read_manifest(fs, session_path.directory);
   if (!written.ok()) return written.error();
   made.manifest = std::move(*written);
   return made;
@@ -57,10 +58,10 @@ Result<MadeSession> make_session(Fs& fs, const SessionOptions& options, const Se
 Status remove_unfinished_sessions(Fs& fs, const std::string& root) {
   const std::string directory = root + "/" + kConvertingDirectory;
   if (!fs.exists(directory)) return {};
-  auto places = list_sessions(fs, directory);
-  if (!places.ok()) return places.error();
-  for (const SessionPath& place : *places) {
-    const auto removed = remove_session(fs, place);
+  auto session_paths = list_sessions(fs, directory);
+  if (!session_paths.ok()) return session_paths.error();
+  for (const SessionPath& session_path : *session_paths) {
+    const auto removed = remove_session(fs, session_path);
     if (!removed.ok()) return removed.error();
   }
   // One that was just being made has no pid directory yet.

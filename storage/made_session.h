@@ -17,7 +17,7 @@
 namespace collect::storage {
 
 struct MadeSession {
-  SessionPath place;
+  SessionPath session_path;
   ReplayReport report;
   Manifest manifest;  // as it is on the disk
 };
@@ -35,7 +35,8 @@ SessionOptions making_options(const SessionOptions& options);
 
 // Takes what `build` made to its own place: it returns the pid directory below the root of
 // making_options(). Nothing is left where it fails.
-Result<MadeSession> make_session(Fs& fs, const SessionOptions& options, const SessionPath& place,
+Result<MadeSession> make_session(Fs& fs, const SessionOptions& options,
+                                 const SessionPath& session_path,
                                  const std::function<Result<ReplayReport>()>& build);
 
 // Removes what was left when the process ended before the work did.

@@ -203,7 +203,7 @@ class Merge {
 
   void say_hole(uint32_t stream, const std::vector<PartThread>& threads, Lane lane, uint64_t first,
                 uint64_t end) {
-    if (is_explained(threads, lane, first, end)) return;
+    if (is_accounted_for(threads, lane, first, end)) return;
     const ManifestThread* const thread = thread_of(stream);
     session_.missing({std::string(lane == Lane::kIndex ? "events " : "detail records ") +
                           std::to_string(first) + " to " + std::to_string(end - 1) + " of thread " +
@@ -214,8 +214,8 @@ class Merge {
 
   // A part that reaches over the hole and knows why: they were overwritten in the ring, or found
   // damaged.
-  static bool is_explained(const std::vector<PartThread>& threads, Lane lane, uint64_t first,
-                           uint64_t end) {
+  static bool is_accounted_for(const std::vector<PartThread>& threads, Lane lane, uint64_t first,
+                               uint64_t end) {
     constexpr uint32_t kKnown = kLostOverwritten | kLostDamaged;
     for (const PartThread& thread : threads) {
       const RecordNumbers& numbers = thread.numbers.of(lane);

@@ -24,19 +24,19 @@ bool is_disk_error(Code code) {
 
 }  // namespace
 
-Session::Session(Fs& fs, const SessionOptions& options, SessionPath place)
+Session::Session(Fs& fs, const SessionOptions& options, SessionPath session_path)
     : fs_(fs),
       options_(options),
-      place_(std::move(place)),
-      reserve_(fs, place_.directory),
-      space_(fs, place_.directory,
+      session_path_(std::move(session_path)),
+      reserve_(fs, session_path_.directory),
+      space_(fs, session_path_.directory,
              {options.max_session_bytes, options.keep_free_bytes, options.keep_free_files}),
-      roller_(fs, place_.directory, options.capture, options.durability, clock()),
+      roller_(fs, session_path_.directory, options.capture, options.durability, clock()),
       live_(roller_, clock()),
       threads_(options.budget, durable()),
       stalls_(live_, threads_, roller_),
       symbols_(live_, options.symbolize),
-      passthrough_(fs, place_.directory) {}
+      passthrough_(fs, session_path_.directory) {}
 
 Status Session::begin(SessionIdentity identity, const std::optional<ResumeKey>& key) {
   bound(identity);

@@ -29,13 +29,13 @@ inline constexpr size_t kThreadsNamedAtOnce = 64;
 
 class Session final : public SessionWriter {
  public:
-  Session(Fs& fs, const SessionOptions& options, SessionPath place);
+  Session(Fs& fs, const SessionOptions& options, SessionPath session_path);
 
   Status begin(SessionIdentity identity, const std::optional<ResumeKey>& key);
   Status reopen(Manifest manifest, std::vector<std::string>* problems);
 
-  const std::string& directory() const override { return place_.directory; }
-  const std::string& name() const override { return place_.name; }
+  const std::string& directory() const override { return session_path_.directory; }
+  const std::string& name() const override { return session_path_.name; }
   const SessionIdentity& identity() const override { return manifest_.identity; }
   Status add_modules(std::span<const ModuleInfo> modules) override {
     return live_.add_modules(modules, name());
@@ -103,7 +103,7 @@ class Session final : public SessionWriter {
   // Constant after construction.
   Fs& fs_;
   const SessionOptions options_;
-  const SessionPath place_;
+  const SessionPath session_path_;
 
   SessionReserve reserve_;
   SpaceGuard space_;

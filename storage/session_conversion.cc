@@ -33,7 +33,7 @@ Status check_input(const SessionPath& from, const Manifest& manifest, atf::Versi
 
 // Positions in the files instead of the agent's numbers, and stream ids that are there in any case:
 // threads that were found without a manifest have none.
-Manifest manifest_to_tell(const Manifest& manifest) {
+Manifest manifest_as_converted(const Manifest& manifest) {
   Manifest told = manifest;
   told.containers.clear();
   told.containers_removed = 0;
@@ -138,15 +138,15 @@ Result<MadeSession> convert_session(Fs& fs, const SessionOptions& options, const
   COLLECT_TRY(check_input(from, *manifest, version));
   const std::string name =
       converted_session_name(from.session, number_of(version)) + "/" + pid_directory_name(from.pid);
-  const auto place = parse_session_path(options.root, name);
-  COLLECT_CHECK(place.has_value());
-  if (fs.exists(options.root + "/" + place->session)) {
+  const auto session_path = parse_session_path(options.root, name);
+  COLLECT_CHECK(session_path.has_value());
+  if (fs.exists(options.root + "/" + session_path->session)) {
     return Error{Code::kAlreadyExists, name + " is there already; use it, or delete it first"};
   }
   COLLECT_TRY(check_room(fs, options, manifest->totals.stored_bytes, manifest->threads.size()));
   const SessionOptions inner = making_options(options);
-  return make_session(fs, options, *place, [&] {
-    return Conversion(fs, inner, from, manifest_to_tell(*manifest), version, progress).run();
+  return make_session(fs, options, *session_path, [&] {
+    return Conversion(fs, inner, from, manifest_as_converted(*manifest), version, progress).run();
   });
 }
 

@@ -34,8 +34,8 @@ struct Names {
   std::vector<std::string> strange;  // not ours
 };
 
-Result<Names> names_of(Fs& fs, const SessionPath& place) {
-  auto entries = fs.list_directory(place.directory);
+Result<Names> names_of(Fs& fs, const SessionPath& session_path) {
+  auto entries = fs.list_directory(session_path.directory);
   if (!entries.ok()) return entries.error();
   Names names;
   for (std::string& entry : *entries) {
@@ -109,12 +109,12 @@ bool is_session_path(std::string_view path) {
   return parse_thread_directory(path.substr(0, slash)) && is_thread_file(path.substr(slash + 1));
 }
 
-Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPath& place) {
-  const auto names = names_of(fs, place);
+Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPath& session_path) {
+  const auto names = names_of(fs, session_path);
   if (!names.ok()) return names.error();
   std::vector<SessionFileInfo> files;
   const auto add = [&](std::string path) {
-    const auto bytes = size_of(fs, place.directory + "/" + path);
+    const auto bytes = size_of(fs, session_path.directory + "/" + path);
     if (bytes) files.push_back({std::move(path), *bytes});
   };
   for (const std::string& name : names->files) {
@@ -122,7 +122,7 @@ Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPat
   }
   for (const uint32_t thread : names->threads) {
     const std::string directory = thread_directory_name(thread);
-    auto entries = fs.list_directory(place.directory + "/" + directory);
+    auto entries = fs.list_directory(session_path.directory + "/" + directory);
     if (!entries.ok()) continue;
     for (const std::string& name : *entries) {
       if (is_thread_file(name)) add(directory + "/" + name);
@@ -131,7 +131,7 @@ Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPat
   return files;
 }
 
-Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPath& place,
+Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPath& session_path,
                                                 std::string_view path) {
   if (!is_session_path(path)) {
     return Error{Code::kInvalidArgument,
@@ -139,18 +139,20 @@ Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPath& place
                      "\" is no file of a session; ListFiles gives the paths, as in "
                      "\"thread_0/index.atf\""};
   }
-  auto file = fs.open(place.directory + "/" + std::string(path), OpenMode::kRead);
+  auto file = fs.open(session_path.directory + "/" + std::string(path), OpenMode::kRead);
   if (file.ok() || file.code() != Code::kNotFound) return file;
-  return Error{Code::kNotFound, place.name + " has no file " + std::string(path)};
+  return Error{Code::kNotFound, session_path.name + " has no file " + std::string(path)};
 }
 
-Result<RemovedFiles> remove_session(Fs& fs, const SessionPath& place) {
-  const auto names = names_of(fs, place);
+Result<RemovedFiles> remove_session(Fs& fs, const SessionPath& session_path) {
+  const auto names = names_of(fs, session_path);
   if (!names.ok()) return names.error();
   Removal removal(fs);
-  for (const std::string& name : names->strange) removal.not_ours(place.directory + "/" + name);
+  for (const std::string& name : names->strange)
+    removal.not_ours(session_path.directory + "/" + name);
   for (const uint32_t thread : names->threads) {
-    const Status removed = removal.thread(place.directory + "/" + thread_directory_name(thread));
+    const Status removed =
+        removal.thread(session_path.directory + "/" + thread_directory_name(thread));
     if (removed.ok()) continue;
     if (removed.code() != Code::kPermission) return removed.error();
     removal.strange(removed.error().message);  // a link: what is behind it is not looked at
@@ -160,14 +162,14 @@ Result<RemovedFiles> remove_session(Fs& fs, const SessionPath& place) {
     if (name == kManifestFile) {
       has_manifest = true;
     } else {
-      COLLECT_TRY(removal.file(place.directory + "/" + name));
+      COLLECT_TRY(removal.file(session_path.directory + "/" + name));
     }
   }
   if (removal.found_strange()) return removal.strange_error();
-  if (has_manifest) COLLECT_TRY(removal.file(place.directory + "/" + kManifestFile));
-  COLLECT_TRY(fs.remove_directory(place.directory));
+  if (has_manifest) COLLECT_TRY(removal.file(session_path.directory + "/" + kManifestFile));
+  COLLECT_TRY(fs.remove_directory(session_path.directory));
   // The directory of the second, unless another process has a session in it.
-  (void)fs.remove_directory(place.directory.substr(0, place.directory.rfind('/')));
+  (void)fs.remove_directory(session_path.directory.substr(0, session_path.directory.rfind('/')));
   return removal.removed();
 }
 

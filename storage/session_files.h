@@ -24,14 +24,14 @@ struct SessionFileInfo {
 // are not ours, the reserve, the resume key and temporary files are left out. In the order of their
 // paths, threads by number. A session that is being written changes meanwhile: what went is left
 // out, and so is what open_session_file() would refuse.
-Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPath& place);
+Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPath& session_path);
 
 // Whether a session may have a file of this path; not whether it is there.
 bool is_session_path(std::string_view path);
 
 // Opens one of them for reading. kInvalidArgument for a path that no session has ("../x"),
 // kNotFound for one that this session has not, kPermission for what is a link or no regular file.
-Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPath& place,
+Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPath& session_path,
                                                 std::string_view path);
 
 struct RemovedFiles {
@@ -43,6 +43,6 @@ struct RemovedFiles {
 // removal is finished by another. A link in the place of a file is removed, what it names is not.
 // What has a name that is not ours, or is a link in the place of a directory, stays with its
 // directory and is named in the error (kAlreadyExists).
-Result<RemovedFiles> remove_session(Fs& fs, const SessionPath& place);
+Result<RemovedFiles> remove_session(Fs& fs, const SessionPath& session_path);
 
 }  // namespace collect::storage

@@ -50,10 +50,11 @@ bool all_digits(std::string_view text) {
 }
 
 // What sorts before what: the recorded session stands before those that were made of it.
-auto order_of(const SessionPath& place) {
-  const SessionNameParts parts = parse_session_name(place.session).value_or(SessionNameParts{});
+auto order_of(const SessionPath& session_path) {
+  const SessionNameParts parts =
+      parse_session_name(session_path.session).value_or(SessionNameParts{});
   return std::make_tuple(std::string(parts.stamp), parts.attempt, parts.snapshot.value_or(0),
-                         parts.converted_to.value_or(0), place.pid);
+                         parts.converted_to.value_or(0), session_path.pid);
 }
 
 }  // namespace
@@ -165,22 +166,22 @@ std::optional<SessionPath> parse_session_path(const std::string& root, std::stri
   if (slash == std::string_view::npos) return std::nullopt;
   const std::optional<uint32_t> pid = parse_pid_directory(name.substr(slash + 1));
   if (!is_session_name(name.substr(0, slash)) || !pid) return std::nullopt;
-  SessionPath place;
-  place.session = name.substr(0, slash);
-  place.pid = *pid;
-  place.name = place.session + "/" + pid_directory_name(*pid);
-  place.directory = root + "/" + place.name;
-  return place;
+  SessionPath session_path;
+  session_path.session = name.substr(0, slash);
+  session_path.pid = *pid;
+  session_path.name = session_path.session + "/" + pid_directory_name(*pid);
+  session_path.directory = root + "/" + session_path.name;
+  return session_path;
 }
 
 Result<SessionPath> make_session_directory(Fs& fs, const std::string& root, uint64_t unix_ns,
                                            uint32_t pid, bool durable) {
   COLLECT_TRY(fs.make_directories(root));
-  SessionPath place;
-  place.pid = pid;
+  SessionPath session_path;
+  session_path.pid = pid;
   for (uint32_t attempt = 1;; ++attempt) {
-    place.session = session_name(unix_ns, attempt);
-    const Status made = fs.make_directory(root + "/" + place.session);
+    session_path.session = session_name(unix_ns, attempt);
+    const Status made = fs.make_directory(root + "/" + session_path.session);
     if (made.ok()) break;
     if (made.code() != Code::kAlreadyExists) return made.error();
     if (attempt == kMaxSessionsPerSecond) {
@@ -188,16 +189,16 @@ Result<SessionPath> make_session_directory(Fs& fs, const std::string& root, uint
                    root + ": more than " + std::to_string(attempt) + " sessions in one second"};
     }
   }
-  const std::string session_directory = root + "/" + place.session;
-  place.name = place.session + "/" + pid_directory_name(pid);
-  place.directory = root + "/" + place.name;
-  Status made = fs.make_directory(place.directory);
+  const std::string session_directory = root + "/" + session_path.session;
+  session_path.name = session_path.session + "/" + pid_directory_name(pid);
+  session_path.directory = root + "/" + session_path.name;
+  Status made = fs.make_directory(session_path.directory);
   if (made.ok() && durable) made = fs.sync_directory(session_directory);
   if (made.ok() && durable) made = fs.sync_directory(root);
-  if (made.ok()) return place;
+  if (made.ok()) return session_path;
   // An empty session directory would be taken for a lost session. What cannot be removed now is
   // still recognised as empty by recovery, so the results need no answer.
-  (void)fs.remove_directory(place.directory);
+  (void)fs.remove_directory(session_path.directory);
   (void)fs.remove_directory(session_directory);
   return made.error();
 }
@@ -206,7 +207,7 @@ Result<std::vector<SessionPath>> list_sessions(Fs& fs, const std::string& root,
                                                std::vector<Error>* refused) {
   auto sessions = fs.list_directory(root);
   if (!sessions.ok()) return sessions.error();
-  std::vector<SessionPath> places;
+  std::vector<SessionPath> session_paths;
   for (const std::string& session : *sessions) {
     if (!is_session_name(session)) continue;
     auto children = fs.list_directory(root + "/" + session);
@@ -217,12 +218,13 @@ Result<std::vector<SessionPath>> list_sessions(Fs& fs, const std::string& root,
       continue;
     }
     for (const std::string& child : *children) {
-      if (auto place = parse_session_path(root, session + "/" + child)) places.push_back(*place);
+      if (auto session_path = parse_session_path(root, session + "/" + child))
+        session_paths.push_back(*session_path);
     }
   }
-  std::sort(places.begin(), places.end(),
+  std::sort(session_paths.begin(), session_paths.end(),
             [](const SessionPath& a, const SessionPath& b) { return order_of(a) < order_of(b); });
-  return places;
+  return session_paths;
 }
 
 Result<std::unique_ptr<RootLock>> RootLock::take(Fs& fs, const std::string& root) {

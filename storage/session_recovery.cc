@@ -11,14 +11,14 @@
 namespace collect::storage {
 namespace {
 
-SessionPath place_of(const std::string& directory) {
+SessionPath session_path_of(const std::string& directory) {
   const std::filesystem::path path(directory);
-  SessionPath place;
-  place.session = path.parent_path().filename().string();
-  place.pid = parse_pid_directory(path.filename().string()).value_or(0);
-  place.name = place.session + "/" + path.filename().string();
-  place.directory = path.string();
-  return place;
+  SessionPath session_path;
+  session_path.session = path.parent_path().filename().string();
+  session_path.pid = parse_pid_directory(path.filename().string()).value_or(0);
+  session_path.name = session_path.session + "/" + path.filename().string();
+  session_path.directory = path.string();
+  return session_path;
 }
 
 std::string parent_of(const std::string& directory) {
@@ -44,13 +44,13 @@ std::optional<PassthroughKind> passthrough_stream_in(Fs& fs, const std::string& 
 }
 
 // What the directory itself says of a session whose manifest is gone.
-Manifest manifest_without_file(Fs& fs, const SessionPath& place,
+Manifest manifest_without_file(Fs& fs, const SessionPath& session_path,
                                const std::vector<uint32_t>& thread_ids) {
   Manifest manifest;
-  manifest.identity.pid = place.pid;
+  manifest.identity.pid = session_path.pid;
   for (const uint32_t id : thread_ids) {
     const auto format = read_thread_format(
-        fs, place.directory + "/" + thread_directory_name(id) + "/" + kIndexFile);
+        fs, session_path.directory + "/" + thread_directory_name(id) + "/" + kIndexFile);
     if (!format.ok()) continue;
     manifest.identity.version = format.value().version;
     manifest.identity.arch = format.value().arch;
@@ -179,7 +179,7 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::resume(Fs& fs, const Sessi
   if (manifest->state != SessionState::kRecording || manifest->sealing) {
     return Error{Code::kCancelled, directory + ": the session is sealed"};
   }
-  auto session = std::make_unique<Session>(fs, options, place_of(directory));
+  auto session = std::make_unique<Session>(fs, options, session_path_of(directory));
   std::vector<std::string> problems;
   COLLECT_TRY(session->reopen(std::move(*manifest), &problems));
   COLLECT_TRY(session->note("resumed after the daemon ended"));
@@ -195,7 +195,7 @@ Status Session::reserve_again() {
 Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
                                          const std::string& directory) {
   RecoveredSession recovered;
-  const SessionPath place = place_of(directory);
+  const SessionPath session_path = session_path_of(directory);
   auto manifest = read_manifest(fs, directory);
   if (!manifest.ok()) {
     if (manifest.code() != Code::kNotFound && manifest.code() != Code::kDamaged) {
@@ -208,11 +208,11 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
       COLLECT_TRY(remove_leftovers(fs, directory));
       COLLECT_TRY(remove_if_there(fs, directory + "/" + kManifestFile));
       COLLECT_TRY(fs.remove_directory(directory));
-      (void)fs.remove_directory(parent_of(place.directory));  // stays where it holds others
+      (void)fs.remove_directory(parent_of(session_path.directory));  // stays where it holds others
       return Error{Code::kNotFound, directory + ": nothing was recorded there; removed"};
     }
     recovered.problems.push_back(to_string(manifest.error()));
-    manifest = manifest_without_file(fs, place, *ids);
+    manifest = manifest_without_file(fs, session_path, *ids);
     if (passthrough) manifest->identity.process_name = passthrough_kind_name(*passthrough);
   }
   if (manifest->state != SessionState::kRecording) {
@@ -227,7 +227,7 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
   recovered.state = manifest->sealing ? manifest->sealing_state : SessionState::kRecovered;
   recovered.reason =
       manifest->sealing ? manifest->reason : "the daemon ended before the session did";
-  Session session(fs, options, place);
+  Session session(fs, options, session_path);
   COLLECT_TRY(session.reopen(std::move(*manifest), &recovered.problems));
   for (const std::string& problem : recovered.problems) COLLECT_TRY(session.note(problem));
   COLLECT_TRY(session.seal(recovered.state, recovered.reason));

@@ -48,7 +48,7 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs, const Sessi
 Result<SessionCut> Session::cut() {
   COLLECT_TRY(commit());
   refresh_manifest();
-  auto files = list_session_files(fs_, place_);
+  auto files = list_session_files(fs_, session_path_);
   if (!files.ok()) return files.error();
   std::erase_if(*files, [](const SessionFileInfo& file) {
     return file.path.find('/') == std::string::npos;  // manifest, containers

@@ -19,19 +19,19 @@ Error sealed_meanwhile(const SessionPath& from) {
 
 // Before anything of a session's files is changed that was written once, its manifest says that it
 // is being sealed; so what was copied before this is true is as it was written.
-Result<bool> is_still_written(Fs& fs, const SessionPath& place) {
-  const auto manifest = read_manifest(fs, place.directory);
+Result<bool> is_still_written(Fs& fs, const SessionPath& session_path) {
+  const auto manifest = read_manifest(fs, session_path.directory);
   if (!manifest.ok()) return manifest.error();
   return manifest->state == SessionState::kRecording && !manifest->sealing;
 }
 
-Result<SessionPath> free_place(Fs& fs, const std::string& root, const SessionPath& from) {
+Result<SessionPath> free_session_path(Fs& fs, const std::string& root, const SessionPath& from) {
   for (uint32_t number = 1; number <= kMaxSnapshots; ++number) {
     const std::string session = snapshot_session_name(from.session, number);
     if (fs.exists(root + "/" + session)) continue;
-    auto place = parse_session_path(root, session + "/" + pid_directory_name(from.pid));
-    if (!place) return Error{Code::kUnsupported, from.name + " is not a recorded session"};
-    return std::move(*place);
+    auto session_path = parse_session_path(root, session + "/" + pid_directory_name(from.pid));
+    if (!session_path) return Error{Code::kUnsupported, from.name + " is not a recorded session"};
+    return std::move(*session_path);
   }
   return Error{Code::kLimit, from.name + " has " + std::to_string(kMaxSnapshots) +
                                  " snapshots already; delete some first"};
@@ -60,19 +60,19 @@ class Snapshot {
 
   uint64_t all_bytes() const { return all_bytes_; }
 
-  Result<ReplayReport> build(const SessionPath& place, const SnapshotMoment& moment) {
+  Result<ReplayReport> build(const SessionPath& session_path, const SnapshotMoment& moment) {
     COLLECT_TRY(progress_(0, all_bytes_));
-    COLLECT_TRY(fs_.make_directories(place.directory));
-    const Status copied = copy_files(place);
+    COLLECT_TRY(fs_.make_directories(session_path.directory));
+    const Status copied = copy_files(session_path);
     const auto still = is_still_written(fs_, from_);
     if (still.ok() && !*still) return sealed_meanwhile(from_);
     COLLECT_TRY(copied);
     if (!still.ok()) return still.error();
-    Session session(fs_, options_, place);
+    Session session(fs_, options_, session_path);
     std::vector<std::string> problems;
     COLLECT_TRY(session.reopen(manifest_of(cut_, moment), &problems));
     // What was just written has to be there.
-    if (!problems.empty()) return Error{Code::kIo, place.directory + "/" + problems.front()};
+    if (!problems.empty()) return Error{Code::kIo, session_path.directory + "/" + problems.front()};
     COLLECT_TRY(session.seal(moment.is_whole ? SessionState::kComplete : SessionState::kRecovered,
                              moment.reason));
     // Sealing is not interrupted, but nobody may want the snapshot any more.
@@ -80,15 +80,15 @@ class Snapshot {
     ReplayReport report;
     report.totals = session.totals();
     report.state = session.manifest().state;
-    report.directory = place.directory;
+    report.directory = session_path.directory;
     return report;
   }
 
  private:
-  Status copy_files(const SessionPath& place) {
+  Status copy_files(const SessionPath& session_path) {
     std::string made;  // the thread directory that was made last
     for (const SessionFileInfo& file : cut_.files) {
-      const std::string path = place.directory + "/" + file.path;
+      const std::string path = session_path.directory + "/" + file.path;
       const std::string directory = path.substr(0, path.rfind('/'));
       if (directory != made) COLLECT_TRY(fs_.make_directory(directory));
       made = directory;
@@ -137,14 +137,14 @@ Result<MadeSession> snapshot_session(Fs& fs, const SessionOptions& options, cons
                      " holds a stream of another format: it can be downloaded as far as "
                      "it has come, but no snapshot of it is made"};
   }
-  auto place = free_place(fs, options.root, from);
-  if (!place.ok()) return place.error();
+  auto session_path = free_session_path(fs, options.root, from);
+  if (!session_path.ok()) return session_path.error();
   const SessionOptions inner = making_options(options);
   Snapshot snapshot(fs, inner, from, cut, progress);
   COLLECT_TRY(check_room(fs, options, snapshot.all_bytes(), cut.manifest.threads.size()));
-  const auto built = parse_session_path(inner.root, place->name);
+  const auto built = parse_session_path(inner.root, session_path->name);
   COLLECT_CHECK(built.has_value());
-  return make_session(fs, options, *place, [&] { return snapshot.build(*built, moment); });
+  return make_session(fs, options, *session_path, [&] { return snapshot.build(*built, moment); });
 }
 
 }  // namespace collect::storage

@@ -29,7 +29,7 @@ void SessionSymbols::finish() {
   if (!wanted_ || known_ || functions_.size() == 0) return;
   live_.manifest.symbols_state = SymbolsState::kPending;
   if (functions_.overflowed()) {
-    (void)live_.note("symbols: more than " + std::to_string(kMaxSeenFunctions) + " functions");
+    (void)live_.note("symbols: more than " + std::to_string(kMaxFunctionIds) + " functions");
   }
 }
 

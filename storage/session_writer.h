@@ -123,7 +123,7 @@ class SessionWriter {
   virtual Status seal(SessionState state, const std::string& reason) = 0;
   // Everything is on disk, up to the last manifest; whatever seal() had to say.
   virtual bool sealed() const = 0;
-  // The ids that occur in the events, sorted; at most kMaxSeenFunctions. Empty when nobody is to
+  // The ids that occur in the events, sorted; at most kMaxFunctionIds. Empty when nobody is to
   // name them.
   virtual std::vector<uint64_t> functions() const = 0;
 };

@@ -65,7 +65,7 @@ void DrainThread::round() {
   if (shipper_.streams().spool().is_open()) pauses_.note_blocking();
   if (shipper_.spool_pages(link_.is_up(), now_ms_)) moved = true;
   prepare_pages();
-  keep_house();
+  do_housekeeping();
   if (link_.control().step == ChannelStep::kOpen) (void)link_.flush(now_ms_, link_.control());
   wait(moved);
 }
@@ -208,7 +208,7 @@ bool DrainThread::ship() {
   return moved;
 }
 
-void DrainThread::keep_house() {
+void DrainThread::do_housekeeping() {
   if (now_ms_ >= poll_threads_at_ms_) {
     poll_threads_at_ms_ = now_ms_ + kPollThreadsMs;
     if (recording_.is_running()) poll_threads();
@@ -227,7 +227,7 @@ void DrainThread::keep_house() {
   recording_.end_at_limit(now_ms_, now_ns());
   reports_.send_due(now_ms_);
   if (!link_.is_up()) {
-    if (waits_in_vain()) allow_waiting(false);
+    if (page_wait_timed_out()) allow_waiting(false);
     return;
   }
   if (link_.is_silent(now_ms_)) link_.break_link(now_ms_, "nothing was heard of it for too long");
@@ -244,14 +244,14 @@ void DrainThread::note_stats() {
 }
 
 // Whether threads that wait for a free page have waited long enough for somebody to take one.
-bool DrainThread::waits_in_vain() const {
+bool DrainThread::page_wait_timed_out() const {
   uint64_t since_ms = link_.down_since_ms();
   const Spool& spool = shipper_.streams().spool();
   if (spool.limit() != 0) {
     if (spool.full_since_ms() == 0) return false;
     if (spool.full_since_ms() > since_ms) since_ms = spool.full_since_ms();
   }
-  return now_ms_ - since_ms > kMaxWaitInVainMs;
+  return now_ms_ - since_ms > kPageWaitTimeoutMs;
 }
 
 // How long nobody needs this thread, unless a socket says so.

@@ -25,7 +25,7 @@ namespace collect::agent {
 
 // After nobody took pages for so long, neither a collector nor a spool, FullPolicy::kWait waits no
 // longer.
-inline constexpr uint64_t kMaxWaitInVainMs = 30000;
+inline constexpr uint64_t kPageWaitTimeoutMs = 30000;
 inline constexpr uint64_t kPollThreadsMs = 50;
 inline constexpr uint64_t kCalibrateMs = 100;
 inline constexpr uint64_t kBusyMs = 20;  // after data flowed, look at the rings every millisecond
@@ -70,9 +70,9 @@ class DrainThread {
   void watch_process();
   void end_with_process();
   void link_came_up();
-  void keep_house();
+  void do_housekeeping();
   void note_stats();
-  bool waits_in_vain() const;
+  bool page_wait_timed_out() const;
   int wait_ms() const;
   void wait(bool moved);
   void ask_for_filter();

@@ -12,6 +12,20 @@
 #include "agent/transport/tls.h"
 
 namespace collect::agent {
+namespace {
+
+// iOS takes the sockets of a suspended app away; what is left of them accepts nothing any more, and
+// is always ready. Other errors are of the connection that was about to come, or pass.
+bool is_dead_listener(int error) {
+  return error == EINVAL || error == ENOTCONN || error == EOPNOTSUPP || error == ENOTSOCK ||
+         error == EBADF;
+}
+
+constexpr char kServerAdvice[] =
+    ": set COLLECT_TOKEN_FILE, or use the collector's Unix socket; trying again later";
+
+}  // namespace
+
 namespace {}  // namespace
 
 uint64_t monotonic_ns() {
@@ -281,6 +295,274 @@ size_t Link::fill_poll(pollfd* out, uint64_t now_ms, bool data_wants_out) {
     out[count++] = {listener_.fd(), POLLIN, 0};
   }
   return count;
+}
+
+// ---- connecting
+
+void Link::step_connect(uint64_t now_ms) {
+  if (control_.step == ChannelStep::kClosed && data_.step == ChannelStep::kClosed) {
+    if (now_ms >= retry_at_ms_) begin_connect(now_ms, control_);
+  }
+  for (Channel* channel : {&control_, &data_}) {
+    if (channel->step == ChannelStep::kConnecting) watch_connect(now_ms, *channel);
+  }
+}
+
+void Link::begin_connect(uint64_t now_ms, Channel& channel) {
+  if (!identity_.read_token()) {
+    break_link(now_ms, kNoToken);
+    return;
+  }
+  bool connected = false;
+  const int error = channel.socket.connect(collectors_.address(), &connected);
+  if (error != 0) {
+    connect_failed(now_ms, error);
+    return;
+  }
+  channel.step = ChannelStep::kConnecting;
+  channel.deadline_ms = now_ms + (is_data(channel) ? kPairMs : kHandshakeMs);
+  if (connected) greet(now_ms, channel);
+}
+
+void Link::watch_connect(uint64_t now_ms, Channel& channel) {
+  pollfd waiting{channel.socket.fd(), POLLOUT, 0};
+  if (poll(&waiting, 1, 0) <= 0) return;
+  const int error = channel.socket.finish_connect();
+  if (error != 0) {
+    connect_failed(now_ms, error);
+    return;
+  }
+  greet(now_ms, channel);
+}
+
+void Link::connect_failed(uint64_t now_ms, int error) {
+  set_status("no collector at ", collectors_.text(), ": ", errno_text(error));
+  close_pair();
+  go_on(now_ms, collectors_.try_next_address());
+}
+
+// The other addresses are tried without a pause.
+void Link::go_on(uint64_t now_ms, bool is_round_over) {
+  if (is_round_over) {
+    ++rounds_failed_;
+    schedule(now_ms);
+  } else {
+    retry_at_ms_ = now_ms;
+  }
+}
+
+// Somebody else's program may hold the port while no collector runs. A certificate says who it is,
+// and so does the proof of a token; else the user who serves it must be one of ours.
+bool Link::is_served_by_ours(uint64_t now_ms, const Channel& channel) {
+  if (collectors_.wants_tls() || identity_.has_token()) return true;
+  const Server server = channel.socket.server(collectors_.address());
+  if (server.user == PeerUser::kTrusted || server.user == PeerUser::kCannotAsk) return true;
+  if (server.user == PeerUser::kNotAsked) {
+    connect_failed(now_ms, EMFILE);
+    return false;
+  }
+  char whose[64] = " is served by a user whom the system does not name";
+  if (server.user == PeerUser::kOther) {
+    Text(whose, sizeof whose).add(" is served by uid ").number(server.uid).add(", another user");
+  }
+  set_status(collectors_.text(), whose, kServerAdvice);
+  close_pair();
+  go_on(now_ms, collectors_.try_next_address());
+  return false;
+}
+
+// ---- listening
+
+void Link::step_listen(uint64_t now_ms) {
+  if (listener_.is_open() && !listener_.is_ours()) listener_.close();
+  if (!listener_.is_open() && (now_ms < retry_at_ms_ || !open_listener(now_ms))) return;
+  if (now_ms >= accept_at_ms_) accept_waiting(now_ms);
+  const bool had_data = data_.step != ChannelStep::kClosed;
+  pending_.step(now_ms);
+  if (!had_data && data_.step != ChannelStep::kClosed) data_begins();
+}
+
+bool Link::open_listener(uint64_t now_ms) {
+  int error = 0;
+  for (uint32_t i = 0; i < listen_on_.count; ++i) {
+    error = listener_.listen(listen_on_.items[i]);
+    if (error != 0) continue;
+    listening_on_ = i;
+    listen_port_ = listener_.local_port();
+    const Address& address = listen_on_.items[i];
+    unlink_path_ = address.is_local() &&
+                   reinterpret_cast<const sockaddr_un*>(&address.storage)->sun_path[0] != '\0';
+    attempt_ = 0;
+    say_waiting();
+    return true;
+  }
+  schedule(now_ms);
+  set_status("can't listen on ", settings_->address, ": ", errno_text(error));
+  return false;
+}
+
+void Link::say_waiting() {
+  char port[32] = "";
+  if (listen_port_ != 0) Text(port, sizeof port).add(" (port ").number(listen_port_).add(")");
+  set_status("waiting for a collector on ", settings_->address, port);
+}
+
+void Link::accept_waiting(uint64_t now_ms) {
+  for (uint32_t i = 0; i < kMaxPending; ++i) {
+    Socket accepted;
+    const int error = listener_.accept(accepted, settings_->token_file[0] != '\0');
+    if (error == EACCES) {
+      if (now_ms >= log_refused_user_at_ms_) {
+        log_line("turned away a user that may not trace this process, or is unknown (AGENT.md)");
+        log_refused_user_at_ms_ = now_ms + kRefusedUserLogMs;
+      }
+      continue;
+    }
+    if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) {
+      accept_at_ms_ = now_ms + kAcceptPauseMs;
+    }
+    if (is_dead_listener(error)) {
+      listener_.close();
+      schedule(now_ms);
+      set_status("the system ended the listener on ", settings_->address, "; listening again");
+    }
+    if (error != 0) return;
+    pending_.add(now_ms, accepted);
+  }
+}
+
+// ---- the handshake of a channel, up to Welcome
+
+void Link::data_begins() {
+  streams_->begin_handshake();
+  data_.socket.widen_send_buffer();
+}
+
+void Link::greet(uint64_t now_ms, Channel& channel) {
+  if (!is_served_by_ours(now_ms, channel)) return;
+  channel.step = ChannelStep::kGreeting;
+  if (collectors_.wants_tls()) {
+    char host[kMaxAddress];
+    (void)host_of_tls(collectors_.text(), host);  // prepare() has read it
+    if (!channel.socket.start_tls(host)) {
+      break_link(now_ms, "no memory for TLS");
+      return;
+    }
+  }
+  if (is_data(channel)) data_begins();
+  if (!identity_.draw_nonce(channel.nonces.agent)) {
+    break_link(now_ms, kNoRandomness);
+    return;
+  }
+  if (!channel.out.push(wire::FrameType::kHello, collect_wire_Hello_fields,
+                        &identity_.hello(is_data(channel), channel.nonces.agent))) {
+    break_link(now_ms, "no room for a Hello");
+    return;
+  }
+  (void)flush(now_ms, channel);
+}
+
+void Link::challenged(uint64_t now_ms, Channel& channel, Bytes body) {
+  collect_wire_RefuseCode code = collect_wire_RefuseCode_REFUSE_PROTOCOL;
+  const char* const fault = identity_.judge_challenge(is_data(channel), channel.nonces, body, code);
+  if (fault != nullptr) {
+    refuse(now_ms, channel, code, fault);
+  } else if (is_data(channel) && !control_.nonces.are_of_one_collector(channel.nonces)) {
+    // A balancer that splits the pair, for example.
+    break_link(now_ms, "its address led to two collectors: it must lead to one");
+  } else {
+    channel.challenged = true;
+  }
+}
+
+void Link::send_proof(uint64_t now_ms, Channel& channel) {
+  collect_wire_Proof proof;
+  identity_.prove(is_data(channel), channel.nonces, proof);
+  if (!channel.out.push(wire::FrameType::kProof, collect_wire_Proof_fields, &proof)) {
+    break_link(now_ms, "no room for a Proof");
+    return;
+  }
+  channel.challenged = false;
+  channel.step = ChannelStep::kProving;
+  (void)flush(now_ms, channel);
+}
+
+void Link::step_greeting(uint64_t now_ms, Channel& channel) {
+  if (!flush(now_ms, channel) || !read(now_ms, channel)) return;
+  wire::Frame frame;
+  while ((channel.step == ChannelStep::kGreeting || channel.step == ChannelStep::kProving) &&
+         !channel.challenged && next_frame(now_ms, channel, frame)) {
+    take_greeting_frame(now_ms, channel, frame);
+  }
+  // The resume key comes with control's Welcome, and data has to prove that it is known.
+  const bool may_prove = !is_data(channel) || control_.step == ChannelStep::kOpen;
+  if (channel.challenged && may_prove) send_proof(now_ms, channel);
+}
+
+void Link::take_greeting_frame(uint64_t now_ms, Channel& channel, const wire::Frame& frame) {
+  const bool proved = channel.step == ChannelStep::kProving;
+  switch (frame.type) {
+    case wire::FrameType::kChallenge:
+      if (proved) break;
+      challenged(now_ms, channel, frame.body);
+      return;
+    case wire::FrameType::kWelcome:
+      if (!proved) break;
+      welcomed(now_ms, channel, frame.body);
+      return;
+    case wire::FrameType::kRefuse:
+      refused(now_ms, channel, frame.body);
+      return;
+    case wire::FrameType::kResume: {
+      static collect_wire_Resume resume;  // 1.5 KiB; drain thread only
+      if (!proved || !is_data(channel) ||
+          !decode_message(frame.body, collect_wire_Resume_fields, &resume))
+        break;
+      for (pb_size_t i = 0; i < resume.positions_count; ++i) streams_->resume(resume.positions[i]);
+      return;
+    }
+    default:
+      if (!is_known_type(frame.type)) return;
+      break;
+  }
+  refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_PROTOCOL,
+         "not what a collector says before its Welcome");
+}
+
+void Link::welcomed(uint64_t now_ms, Channel& channel, Bytes body) {
+  collect_wire_Welcome welcome = collect_wire_Welcome_init_zero;
+  if (!decode_message(body, collect_wire_Welcome_fields, &welcome)) {
+    refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_PROTOCOL, "the Welcome can't be read");
+    return;
+  }
+  if (welcome.version != wire::kProtocolVersion ||
+      (welcome.features & ~identity_.features()) != 0) {
+    refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_VERSION,
+           "the Welcome names a version or features that were not offered");
+    return;
+  }
+  const pb_size_t key_bytes = welcome.resume_key.size;
+  if (key_bytes != 0 && (is_data(channel) || key_bytes != wire::kResumeKeyBytes)) {
+    refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_PROTOCOL,
+           "the Welcome has a resume key where none belongs, or a part of one");
+    return;
+  }
+  if (key_bytes != 0) identity_.keep_resume_key(channel.nonces, welcome.resume_key.bytes);
+  channel.step = ChannelStep::kOpen;
+  copy_printable(collector_, sizeof collector_, welcome.collector, sizeof welcome.collector);
+  if (is_data(channel)) {
+    resumed_ = welcome.resumed;
+    features_ = welcome.features;
+    return;
+  }
+  uint32_t interval = welcome.heartbeat_ms == 0 ? kDefaultHeartbeatMs : welcome.heartbeat_ms;
+  if (interval < kMinHeartbeatMs) interval = kMinHeartbeatMs;
+  if (interval > kMaxHeartbeatMs) interval = kMaxHeartbeatMs;
+  heartbeat_ms_ = interval;
+  if (data_.step != ChannelStep::kClosed) return;
+  channel.deadline_ms = now_ms + kPairMs;
+  if (role_ == Role::kConnect)
+    begin_connect(now_ms, data_);  // now, not when somebody wakes us again
 }
 
 }  // namespace collect::agent

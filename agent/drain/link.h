@@ -31,7 +31,7 @@ inline constexpr uint32_t kDefaultHeartbeatMs = 1000;
 inline constexpr uint32_t kDeadIntervals = 3;
 inline constexpr uint64_t kAcceptPauseMs =
     100;  // after the system had no descriptor or memory for one
-inline constexpr uint64_t kStrangerLogMs = 10000;  // between lines about users turned away
+inline constexpr uint64_t kRefusedUserLogMs = 10000;  // between lines about users turned away
 inline constexpr size_t kMaxLinkPolls = 3 + kMaxPending;
 
 uint64_t monotonic_ms();
@@ -137,9 +137,9 @@ class Link {
   Channel data_;
   Socket listener_;
   uint16_t listen_port_ = 0;
-  uint32_t listening_on_ = 0;        // which address
-  uint64_t accept_at_ms_ = 0;        // not before
-  uint64_t log_stranger_at_ms_ = 0;  // not before
+  uint32_t listening_on_ = 0;            // which address
+  uint64_t accept_at_ms_ = 0;            // not before
+  uint64_t log_refused_user_at_ms_ = 0;  // not before
   PendingConnections pending_;
 
   uint32_t rounds_failed_ = 0;  // times that every address failed, since the last link

@@ -108,7 +108,7 @@ class Shipper {
     return MutableBytes(encoded_ + encoded_bytes_, sizeof encoded_ - encoded_bytes_);
   }
 
-  // The spool (shipper_spool.cc).
+  // The spool.
   bool take_spooled(StreamSlot& slot, Lane lane);
   // The page from `next_seq` on as it is sent on this link; its bytes are in the batch's room.
   // False: it is lost.

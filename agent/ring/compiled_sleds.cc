@@ -68,10 +68,10 @@ bool CompiledSleds::read_entry(const Entry& entry, Sled& sled) const {
 }
 
 bool CompiledSleds::encode(const Sled& sled, uint8_t (&code)[Code::kBytes]) const {
-  const void* const trampolines[] = {told_->enter, told_->exit, told_->tail};
+  const void* const trampolines[] = {module_->enter, module_->exit, module_->tail};
   return Code::encode(
       sled.kind, sled.address,
-      static_cast<int64_t>(sled.function - reinterpret_cast<uint64_t>(told_->anchor)),
+      static_cast<int64_t>(sled.function - reinterpret_cast<uint64_t>(module_->anchor)),
       reinterpret_cast<uint64_t>(trampolines[static_cast<uint8_t>(sled.kind)]), code);
 }
 
@@ -84,7 +84,7 @@ bool CompiledSleds::is_known_code(const Sled& sled, const uint8_t (&code)[Code::
 // Whether its code and its map are where they can be.
 bool CompiledSleds::find_text(char* path, size_t path_bytes) {
   Text(path, path_bytes).add("a module");
-  Search search{*told_, 0, 0, false, path, path_bytes};
+  Search search{*module_, 0, 0, false, path, path_bytes};
   (void)dl_iterate_phdr(look_at_object, &search);
   text_begin_ = search.text_begin;
   text_end_ = search.text_end;
@@ -94,8 +94,8 @@ bool CompiledSleds::find_text(char* path, size_t path_bytes) {
 const char* CompiledSleds::inspect(char* path, size_t path_bytes) {
   const bool is_there = find_text(path, path_bytes);
   const auto bytes =
-      reinterpret_cast<uint64_t>(told_->map_end) - reinterpret_cast<uint64_t>(told_->map_begin);
-  if (told_->map_begin == nullptr || bytes == 0) {
+      reinterpret_cast<uint64_t>(module_->map_end) - reinterpret_cast<uint64_t>(module_->map_begin);
+  if (module_->map_begin == nullptr || bytes == 0) {
     return "has no xray_instr_map: was it built with -fxray-instrument?";
   }
   if (!is_there || bytes % sizeof(Entry) != 0) {
@@ -103,8 +103,8 @@ const char* CompiledSleds::inspect(char* path, size_t path_bytes) {
   }
   uint64_t odd = 0;
   uint64_t other_version = 0;
-  const Entry* const end = static_cast<const Entry*>(told_->map_end);
-  for (const Entry* entry = static_cast<const Entry*>(told_->map_begin); entry != end; ++entry) {
+  const Entry* const end = static_cast<const Entry*>(module_->map_end);
+  for (const Entry* entry = static_cast<const Entry*>(module_->map_begin); entry != end; ++entry) {
     Sled sled{};
     uint8_t code[Code::kBytes];
     if (entry->version != kMapVersion) {

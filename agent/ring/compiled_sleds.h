@@ -24,22 +24,23 @@ class CompiledSleds {
 #endif
 
   CompiledSleds() = default;
-  explicit CompiledSleds(collect_xray_module& told) : told_(&told) {}
+  explicit CompiledSleds(collect_xray_module& told) : module_(&told) {}
 
   // Looks at every entry once. What is wrong with it, or null; functions() is 0 when nothing of it
   // can be traced. Takes the loader's lock.
   const char* inspect(char* path, size_t path_bytes);
 
-  const collect_xray_module* told() const { return told_; }
+  const collect_xray_module* told() const { return module_; }
   uint32_t functions() const { return functions_; }
   // In its code, to find the module by.
-  uint64_t address() const { return reinterpret_cast<uint64_t>(told_->enter); }
+  uint64_t address() const { return reinterpret_cast<uint64_t>(module_->enter); }
 
   // Of those that are as a compiler, or this agent, writes them.
   template <class Visit>
   void for_each(Visit visit) const {
-    const Entry* const end = static_cast<const Entry*>(told_->map_end);
-    for (const Entry* entry = static_cast<const Entry*>(told_->map_begin); entry != end; ++entry) {
+    const Entry* const end = static_cast<const Entry*>(module_->map_end);
+    for (const Entry* entry = static_cast<const Entry*>(module_->map_begin); entry != end;
+         ++entry) {
       Sled sled{};
       uint8_t code[Code::kBytes];
       if (read_entry(*entry, sled) && encode(sled, code) && is_known_code(sled, code)) visit(sled);
@@ -64,7 +65,7 @@ class CompiledSleds {
   static bool is_known_code(const Sled& sled, const uint8_t (&code)[Code::kBytes]);
   bool find_text(char* path, size_t path_bytes);
 
-  collect_xray_module* told_ = nullptr;
+  collect_xray_module* module_ = nullptr;
   // Of the executable segment that the trampolines, and so the sleds, lie in.
   uint64_t text_begin_ = 0;
   uint64_t text_end_ = 0;

@@ -52,7 +52,7 @@ NOT_TRACED static agent_function find(agent_function linked, const char* name) {
 }
 
 /* Before the program's own constructors, which are functions like others. */
-__attribute__((constructor(101))) NOT_TRACED static void tell_agent(void) {
+__attribute__((constructor(101))) NOT_TRACED static void register_module(void) {
   const agent_function tell = find(collect_xray_register, "collect_xray_register");
   if (tell != 0) tell(&collect_xray_this_module);
 }

@@ -204,7 +204,8 @@ const char* begin_openssl() {
 }
 
 const char* load_files(SSL_CTX* context, const TlsFiles& files) {
-  if (files.ca[0] == '\0') return "COLLECT_TLS_CA must name who signed the collector's certificate";
+  if (files.ca[0] == '\0')
+    return "COLLECT_TLS_CA must name the CA certificate that signed the collector's";
   if (!load_ca(context, files.ca)) return "COLLECT_TLS_CA can't be read, or holds no certificate";
   if ((files.certificate[0] == '\0') != (files.key[0] == '\0')) {
     return "COLLECT_TLS_CERTIFICATE and COLLECT_TLS_KEY belong together";

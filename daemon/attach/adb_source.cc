@@ -222,27 +222,36 @@ void AdbSource::look_again() {
 
 // The connection talks to the device from then on.
 void AdbSource::connect_device(const std::string& serial, OnTransport done) {
+  connect(
+      std::move(done), [this, serial](const ConnectionRef& connection, const OnTransport& on_end) {
+        connection->ask("host:transport:" + serial,
+                        unless_stopped([this, connection, serial, on_end](const Status& chosen) {
+                          if (chosen.ok()) {
+                            on_end(connection);
+                            return;
+                          }
+                          look_again();
+                          on_end(Error{Code::kUnavailable, serial + ": " + chosen.error().message});
+                        }));
+      });
+}
+
+// `next` gets a connection to the adb server and `done`, which otherwise gets the error.
+template <class Done, class Next>
+void AdbSource::connect(Done done, Next next) {
   const Result<ConnectionRef> made = make_device_connection();
   if (!made.ok()) {
     asio::post(io_, unless_stopped([done = std::move(done), why = made.error()] { done(why); }));
     return;
   }
   const ConnectionRef& connection = *made;
-  connection->connect(
-      unless_stopped([this, connection, serial, done = std::move(done)](const Status& connected) {
-        if (!connected.ok()) {
+  connection->connect(unless_stopped(
+      [connection, done = std::move(done), next = std::move(next)](const Status& connected) {
+        if (connected.ok()) {
+          next(connection, done);
+        } else {
           done(connected.error());
-          return;
         }
-        connection->ask("host:transport:" + serial,
-                        unless_stopped([this, connection, serial, done](const Status& chosen) {
-                          if (chosen.ok()) {
-                            done(connection);
-                            return;
-                          }
-                          look_again();
-                          done(Error{Code::kUnavailable, serial + ": " + chosen.error().message});
-                        }));
       }));
 }
 
@@ -288,32 +297,22 @@ void AdbSource::ask_features(const std::string& serial, OnFeatures done) {
     asio::post(io_, unless_stopped([done = std::move(done), v2 = known->second] { done(v2); }));
     return;
   }
-  const Result<ConnectionRef> made = make_device_connection();
-  if (!made.ok()) {
-    asio::post(io_, unless_stopped([done = std::move(done), why = made.error()] { done(why); }));
-    return;
-  }
-  const ConnectionRef& connection = *made;
-  connection->connect(
-      unless_stopped([this, connection, serial, done = std::move(done)](const Status& connected) {
-        if (!connected.ok()) {
-          done(connected.error());
-          return;
-        }
+  connect(
+      std::move(done), [this, serial](const ConnectionRef& connection, const OnFeatures& on_end) {
         connection->ask_text(
             "host-serial:" + serial + ":features",
-            unless_stopped([this, connection, serial, done](const Result<std::string>& features) {
+            unless_stopped([this, connection, serial, on_end](const Result<std::string>& features) {
               connection->close();
               if (!features.ok() && features.code() != Code::kNotFound) {
-                done(features.error());
+                on_end(features.error());
                 return;
               }
               // A server or a device that knows no features knows no shell,v2 either.
               const bool shell_v2 = features.ok() && has_feature(*features, "shell_v2");
               if (features.ok()) shell_v2_[serial] = shell_v2;
-              done(shell_v2);
+              on_end(shell_v2);
             }));
-      }));
+      });
 }
 
 void AdbSource::list_sockets(const std::string& serial, bool shell_v2, OnAgents done) {

@@ -62,6 +62,8 @@ class AdbSource final : public DeviceSource {
   // One look at the list, when a device that the tracker calls usable does not answer, and now and
   // then while one can't be used: the server does not always tell.
   void look_again();
+  template <class Done, class Next>
+  void connect(Done done, Next next);
   void connect_device(const std::string& serial, OnTransport done);
   void ask_features(const std::string& serial, OnFeatures done);
   void list_sockets(const std::string& serial, bool shell_v2, OnAgents done);

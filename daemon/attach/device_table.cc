@@ -49,13 +49,16 @@ void DeviceTable::start() {
         });
     source->start(
         [this](const ServerState& server) {
+          const std::lock_guard lock(mutex_);
+          ServerState& known = servers_[server.via];
           if (server.connected) {
             spdlog::info("{}: connected to {}", server.via, server.address);
           } else {
-            spdlog::info("{}: {}", server.via, server.status);
+            // Most machines have no phones: a server that was never there is no news.
+            spdlog::log(known.connected ? spdlog::level::info : spdlog::level::debug, "{}: {}",
+                        server.via, server.status);
           }
-          const std::lock_guard lock(mutex_);
-          servers_[server.via] = server;
+          known = server;
         },
         [pace](const std::vector<SourceDevice>& list) { pace->take(list); });
   }

@@ -10,13 +10,13 @@
 namespace collect::daemon {
 namespace {
 
-wire::Command detail_command(const control::DetailOrder& order) {
-  wire::Command command;
-  wire::SetDetail* detail = command.mutable_set_detail();
-  detail->set_mode(to_wire(order.mode));
-  detail->set_duration_ns(order.duration_ns);
-  detail->set_pre_roll_ns(order.pre_roll_ns);
-  return command;
+wire::Command message_of(const control::DetailCommand& command) {
+  wire::Command message;
+  wire::SetDetail* detail = message.mutable_set_detail();
+  detail->set_mode(to_wire(command.mode));
+  detail->set_duration_ns(command.duration_ns);
+  detail->set_pre_roll_ns(command.pre_roll_ns);
+  return message;
 }
 
 api::ListThreadsResponse thread_list(const std::string& agent,
@@ -64,7 +64,7 @@ std::string pre_roll_warning(const ingest::AgentSnapshot& agent, uint64_t asked_
 
 struct DetailControl::Call : OutcomeCall<api::DetailOutcome> {
   using OutcomeCall::OutcomeCall;
-  control::DetailOrder order;
+  control::DetailCommand wanted;
   FunctionPatterns patterns;
 };
 
@@ -80,8 +80,8 @@ struct DetailControl::Command {
 DetailControl::DetailControl(const Registry& registry, ingest::Ingest& ingest,
                              FunctionSearch& functions, control::Methods& methods)
     : registry_(registry), ingest_(ingest), functions_(functions) {
-  methods.serve<control::DetailOrder, std::vector<api::DetailOutcome>>(
-      [this](const auto& order, auto done) { set(order, std::move(done)); });
+  methods.serve<control::DetailCommand, std::vector<api::DetailOutcome>>(
+      [this](const auto& wanted, auto done) { set(wanted, std::move(done)); });
   methods.serve<api::ListThreadsRequest, api::ListThreadsResponse>([this](const auto& request,
                                                                           auto done) {
     const auto agent = registry_.agent(request.name());
@@ -100,22 +100,22 @@ DetailControl::DetailControl(const Registry& registry, ingest::Ingest& ingest,
   });
 }
 
-void DetailControl::set(const control::DetailOrder& order,
+void DetailControl::set(const control::DetailCommand& wanted,
                         control::Callback<std::vector<api::DetailOutcome>> done) {
-  const auto targets = registry_.targets(order.target);
-  Result<FunctionPatterns> patterns = FunctionPatterns::parse(order.functions);
+  const auto targets = registry_.targets(wanted.target);
+  Result<FunctionPatterns> patterns = FunctionPatterns::parse(wanted.functions);
   if (!targets.ok() || !patterns.ok()) {
     done(!targets.ok() ? targets.error() : patterns.error());
     return;
   }
   auto call = std::make_shared<Call>(targets->size(), std::move(done));
-  call->order = order;
+  call->wanted = wanted;
   call->patterns = std::move(patterns).value();
   for (const ingest::AgentSnapshot& agent : *targets) {
-    const auto command = std::make_shared<Command>(Command{call, agent, detail_command(order)});
+    const auto command = std::make_shared<Command>(Command{call, agent, message_of(wanted)});
     if (agent.state == ingest::AgentState::kDialing) {
       command->fail(not_there(agent));
-    } else if (order.threads.empty()) {
+    } else if (wanted.threads.empty()) {
       find_functions(command);
     } else {
       find_threads(command);
@@ -130,7 +130,7 @@ void DetailControl::find_threads(const std::shared_ptr<Command>& command) {
       command->fail(threads.error());
       return;
     }
-    const auto places = storage::select_threads(command->call->order.threads, *threads);
+    const auto places = storage::select_threads(command->call->wanted.threads, *threads);
     if (!places.ok()) {
       command->fail(places.error());
       return;
@@ -179,7 +179,7 @@ void DetailControl::send(const std::shared_ptr<Command>& command) {
     }
     const wire::SetDetail& sent = command->command.set_detail();
     api::DetailOutcome outcome = detail_outcome_for(command->agent);
-    outcome.set_detail(command->call->order.mode);
+    outcome.set_detail(command->call->wanted.mode);
     outcome.set_effect_time_ns(result->at_ns());
     outcome.set_functions_matched(static_cast<uint32_t>(sent.function_ids_size()));
     outcome.set_threads_matched(static_cast<uint32_t>(sent.thread_ids_size()));

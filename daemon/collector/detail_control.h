@@ -13,11 +13,11 @@ namespace collect::daemon {
 
 class DetailControl {
  public:
-  // Serves control::DetailOrder and ListThreadsRequest. All outlive it.
+  // Serves control::DetailCommand and ListThreadsRequest. All outlive it.
   DetailControl(const Registry& registry, ingest::Ingest& ingest, FunctionSearch& functions,
                 control::Methods& methods);
 
-  void set(const control::DetailOrder& order,
+  void set(const control::DetailCommand& wanted,
            control::Callback<std::vector<api::DetailOutcome>> done);
 
  private:

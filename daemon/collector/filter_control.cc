@@ -51,7 +51,7 @@ struct FilterControl::Call : OutcomeCall<api::FunctionFilterOutcome> {
 };
 
 // What one of the agents is told.
-struct FilterControl::Order {
+struct FilterControl::Task {
   ingest::AgentSnapshot agent;
   wire::SetFunctionFilter::Mode mode{};
   std::vector<uint64_t> ids;
@@ -119,69 +119,69 @@ void FilterControl::send(const std::shared_ptr<Call>& call, const ingest::AgentS
     outcome.set_functions_patched(result->functions_patched());
     call->add(std::move(outcome));
   };
-  send_part(std::make_shared<Order>(Order{agent, call->mode, std::move(ids), on_done}), 0);
+  send_part(std::make_shared<Task>(Task{agent, call->mode, std::move(ids), on_done}), 0);
 }
 
 // Each part is sent when the agent has taken the one before.
-void FilterControl::send_part(const std::shared_ptr<Order>& order, uint32_t part) {
+void FilterControl::send_part(const std::shared_ptr<Task>& task, uint32_t part) {
   const size_t begin = size_t{part} * wire::kMaxFilterFunctions;
-  const size_t end = std::min(begin + wire::kMaxFilterFunctions, order->ids.size());
-  const bool last = end == order->ids.size();
+  const size_t end = std::min(begin + wire::kMaxFilterFunctions, task->ids.size());
+  const bool last = end == task->ids.size();
   wire::Command command;
   wire::SetFunctionFilter& filter = *command.mutable_set_function_filter();
-  filter.set_mode(order->mode);
+  filter.set_mode(task->mode);
   filter.set_part(part);
   filter.set_last(last);
-  for (size_t at = begin; at < end; ++at) filter.add_function_ids(order->ids[at]);
-  const auto on_answer = [this, order, part, last](Result<wire::CommandResult> result) {
+  for (size_t at = begin; at < end; ++at) filter.add_function_ids(task->ids[at]);
+  const auto on_answer = [this, task, part, last](Result<wire::CommandResult> result) {
     if (last || !result.ok() || !result->ok()) {
-      order->done(result);
+      task->done(result);
     } else {
-      send_part(order, part + 1);
+      send_part(task, part + 1);
     }
   };
-  ingest_.command(order->agent.process_id, std::move(command), on_answer);
+  ingest_.command(task->agent.process_id, std::move(command), on_answer);
 }
 
 void FilterControl::record_nothing(const ingest::AgentSnapshot& agent,
                                    std::function<void(const Status&)> done) {
-  const auto order = std::make_shared<Order>();
-  order->agent = agent;
-  order->mode = wire::SetFunctionFilter::ONLY;
-  order->done = [done = std::move(done)](const Result<wire::CommandResult>& result) {
+  const auto task = std::make_shared<Task>();
+  task->agent = agent;
+  task->mode = wire::SetFunctionFilter::ONLY;
+  task->done = [done = std::move(done)](const Result<wire::CommandResult>& result) {
     done(!result.ok() ? result.error() : result->ok() ? Status() : Status(refusal(*result)));
   };
-  send_part(order, 0);
+  send_part(task, 0);
 }
 
 void FilterControl::start_with(const ingest::AgentSnapshot& agent, ingest::FilterRequest wanted) {
   const bool may_wait = start_filters_waiting_.fetch_add(1) < kMaxStartFilters;
   asio::post(start_filters_, [this, agent, may_wait, wanted = std::move(wanted)] {
     ingest::StartFilter outcome;
-    auto order = std::make_shared<Order>();
-    order->agent = agent;
-    auto ids = may_wait ? start_ids(wanted, order->mode, outcome)
+    auto task = std::make_shared<Task>();
+    task->agent = agent;
+    auto ids = may_wait ? start_ids(wanted, task->mode, outcome)
                         : Error{Code::kLimit, "too many processes started at once"};
     start_filters_waiting_.fetch_sub(1);
     if (functions_.is_stopping()) return;
     if (ids.ok()) {
-      order->ids = std::move(ids).value();
+      task->ids = std::move(ids).value();
     } else {
       // What cannot be looked up is not recorded: nobody asked for everything.
-      order->mode = wire::SetFunctionFilter::ONLY;
+      task->mode = wire::SetFunctionFilter::ONLY;
       outcome.error = ids.error().message;
       spdlog::warn("agents/{} records nothing: {}", agent.id, printable(outcome.error));
     }
-    outcome.functions = order->ids.size();
-    order->done = [id = agent.id](const Result<wire::CommandResult>& result) {
+    outcome.functions = task->ids.size();
+    task->done = [id = agent.id](const Result<wire::CommandResult>& result) {
       if (result.ok() && result->ok()) return;
       spdlog::warn("agents/{} did not take its function filter: {}", id,
                    printable(result.ok() ? result->error() : result.error().message));
     };
     // To the peer's thread, as the command behind it.
     ingest_.note_start_filter(agent.process_id, outcome,
-                              {0, wanted.only, wanted.except, order->ids.size()});
-    send_part(order, 0);
+                              {0, wanted.only, wanted.except, task->ids.size()});
+    send_part(task, 0);
   });
 }
 

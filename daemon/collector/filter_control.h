@@ -36,10 +36,10 @@ class FilterControl {
 
  private:
   struct Call;
-  struct Order;
+  struct Task;
   void send(const std::shared_ptr<Call>& call, const ingest::AgentSnapshot& agent,
             std::vector<uint64_t> ids);
-  void send_part(const std::shared_ptr<Order>& order, uint32_t part);
+  void send_part(const std::shared_ptr<Task>& task, uint32_t part);
   Result<std::vector<uint64_t>> start_ids(const ingest::FilterRequest& wanted,
                                           wire::SetFunctionFilter::Mode& mode,
                                           ingest::StartFilter& outcome) const;

@@ -27,7 +27,7 @@ Status status_of(const Result<T>& result) {
 
 // One agent on its way to a recording. Each step is taken when the agent has answered the one
 // before, so that nothing is recorded that was not asked for.
-struct RecordingControl::Order {
+struct RecordingControl::Task {
   ingest::AgentSnapshot agent;
   RecordingOptions options;
   control::Callback<api::Session> done;
@@ -86,99 +86,97 @@ void RecordingControl::start_one(const ingest::AgentSnapshot& agent,
     done(not_there(agent));
     return;
   }
-  const auto order = std::make_shared<Order>(Order{agent, options, std::move(done), {}, {}});
-  const auto on_start = [this, order,
-                         if_recording](const Result<ingest::SessionSnapshot>& session) {
+  const auto task = std::make_shared<Task>(Task{agent, options, std::move(done), {}, {}});
+  const auto on_start = [this, task, if_recording](const Result<ingest::SessionSnapshot>& session) {
     if (session.ok()) {
-      order->session = to_message(*session);
+      task->session = to_message(*session);
     } else if (session.code() == Code::kAlreadyExists && if_recording == IfRecording::kGoOn) {
-      const auto now = registry_.agent(agent_name(order->agent.id));
-      if (now.ok()) order->session.set_name(to_message(*now).session());
+      const auto now = registry_.agent(agent_name(task->agent.id));
+      if (now.ok()) task->session.set_name(to_message(*now).session());
     } else {
-      order->done(session.error());
+      task->done(session.error());
       return;
     }
-    order->modules_until = std::chrono::steady_clock::now() + kModulesBound;
-    choose_functions(order);
+    task->modules_until = std::chrono::steady_clock::now() + kModulesBound;
+    choose_functions(task);
   };
-  const auto on_ready = [this, order, on_start](const Status& before) {
+  const auto on_ready = [this, task, on_start](const Status& before) {
     if (before.ok()) {
-      ingest_.start_recording(order->agent.process_id, on_start);
+      ingest_.start_recording(task->agent.process_id, on_start);
     } else {
-      order->done(before.error());
+      task->done(before.error());
     }
   };
   if (options.functions) {
     // Its modules are known once it records: until then, nothing is.
     filter_.record_nothing(agent, on_ready);
-  } else if (!order->options.needs_modules() && options.has_detail()) {
-    set_detail(order, on_ready);
+  } else if (!task->options.needs_modules() && options.has_detail()) {
+    set_detail(task, on_ready);
   } else {
     on_ready({});
   }
 }
 
-void RecordingControl::choose_functions(const std::shared_ptr<Order>& order) {
-  if (!order->options.needs_modules()) {
-    began(order, {});
+void RecordingControl::choose_functions(const std::shared_ptr<Task>& task) {
+  if (!task->options.needs_modules()) {
+    began(task, {});
     return;
   }
   ingest_.modules(
-      order->agent.process_id,
-      [this, order](const Result<std::vector<storage::ModuleInfo>>& known) {
+      task->agent.process_id, [this, task](const Result<std::vector<storage::ModuleInfo>>& known) {
         if (!known.ok()) {
-          began(order, known.error());
+          began(task, known.error());
           return;
         }
-        if (known->empty() && std::chrono::steady_clock::now() < order->modules_until) {
+        if (known->empty() && std::chrono::steady_clock::now() < task->modules_until) {
           auto timer = std::make_shared<asio::steady_timer>(io_, kModulesLook);
-          timer->async_wait([this, order, timer](const std::error_code& error) {
-            if (!error) choose_functions(order);
+          timer->async_wait([this, task, timer](const std::error_code& error) {
+            if (!error) choose_functions(task);
           });
           return;
         }
-        const auto then_detail = [this, order](const Status& filtered) {
-          if (!filtered.ok() || !order->options.has_detail()) {
-            began(order, filtered);
+        const auto then_detail = [this, task](const Status& filtered) {
+          if (!filtered.ok() || !task->options.has_detail()) {
+            began(task, filtered);
             return;
           }
-          set_detail(order, [this, order](const Status& detail) { began(order, detail); });
+          set_detail(task, [this, task](const Status& detail) { began(task, detail); });
         };
-        if (!order->options.functions) {
+        if (!task->options.functions) {
           then_detail({});
           return;
         }
         api::SetFunctionFilterRequest filter;
-        *filter.mutable_target() = selector_of(order->agent);
-        *filter.mutable_only() = order->options.functions->only();
-        *filter.mutable_except() = order->options.functions->except();
+        *filter.mutable_target() = selector_of(task->agent);
+        *filter.mutable_only() = task->options.functions->only();
+        *filter.mutable_except() = task->options.functions->except();
         filter_.set(filter, [then_detail](const auto& result) { then_detail(status_of(result)); });
       });
 }
 
-void RecordingControl::set_detail(const std::shared_ptr<Order>& order,
+void RecordingControl::set_detail(const std::shared_ptr<Task>& task,
                                   std::function<void(const Status&)> done) {
-  const api::DetailOptions& options = order->options.detail;
-  control::DetailOrder detail;
+  const api::DetailOptions& options = task->options.detail;
+  control::DetailCommand detail;
   detail.mode = options.mode();
-  detail.target = selector_of(order->agent);
+  detail.target = selector_of(task->agent);
   detail.functions.assign(options.functions().begin(), options.functions().end());
   detail.duration_ns = control::nanoseconds_of(options.duration());
   detail_.set(detail, [done = std::move(done)](const auto& result) { done(status_of(result)); });
 }
 
 // A recording that can't be as it was asked for does not go on.
-void RecordingControl::began(const std::shared_ptr<Order>& order, const Status& chosen) {
+void RecordingControl::began(const std::shared_ptr<Task>& task, const Status& chosen) {
   if (!chosen.ok()) {
     ingest_.stop_recording(
-        order->agent.process_id,
-        [order, chosen](const Result<ingest::SessionSnapshot>&) { order->done(chosen.error()); });
+        task->agent.process_id,
+        [task, chosen](const Result<ingest::SessionSnapshot>&) { task->done(chosen.error()); });
     return;
   }
-  if (order->options.duration.count() > 0) {
-    stop_later(order->session.name(), order->options.duration);
+  if (task->options.duration.count() > 0) {
+    stop_later(task->session.name(), task->options.duration);
   }
-  order->done(order->session);
+  task->done(task->session);
 }
 
 void RecordingControl::stop_later(const std::string& session, std::chrono::nanoseconds duration) {

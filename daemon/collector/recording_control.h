@@ -27,14 +27,14 @@ class RecordingControl {
                  IfRecording if_recording, control::Callback<api::Session> done);
 
  private:
-  struct Order;
+  struct Task;
   void start(const api::StartSessionRequest& request,
              control::Callback<api::StartSessionResponse> done);
   // Answers when the files are sealed.
   void stop(const api::Selector& target, control::Callback<api::StopSessionResponse> done);
-  void choose_functions(const std::shared_ptr<Order>& order);
-  void set_detail(const std::shared_ptr<Order>& order, std::function<void(const Status&)> done);
-  void began(const std::shared_ptr<Order>& order, const Status& chosen);
+  void choose_functions(const std::shared_ptr<Task>& task);
+  void set_detail(const std::shared_ptr<Task>& task, std::function<void(const Status&)> done);
+  void began(const std::shared_ptr<Task>& task, const Status& chosen);
   void stop_later(const std::string& session, std::chrono::nanoseconds duration);
 
   const Registry& registry_;

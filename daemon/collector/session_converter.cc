@@ -135,7 +135,7 @@ Result<storage::MadeSession> SessionConverter::make(const Job& job, principal::B
                                              std::get<atf::Version>(job.wanted), progress);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   if (made.ok()) {
-    spdlog::info("{} is made of {}: {} events in {:.1f} s", made->place.name, job.from.name,
+    spdlog::info("{} is made of {}: {} events in {:.1f} s", made->session_path.name, job.from.name,
                  made->report.totals.events, took.count());
   } else {
     spdlog::info("nothing is made of {}: {}", job.from.name, to_string(made.error()));

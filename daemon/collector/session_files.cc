@@ -86,11 +86,11 @@ SessionFiles::SessionFiles(Needs needs, control::Methods& methods) : needs_(std:
 Result<SessionFiles::Named> SessionFiles::find(const std::string& name) const {
   auto session = needs_.registry.session(name);
   if (!session.ok()) return session.error();
-  auto place = storage::parse_session_path(needs_.root, session->name);
-  if (!place) {
+  auto session_path = storage::parse_session_path(needs_.root, session->name);
+  if (!session_path) {
     return Error{Code::kNotFound, "session \"" + session->name + "\" has no directory yet"};
   }
-  return Named{std::move(*session), std::move(*place)};
+  return Named{std::move(*session), std::move(*session_path)};
 }
 
 Result<SessionFiles::Named> SessionFiles::find_sealed(const std::string& name) const {
@@ -103,7 +103,7 @@ Result<SessionFiles::Named> SessionFiles::find_sealed(const std::string& name) c
 Result<std::string> SessionFiles::directory_of(const ingest::SessionSnapshot& session) const {
   auto named = find(session.name);
   if (!named.ok()) return named.error();
-  return std::move(named->place.directory);
+  return std::move(named->session_path.directory);
 }
 
 void SessionFiles::manifest(const std::string& name, control::Callback<api::Manifest> done) {
@@ -129,7 +129,7 @@ void SessionFiles::list(const std::string& name, control::Callback<api::ListFile
     return;
   }
   asio::post(needs_.files, [this, named = std::move(*named), done = std::move(done)] {
-    const auto files = storage::list_session_files(needs_.fs, named.place);
+    const auto files = storage::list_session_files(needs_.fs, named.session_path);
     if (!files.ok()) {
       done(files.error());
       return;
@@ -154,34 +154,35 @@ void SessionFiles::open(const std::string& name, const std::string& path,
     done(named.error());
     return;
   }
-  asio::post(needs_.files, [this, place = std::move(named->place), path, done = std::move(done)] {
-    auto file = storage::open_session_file(needs_.fs, place, path);
-    if (!file.ok()) {
-      done(file.error());
-      return;
-    }
-    const auto size = (*file)->size();
-    if (!size.ok()) {
-      done(size.error());
-      return;
-    }
-    done(std::shared_ptr<control::FileReader>(
-        std::make_shared<SessionFileReader>(needs_.files, std::move(*file), *size)));
-  });
+  asio::post(needs_.files,
+             [this, session_path = std::move(named->session_path), path, done = std::move(done)] {
+               auto file = storage::open_session_file(needs_.fs, session_path, path);
+               if (!file.ok()) {
+                 done(file.error());
+                 return;
+               }
+               const auto size = (*file)->size();
+               if (!size.ok()) {
+                 done(size.error());
+                 return;
+               }
+               done(std::shared_ptr<control::FileReader>(
+                   std::make_shared<SessionFileReader>(needs_.files, std::move(*file), *size)));
+             });
 }
 
 // On the converter's thread.
 api::Session SessionFiles::show_made(const storage::MadeSession& made,
                                      ingest::SystemTime start_time) {
-  const storage::SessionPath& place = made.place;
-  ingest::SessionSnapshot snapshot = ingest::snapshot_of(made.manifest, place);
+  const storage::SessionPath& session_path = made.session_path;
+  ingest::SessionSnapshot snapshot = ingest::snapshot_of(made.manifest, session_path);
   snapshot.start_time = start_time;  // the first may be shown a moment older than its manifest
   needs_.on_made(snapshot);
   // The names of the first were not looked up yet.
   if (made.manifest.symbols_state == storage::SymbolsState::kPending) {
-    needs_.naming.add({place.name, place.directory, {}});
+    needs_.naming.add({session_path.name, session_path.directory, {}});
   }
-  const auto shown = needs_.registry.session(place.name);
+  const auto shown = needs_.registry.session(session_path.name);
   return shown.ok() ? to_message(*shown) : to_message(snapshot);
 }
 
@@ -199,7 +200,7 @@ void SessionFiles::convert(const std::string& name, uint32_t atf_version,
     return;
   }
   SessionConverter::Job job;
-  job.from = std::move(named->place);
+  job.from = std::move(named->session_path);
   job.wanted = static_cast<atf::Version>(atf_version);
   job.progress = std::move(progress);
   job.use = std::move(*use);
@@ -274,7 +275,7 @@ void SessionFiles::snapshot(const std::string& name, control::Callback<api::Sess
 void SessionFiles::make_snapshot(const Named& named, SessionConverter::Snapshot snapshot,
                                  std::shared_ptr<void> use, control::Callback<api::Session> done) {
   SessionConverter::Job job;
-  job.from = named.place;
+  job.from = named.session_path;
   job.wanted = std::move(snapshot);
   job.progress = [](uint64_t, uint64_t) { return true; };
   job.use = std::move(use);
@@ -305,7 +306,7 @@ void SessionFiles::remove(const std::string& name,
                             done = std::move(done)]() mutable {
     needs_.naming.forget(named.shown.name);
     needs_.lods.forget(named.shown.name);
-    const auto removed = storage::remove_session(needs_.fs, named.place);
+    const auto removed = storage::remove_session(needs_.fs, named.session_path);
     use.reset();
     if (!removed.ok() && removed.code() != Code::kNotFound) {
       done(removed.error());

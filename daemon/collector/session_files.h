@@ -50,7 +50,7 @@ class SessionFiles {
  private:
   struct Named {
     ingest::SessionSnapshot shown;
-    storage::SessionPath place;
+    storage::SessionPath session_path;
   };
   Result<Named> find(const std::string& name) const;
   Result<Named> find_sealed(const std::string& name) const;

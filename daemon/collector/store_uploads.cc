@@ -141,7 +141,7 @@ void StoreUploads::note(upload::UploadStatus status) {
   }
   if (status.problem == before) return;
   if (status.problem.empty()) {
-    spdlog::info("store: sessions go to {} again", request_.place.url);
+    spdlog::info("store: sessions go to {} again", request_.location.url);
   } else {
     spdlog::warn("store: {}; sessions stay here, and it is tried again", status.problem);
   }

@@ -37,8 +37,8 @@ class StoreUploads final : public ingest::SegmentStore {
 
   void start();
   void stop();  // what is under way goes on at the next start; no `done` is called any more
-  bool has_store() const { return !request_.place.url.empty(); }
-  const std::string& url() const { return request_.place.url; }
+  bool has_store() const { return !request_.location.url.empty(); }
+  const std::string& url() const { return request_.location.url; }
   upload::UploadStatus status() const;
   void store(ingest::StoredChanges changes, std::function<void()> done) override;
 

@@ -73,7 +73,7 @@ auto say_failure(const ingest::AgentSnapshot& agent) {
 }  // namespace
 
 // What is looked for: the triggers' events, and behind them what ends their detail.
-struct TriggerControl::Order {
+struct TriggerControl::Task {
   // Of each event: whose it is, and which end.
   struct Meaning {
     size_t trigger = 0;
@@ -108,7 +108,7 @@ void TriggerControl::set(const api::SetTriggersRequest& request,
     done(targets.error());
     return;
   }
-  std::vector<Order::Meaning> meanings;
+  std::vector<Task::Meaning> meanings;
   for (size_t i = 0; i < static_cast<size_t>(request.triggers_size()); ++i) {
     meanings.push_back({i, false});
     if (!request.triggers(static_cast<int>(i)).until_functions().empty()) {
@@ -117,31 +117,31 @@ void TriggerControl::set(const api::SetTriggersRequest& request,
   }
   const auto call = std::make_shared<TriggersCall>(targets->size(), outcomes_into(std::move(done)));
   for (const ingest::AgentSnapshot& agent : *targets) {
-    find_functions(std::make_shared<Order>(Order{call, request, agent, meanings}));
+    find_functions(std::make_shared<Task>(Task{call, request, agent, meanings}));
   }
 }
 
 // Of one event after the other.
-void TriggerControl::find_functions(const std::shared_ptr<Order>& order) {
-  if (order->events.size() == order->meanings.size()) {
-    arm(order);
+void TriggerControl::find_functions(const std::shared_ptr<Task>& task) {
+  if (task->events.size() == task->meanings.size()) {
+    arm(task);
     return;
   }
-  const Order::Meaning next = order->meanings[order->events.size()];
-  const api::Trigger& trigger = order->request.triggers(static_cast<int>(next.trigger));
+  const Task::Meaning next = task->meanings[task->events.size()];
+  const api::Trigger& trigger = task->request.triggers(static_cast<int>(next.trigger));
   if (!next.is_end && trigger.event() == api::Trigger::EVENT_COUNTER) {
     ingest::WatchedEvent counter;
     counter.kind = ingest::WatchedEvent::Kind::kCounter;
     counter.counter = trigger.counter();
     counter.above = trigger.above();
-    order->events.push_back(std::move(counter));
-    find_functions(order);
+    task->events.push_back(std::move(counter));
+    find_functions(task);
     return;
   }
   auto patterns = FunctionPatterns::parse(
       words_of(next.is_end ? trigger.until_functions() : trigger.functions()));
   if (!patterns.ok()) {
-    order->fail(patterns.error());
+    task->fail(patterns.error());
     return;
   }
   ingest::WatchedEvent event;
@@ -150,47 +150,47 @@ void TriggerControl::find_functions(const std::shared_ptr<Order>& order) {
     event.longer_than_ns = control::nanoseconds_of(trigger.longer_than());
   }
   functions_.find(
-      order->agent,
+      task->agent,
       [this, patterns = std::move(*patterns)](const auto& modules) {
         return functions_.resolve(patterns, modules, symbolize::kMaxSymbols);
       },
-      [this, order, event = std::move(event)](Result<std::vector<uint64_t>> ids) mutable {
+      [this, task, event = std::move(event)](Result<std::vector<uint64_t>> ids) mutable {
         if (!ids.ok()) {
-          order->fail(ids.error());
+          task->fail(ids.error());
           return;
         }
         event.functions = std::move(*ids);
-        order->events.push_back(std::move(event));
-        find_functions(order);
+        task->events.push_back(std::move(event));
+        find_functions(task);
       });
 }
 
 // Before anything can fire.
-void TriggerControl::arm(const std::shared_ptr<Order>& order) {
-  const auto functions = functions_to_arm(order->request);
-  if (!functions || order->agent.detail != ingest::DetailMode::kOff) {
-    watch(order);
+void TriggerControl::arm(const std::shared_ptr<Task>& task) {
+  const auto functions = functions_to_arm(task->request);
+  if (!functions || task->agent.detail != ingest::DetailMode::kOff) {
+    watch(task);
     return;
   }
-  control::DetailOrder armed;
+  control::DetailCommand armed;
   armed.mode = api::DETAIL_MODE_ARMED;
-  armed.target = selector_of(order->agent);
+  armed.target = selector_of(task->agent);
   armed.functions = *functions;
-  detail_.set(armed, [this, order](const auto& outcomes) {
+  detail_.set(armed, [this, task](const auto& outcomes) {
     if (outcomes.ok()) {
-      watch(order);
+      watch(task);
     } else {
-      order->fail(outcomes.error());
+      task->fail(outcomes.error());
     }
   });
 }
 
-void TriggerControl::watch(const std::shared_ptr<Order>& order) {
-  const uint64_t set = book_.set(order->agent.id, order->agent.session, order->request.triggers());
+void TriggerControl::watch(const std::shared_ptr<Task>& task) {
+  const uint64_t set = book_.set(task->agent.id, task->agent.session, task->request.triggers());
   // On the writer's thread, where most of what is seen starts nothing.
-  const auto on_seen = [this, agent = order->agent, meanings = order->meanings,
+  const auto on_seen = [this, agent = task->agent, meanings = task->meanings,
                         set](ingest::SeenEvent seen) {
-    const Order::Meaning meaning = meanings.at(seen.number);
+    const Task::Meaning meaning = meanings.at(seen.number);
     seen.number = meaning.trigger;
     const auto now = std::chrono::steady_clock::now();
     const auto trigger = meaning.is_end ? book_.end(agent.id, set, seen.number, now)
@@ -204,25 +204,25 @@ void TriggerControl::watch(const std::shared_ptr<Order>& order) {
       }
     });
   };
-  ingest_.watch_events(order->agent.process_id, order->events, on_seen,
-                       [this, order](const auto& name) {
+  ingest_.watch_events(task->agent.process_id, task->events, on_seen,
+                       [this, task](const auto& name) {
                          if (!name.ok()) {
-                           book_.set(order->agent.id, {}, {});
-                           order->fail(name.error());
+                           book_.set(task->agent.id, {}, {});
+                           task->fail(name.error());
                            return;
                          }
-                         auto outcome = outcome_for<api::TriggersOutcome>(order->agent);
-                         outcome.set_session(to_message(order->agent).session());
+                         auto outcome = outcome_for<api::TriggersOutcome>(task->agent);
+                         outcome.set_session(to_message(task->agent).session());
                          size_t matched = 0;
-                         for (size_t at = 0; at < order->events.size(); ++at) {
-                           if (order->meanings[at].is_end) continue;
-                           matched += order->events[at].functions.size();
+                         for (size_t at = 0; at < task->events.size(); ++at) {
+                           if (task->meanings[at].is_end) continue;
+                           matched += task->events[at].functions.size();
                          }
                          outcome.set_functions_matched(static_cast<uint32_t>(matched));
-                         *outcome.mutable_triggers() = order->request.triggers();
+                         *outcome.mutable_triggers() = task->request.triggers();
                          for (api::Trigger& trigger : *outcome.mutable_triggers())
                            trigger.set_fired_count(0);
-                         order->call->add(std::move(outcome));
+                         task->call->add(std::move(outcome));
                        });
 }
 
@@ -230,7 +230,7 @@ void TriggerControl::fire(const ingest::AgentSnapshot& agent, const api::Trigger
                           const ingest::SeenEvent& seen) {
   const std::string text = marker_text(trigger, seen);
   spdlog::info("{}: {}", agent_name(agent.id), printable(text));
-  control::DetailOrder detail;
+  control::DetailCommand detail;
   detail.mode = api::DETAIL_MODE_ON;
   detail.target = selector_of(agent);
   detail.functions = words_of(trigger.detail_functions());
@@ -243,7 +243,7 @@ void TriggerControl::fire(const ingest::AgentSnapshot& agent, const api::Trigger
 
 // Armed where it wants to look back, and otherwise off.
 void TriggerControl::end_detail(const ingest::AgentSnapshot& agent, const api::Trigger& trigger) {
-  control::DetailOrder detail;
+  control::DetailCommand detail;
   detail.mode = trigger.has_pre_roll() ? api::DETAIL_MODE_ARMED : api::DETAIL_MODE_OFF;
   detail.target = selector_of(agent);
   if (trigger.has_pre_roll()) detail.functions = words_of(trigger.detail_functions());

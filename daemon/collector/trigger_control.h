@@ -26,13 +26,13 @@ class TriggerControl {
   void forget(const std::string& session) { book_.forget(session); }
 
  private:
-  struct Order;
+  struct Task;
   void set(const api::SetTriggersRequest& request,
            control::Callback<api::SetTriggersResponse> done);
   Result<api::GetTriggersResponse> get(const api::GetTriggersRequest& request) const;
-  void find_functions(const std::shared_ptr<Order>& order);
-  void arm(const std::shared_ptr<Order>& order);
-  void watch(const std::shared_ptr<Order>& order);
+  void find_functions(const std::shared_ptr<Task>& task);
+  void arm(const std::shared_ptr<Task>& task);
+  void watch(const std::shared_ptr<Task>& task);
   void fire(const ingest::AgentSnapshot& agent, const api::Trigger& trigger,
             const ingest::SeenEvent& seen);
   void end_detail(const ingest::AgentSnapshot& agent, const api::Trigger& trigger);

@@ -2,18 +2,19 @@
 #include <utility>
 
 #include "daemon/control/calls_backlog.h"
-#include "daemon/control/collector_service.h"
 #include "daemon/control/request_checks.h"
+#include "daemon/control/service_streams.h"
 
 namespace collect::control {
 
 using CallsWatch = WatchCall<api::CallBatch, CallsBacklog>;
 
-grpc::ServerWriteReactor<api::CallBatch>* CollectorService::WatchCalls(
-    Context*, const api::WatchCallsRequest* request) {
-  const auto watch = CallsWatch::open(live_);
+grpc::ServerWriteReactor<api::CallBatch>* watch_calls(CollectorApi& collector,
+                                                      const std::shared_ptr<LiveCalls>& live,
+                                                      const api::WatchCallsRequest& request) {
+  const auto watch = CallsWatch::open(live);
   if (watch->ended()) return watch.get();
-  const Result<api::WatchCallsRequest> checked = checked_calls(*request);
+  const Result<api::WatchCallsRequest> checked = checked_calls(request);
   if (!checked.ok()) {
     watch->end_now(to_grpc_status(checked.error()));
     return watch.get();
@@ -25,12 +26,12 @@ grpc::ServerWriteReactor<api::CallBatch>* CollectorService::WatchCalls(
   watcher.on_end = [watch](const Status& status) {
     watch->end_when_sent(status.ok() ? grpc::Status::OK : to_grpc_status(status.error()));
   };
-  const Result<WatchId> id = collector_.watch_calls(*checked, std::move(watcher));
+  const Result<WatchId> id = collector.watch_calls(*checked, std::move(watcher));
   if (!id.ok()) {
     watch->end_now(to_grpc_status(id.error()));
     return watch.get();
   }
-  watch->set_release([this, id = *id] { collector_.unwatch_calls(id); });
+  watch->set_release([&collector, id = *id] { collector.unwatch_calls(id); });
   return watch.get();
 }
 

@@ -43,7 +43,7 @@ struct CallWatcher {
 };
 
 // ArmDetail, StartDetail and StopDetail.
-struct DetailOrder {
+struct DetailCommand {
   api::DetailMode mode = api::DETAIL_MODE_OFF;
   api::Selector target;
   std::vector<std::string> functions = {};
@@ -64,7 +64,7 @@ class CollectorApi {
   virtual ~CollectorApi() = default;
 
   // What takes one request and answers once, by its request: AttachAgentRequest, … SetRulesRequest,
-  // DetailOrder, which is answered with a std::vector<api::DetailOutcome>, and
+  // DetailCommand, which is answered with a std::vector<api::DetailOutcome>, and
   // CallOf<AttachProcessRequest>, CallOf<DetachProcessRequest>.
   virtual const Methods& methods() const = 0;
 

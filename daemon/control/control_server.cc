@@ -86,8 +86,9 @@ void LiveCalls::wait_until_idle() {
 
 struct ControlServer::State {
   explicit State(CollectorApi& collector)
-      : service(collector, live,
-                [this](const std::string& peer) { return listener->principal_of(peer); }),
+      : service(make_collector_service(
+            collector, live,
+            [this](const std::string& peer) { return listener->principal_of(peer); })),
         health(live),
         reflection(live, services()),
         reflection_alpha(live, services()) {}
@@ -99,7 +100,7 @@ struct ControlServer::State {
   }
 
   const std::shared_ptr<LiveCalls> live = std::make_shared<LiveCalls>();
-  CollectorService service;
+  const std::unique_ptr<grpc::Service> service;
   HealthService health;
   ReflectionService<ReflectionV1> reflection;
   ReflectionService<ReflectionV1Alpha> reflection_alpha;
@@ -148,7 +149,7 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& a
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
-  builder.RegisterService(&state->service);
+  builder.RegisterService(state->service.get());
   builder.RegisterService(&state->health);
   builder.RegisterService(&state->reflection);
   builder.RegisterService(&state->reflection_alpha);

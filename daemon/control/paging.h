@@ -13,7 +13,7 @@
 namespace collect::control {
 
 inline constexpr int32_t kDefaultPageSize = 100;  // when a request says 0
-inline constexpr int32_t kMaxPageSize = 1000;     // larger wishes get this many
+inline constexpr int32_t kMaxPageSize = 1000;     // larger sizes become this one
 inline constexpr size_t kMaxPageToken = 1024;
 
 struct Page {

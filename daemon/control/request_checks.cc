@@ -81,17 +81,17 @@ Status check_recording(const Request& request) {
 }
 
 template <class Request>
-Result<DetailOrder> order_of(v1::DetailMode mode, const Request& request,
-                             const google::protobuf::RepeatedPtrField<std::string>& functions) {
+Result<DetailCommand> command_of(v1::DetailMode mode, const Request& request,
+                                 const google::protobuf::RepeatedPtrField<std::string>& functions) {
   COLLECT_TRY(check_selector(request.target()));
   COLLECT_TRY(check_words("threads", request.threads(), kThreadAdvice));
   COLLECT_TRY(check_words("functions", functions, kFunctionAdvice));
-  DetailOrder order;
-  order.mode = mode;
-  order.target = request.target();
-  order.threads.assign(request.threads().begin(), request.threads().end());
-  order.functions.assign(functions.begin(), functions.end());
-  return order;
+  DetailCommand command;
+  command.mode = mode;
+  command.target = request.target();
+  command.threads.assign(request.threads().begin(), request.threads().end());
+  command.functions.assign(functions.begin(), functions.end());
+  return command;
 }
 
 }  // namespace
@@ -137,22 +137,22 @@ Status check_delete(const v1::DeleteSessionRequest& request) {
       "{\"name\": \"sessions/session_20260131_235959/pid_4711\"}");
 }
 
-Result<DetailOrder> detail_order(const v1::ArmDetailRequest& request) {
-  return order_of(v1::DETAIL_MODE_ARMED, request, request.functions());
+Result<DetailCommand> detail_command_of(const v1::ArmDetailRequest& request) {
+  return command_of(v1::DETAIL_MODE_ARMED, request, request.functions());
 }
 
-Result<DetailOrder> detail_order(const v1::StartDetailRequest& request) {
+Result<DetailCommand> detail_command_of(const v1::StartDetailRequest& request) {
   COLLECT_TRY(check_duration("duration", request.duration()));
   COLLECT_TRY(check_duration("pre_roll", request.pre_roll()));
-  Result<DetailOrder> order = order_of(v1::DETAIL_MODE_ON, request, request.functions());
-  if (!order.ok()) return order;
-  order->duration_ns = nanoseconds_of(request.duration());
-  order->pre_roll_ns = nanoseconds_of(request.pre_roll());
-  return order;
+  Result<DetailCommand> command = command_of(v1::DETAIL_MODE_ON, request, request.functions());
+  if (!command.ok()) return command;
+  command->duration_ns = nanoseconds_of(request.duration());
+  command->pre_roll_ns = nanoseconds_of(request.pre_roll());
+  return command;
 }
 
-Result<DetailOrder> detail_order(const v1::StopDetailRequest& request) {
-  return order_of(v1::DETAIL_MODE_OFF, request, {});
+Result<DetailCommand> detail_command_of(const v1::StopDetailRequest& request) {
+  return command_of(v1::DETAIL_MODE_OFF, request, {});
 }
 
 Status check_triggers(const v1::SetTriggersRequest& request) {

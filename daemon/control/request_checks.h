@@ -26,7 +26,7 @@ inline constexpr size_t kMaxFunctionPatternBytes = 1024;
 inline constexpr size_t kMaxAnnotationBytes = 4096;          // what a manifest keeps of a text
 inline constexpr int64_t kMaxDetailSeconds = 7 * 24 * 3600;  // duration and pre_roll
 inline constexpr uint32_t kDefaultWatchIntervalMs = 1000;
-inline constexpr uint32_t kMinWatchIntervalMs = 50;  // shorter wishes get this
+inline constexpr uint32_t kMinWatchIntervalMs = 50;  // shorter intervals become this one
 inline constexpr uint32_t kMaxWatchIntervalMs = 3600 * 1000;
 inline constexpr uint32_t kMinCallsIntervalMs = 100;
 inline constexpr uint32_t kMaxCallsIntervalMs = 60 * 1000;
@@ -43,9 +43,9 @@ Status check_pid(int32_t pid);
 Status check_attach_process(const v1::AttachProcessRequest& request);
 Status check_detach(const v1::DetachAgentRequest& request);
 Status check_delete(const v1::DeleteSessionRequest& request);
-Result<DetailOrder> detail_order(const v1::ArmDetailRequest& request);
-Result<DetailOrder> detail_order(const v1::StartDetailRequest& request);
-Result<DetailOrder> detail_order(const v1::StopDetailRequest& request);
+Result<DetailCommand> detail_command_of(const v1::ArmDetailRequest& request);
+Result<DetailCommand> detail_command_of(const v1::StartDetailRequest& request);
+Result<DetailCommand> detail_command_of(const v1::StopDetailRequest& request);
 Status check_triggers(const v1::SetTriggersRequest& request);
 Status check_function_filter(const v1::SetFunctionFilterRequest& request);
 Status check_start(const v1::StartSessionRequest& request);

@@ -91,16 +91,17 @@ Verdict AgentRecordings::begin(const wire::RecordingStart& start) {
 }
 
 // Of several that were left open, only the newest can go on.
-void AgentRecordings::restore(const storage::SessionPath& place, const storage::ResumeKey& key,
-                              uint32_t recording, SystemTime start) {
+void AgentRecordings::restore(const storage::SessionPath& session_path,
+                              const storage::ResumeKey& key, uint32_t recording, SystemTime start) {
   const SessionRef session = make_session(recording, start);
   session->charge_found();
   session->opened = true;
-  session->shown.name = place.name;
-  session->shown.directory = place.directory;
-  session->push(
-      [directory = place.directory](StoredSession& stored) { return stored.resume(directory); });
-  profile_.set_session(place.name);
+  session->shown.name = session_path.name;
+  session->shown.directory = session_path.directory;
+  session->push([directory = session_path.directory](StoredSession& stored) {
+    return stored.resume(directory);
+  });
+  profile_.set_session(session_path.name);
   SessionRef older = session;
   if (!current_ || current_->recording <= recording) {
     older = std::exchange(current_, session);

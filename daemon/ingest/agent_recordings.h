@@ -65,8 +65,8 @@ class AgentRecordings {
   Verdict begin(const wire::RecordingStart& start);
   // A session that a former collector left unsealed; the agent may come back for it. Before any
   // connection.
-  void restore(const storage::SessionPath& place, const storage::ResumeKey& key, uint32_t recording,
-               SystemTime start);
+  void restore(const storage::SessionPath& session_path, const storage::ResumeKey& key,
+               uint32_t recording, SystemTime start);
   // Of the current one, when everything that came before is counted.
   void want_positions();
   void end_connection();  // nobody waits for positions, and no data comes

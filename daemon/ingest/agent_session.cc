@@ -123,7 +123,7 @@ AgentSession::Overdue AgentSession::overdue(SteadyTime now, milliseconds resume)
 // ---- orders
 
 void AgentSession::annotate(const storage::Marker& marker, Answer<uint64_t> done) {
-  queue->order(
+  queue->command(
       [marker](storage::SessionWriter& writer) -> Result<std::string> {
         const Status marked = writer.marker(marker);
         if (!marked.ok()) return marked.error();
@@ -139,13 +139,13 @@ void AgentSession::annotate(const storage::Marker& marker, Answer<uint64_t> done
 }
 
 void AgentSession::roll_container(Answer<std::string> done) {
-  queue->order([](storage::SessionWriter& writer) { return writer.roll_container(); },
-               std::move(done));
+  queue->command([](storage::SessionWriter& writer) { return writer.roll_container(); },
+                 std::move(done));
 }
 
 void AgentSession::cut(Answer<storage::SessionCut> done) {
   const auto found = std::make_shared<storage::SessionCut>();
-  queue->order(
+  queue->command(
       [found](storage::SessionWriter& writer) -> Result<std::string> {
         auto cut = writer.cut();
         if (!cut.ok()) return cut.error();

@@ -24,11 +24,11 @@ inline constexpr size_t kMaxCompletedSessions = 16'384;
 class CompletedSessions {
  public:
   struct Answer {
-    std::optional<storage::SessionPath> place;
+    std::optional<storage::SessionPath> session_path;
     bool is_known = true;  // false: an old session of this pid is still to be looked at
   };
 
-  void add(const ProcessId& process, uint32_t recording, const storage::SessionPath& place);
+  void add(const ProcessId& process, uint32_t recording, const storage::SessionPath& session_path);
   Answer find(const ProcessId& process, uint32_t recording, uint32_t pid) const;
 
   // An old session is to be looked at, and was.
@@ -39,7 +39,7 @@ class CompletedSessions {
   using Key = std::pair<ProcessId, uint32_t>;
 
   mutable std::mutex mutex_;
-  std::map<Key, storage::SessionPath> places_;
+  std::map<Key, storage::SessionPath> session_paths_;
   std::deque<Key> order_;
   std::map<uint32_t, uint32_t> expected_;  // by pid
 };

@@ -25,11 +25,11 @@ Error unknown_process() {
 Ingest::Ingest(IngestOptions options, storage::Fs& fs, IngestObserver& observer)
     : core_(std::move(options), fs, observer),
       old_sessions_(core_, [this](const storage::Manifest& manifest, const storage::ResumeKey& key,
-                                  const storage::SessionPath& place) {
+                                  const storage::SessionPath& session_path) {
         const storage::SessionIdentity& identity = manifest.identity;
         owner_of(identity.process_id)
             .find_or_make(agent_from_identity(identity), key)
-            .restore(place, key, identity.recording, unix_time(manifest.created_unix_ns));
+            .restore(session_path, key, identity.recording, unix_time(manifest.created_unix_ns));
       }) {
   const unsigned wanted = core_.options.io_threads;
   const unsigned count =

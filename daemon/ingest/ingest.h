@@ -60,7 +60,8 @@ class Ingest {
 
   // The process's agent holds the filter: noted in its sessions.
   void note_function_filter(const ProcessId& process, storage::FunctionFilter filter);
-  // Before the agent is given what it wished for: for its sessions, and for those who ask.
+  // Called before the filter that the agent asked for is sent to it; kept for its sessions and for
+  // status requests.
   void note_start_filter(const ProcessId& process, StartFilter outcome,
                          storage::FunctionFilter filter);
   // Answers with the device clock of the marker; `at_ns` 0: now.

@@ -15,10 +15,11 @@ SystemTime unix_time(uint64_t unix_ns) {
       std::chrono::duration_cast<SystemTime::duration>(std::chrono::nanoseconds(unix_ns)));
 }
 
-SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::SessionPath& place) {
+SessionSnapshot snapshot_of(const storage::Manifest& manifest,
+                            const storage::SessionPath& session_path) {
   SessionSnapshot shown;
-  shown.name = place.name;
-  shown.directory = place.directory;
+  shown.name = session_path.name;
+  shown.directory = session_path.directory;
   shown.state = manifest.state == storage::SessionState::kComplete    ? SessionState::kComplete
                 : manifest.state == storage::SessionState::kRecovered ? SessionState::kRecovered
                                                                       : SessionState::kFailed;
@@ -51,45 +52,47 @@ void OldSessions::list() {
 void OldSessions::find() {
   const std::string& root = core_.options.storage.root;
   std::vector<Error> refused;
-  auto places = storage::list_sessions(core_.fs, root, &refused);
-  if (!places.ok()) {
-    spdlog::warn("{}: old sessions are not resumed: {}", root, to_string(places.error()));
+  auto session_paths = storage::list_sessions(core_.fs, root, &refused);
+  if (!session_paths.ok()) {
+    spdlog::warn("{}: old sessions are not resumed: {}", root, to_string(session_paths.error()));
     return;
   }
   if (!refused.empty()) {
     spdlog::warn("{} entries below {} are not looked at; the first: {}", refused.size(), root,
                  to_string(refused.front()));
   }
-  for (const storage::SessionPath& place : *places) {
-    if (!core_.fs.exists(place.directory + "/" + storage::kReserveFile)) {
-      places_.push_back(place);
+  for (const storage::SessionPath& session_path : *session_paths) {
+    if (!core_.fs.exists(session_path.directory + "/" + storage::kReserveFile)) {
+      session_paths_.push_back(session_path);
       continue;
     }
-    const auto manifest = storage::read_manifest(core_.fs, place.directory);
+    const auto manifest = storage::read_manifest(core_.fs, session_path.directory);
     if (!manifest.ok() || manifest->sealing ||
         manifest->state != storage::SessionState::kRecording) {
-      places_.push_back(place);
+      session_paths_.push_back(session_path);
       continue;
     }
     const storage::SessionIdentity& identity = manifest->identity;
     if (identity.recording == 0) {  // a feed's: there is no agent that could come back for it
-      places_.push_back(place);
+      session_paths_.push_back(session_path);
       continue;
     }
-    const auto key = storage::read_resume_key(core_.fs, place.directory);
+    const auto key = storage::read_resume_key(core_.fs, session_path.directory);
     if (!key.ok()) {  // nobody can show that it is that process
-      spdlog::warn("{} can't be resumed: {}", place.name, to_string(key.error()));
-      places_.push_back(place);
+      spdlog::warn("{} can't be resumed: {}", session_path.name, to_string(key.error()));
+      session_paths_.push_back(session_path);
       continue;
     }
-    spdlog::info("{} was not sealed; it waits {} s for its agent", place.name,
+    spdlog::info("{} was not sealed; it waits {} s for its agent", session_path.name,
                  core_.options.resume.count() / 1000);
-    restore_(*manifest, *key, place);
+    restore_(*manifest, *key, session_path);
   }
   // The newest are listed. Until that is done, it is not known what they hold.
-  const size_t left_out = places_.size() - std::min(places_.size(), kListedSessions);
-  places_.erase(places_.begin(), places_.begin() + static_cast<ptrdiff_t>(left_out));
-  for (const storage::SessionPath& place : places_) core_.completed.expect(place.pid);
+  const size_t left_out = session_paths_.size() - std::min(session_paths_.size(), kListedSessions);
+  session_paths_.erase(session_paths_.begin(),
+                       session_paths_.begin() + static_cast<ptrdiff_t>(left_out));
+  for (const storage::SessionPath& session_path : session_paths_)
+    core_.completed.expect(session_path.pid);
 }
 
 // On the sealing thread: names the sessions that are on disk, and finishes those whose sealing was
@@ -97,43 +100,44 @@ void OldSessions::find() {
 // is just being made looks like what was left half-made. One at a time, the newest first, so that
 // sessions that end meanwhile are sealed in between.
 void OldSessions::list_next() {
-  if (places_.empty() || core_.stopping) return;
-  const storage::SessionPath place = std::move(places_.back());
-  places_.pop_back();
-  list_one(place);
-  core_.completed.looked_at(place.pid);
+  if (session_paths_.empty() || core_.stopping) return;
+  const storage::SessionPath session_path = std::move(session_paths_.back());
+  session_paths_.pop_back();
+  list_one(session_path);
+  core_.completed.looked_at(session_path.pid);
   core_.seal_threads.add({}, [this] { list_next(); });
 }
 
-void OldSessions::list_one(const storage::SessionPath& place) {
-  auto manifest = storage::read_manifest(core_.fs, place.directory);
+void OldSessions::list_one(const storage::SessionPath& session_path) {
+  auto manifest = storage::read_manifest(core_.fs, session_path.directory);
   std::vector<uint64_t> functions;
   if (!manifest.ok() || manifest->state == storage::SessionState::kRecording) {
-    auto recovered = storage::recover_session(core_.fs, core_.options.storage, place.directory);
+    auto recovered =
+        storage::recover_session(core_.fs, core_.options.storage, session_path.directory);
     if (!recovered.ok()) {
       const bool again =
           (recovered.code() == Code::kNoSpace || recovered.code() == Code::kExhausted) &&
           core_.seal_threads.add_later(
-              {}, [this, place] { list_one(place); }, kSealAgain, kMaxDeferredSeals);
-      if (!again) spdlog::warn("{}: {}", place.name, to_string(recovered.error()));
+              {}, [this, session_path] { list_one(session_path); }, kSealAgain, kMaxDeferredSeals);
+      if (!again) spdlog::warn("{}: {}", session_path.name, to_string(recovered.error()));
       return;
     }
-    spdlog::info("{} is sealed: {} events: {}", place.name, recovered->totals.events,
+    spdlog::info("{} is sealed: {} events: {}", session_path.name, recovered->totals.events,
                  recovered->reason);
     functions = std::move(recovered->functions);
-    manifest = storage::read_manifest(core_.fs, place.directory);
+    manifest = storage::read_manifest(core_.fs, session_path.directory);
   }
   if (!manifest.ok()) return;
   // One that was made of another session is not what the agent recorded into.
-  const auto name = storage::parse_session_name(place.session);
+  const auto name = storage::parse_session_name(session_path.session);
   const bool is_recorded = name && name->is_recorded();
   if (manifest->state == storage::SessionState::kComplete && is_recorded) {
-    core_.completed.add(manifest->identity.process_id, manifest->identity.recording, place);
+    core_.completed.add(manifest->identity.process_id, manifest->identity.recording, session_path);
   }
-  core_.observer.session_changed(snapshot_of(*manifest, place));
+  core_.observer.session_changed(snapshot_of(*manifest, session_path));
   if (!core_.options.storage.symbolize) return;
   if (manifest->symbols_state != storage::SymbolsState::kPending) return;
-  core_.observer.to_be_named(place.name, place.directory, std::move(functions));
+  core_.observer.to_be_named(session_path.name, session_path.directory, std::move(functions));
 }
 
 }  // namespace collect::ingest

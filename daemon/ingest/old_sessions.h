@@ -20,7 +20,8 @@ struct IngestCore;
 SystemTime unix_time(uint64_t unix_ns);
 
 // How a session on disk is shown.
-SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::SessionPath& place);
+SessionSnapshot snapshot_of(const storage::Manifest& manifest,
+                            const storage::SessionPath& session_path);
 
 class OldSessions {
  public:
@@ -36,11 +37,11 @@ class OldSessions {
 
  private:
   void list_next();
-  void list_one(const storage::SessionPath& place);
+  void list_one(const storage::SessionPath& session_path);
 
   IngestCore& core_;
   const Restore restore_;
-  std::vector<storage::SessionPath> places_;
+  std::vector<storage::SessionPath> session_paths_;
 };
 
 }  // namespace collect::ingest

@@ -51,9 +51,9 @@ class Peer final : public LinkOwner,
              bool is_new);
   // A session that a former collector left unsealed; this process may come back for it. Before any
   // connection.
-  void restore(const storage::SessionPath& place, const storage::ResumeKey& key, uint32_t recording,
-               SystemTime start) {
-    recordings_.restore(place, key, recording, start);
+  void restore(const storage::SessionPath& session_path, const storage::ResumeKey& key,
+               uint32_t recording, SystemTime start) {
+    recordings_.restore(session_path, key, recording, start);
   }
   // Time passes. False: this peer is over and may be forgotten. Without `may_linger`, one that is
   // away and has no session is over at once.
@@ -72,11 +72,12 @@ class Peer final : public LinkOwner,
   void watch_events(EventsWanted wanted, const Answer<std::string>& done);
   // The agent holds it from now on: noted in the session that records, and in later ones.
   void note_function_filter(const storage::FunctionFilter& filter) { recordings_.keep(filter); }
-  // What became of its wish: before the agent is told, so that its recording finds it here.
+  // The outcome of the start filter. Called before the agent gets it, so that its recording finds
+  // it here.
   void note_start_filter(StartFilter outcome, storage::FunctionFilter filter);
   // The collector stops: its session is left to the next one, as far as its agent can come back.
   void shut_down();
-  // Ends both links, so that whoever dialled begins anew; the session waits.
+  // Ends both links, so that the side that dialled connects again; the session waits.
   void drop_links(const std::string& reason);
 
   const AgentSnapshot& agent() const { return profile_.shown(); }

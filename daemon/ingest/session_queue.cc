@@ -119,11 +119,11 @@ Status SessionQueue::carry_out(const Task& task) {
   return {};
 }
 
-Status SessionQueue::carry_out(const Order& order) {
+Status SessionQueue::carry_out(const Command& command) {
   if (session_.is_open() && !session_.failed()) {
-    answers_.emplace_back(order.done, order.act(session_.writer()));
+    answers_.emplace_back(command.done, command.act(session_.writer()));
   } else {
-    refuse(order, kHasFailed);
+    refuse(command, kHasFailed);
   }
   return {};
 }
@@ -151,8 +151,8 @@ void SessionQueue::refuse(const Task& task, const char* /*why*/) {
   if (task.on_drop) task.on_drop();
 }
 
-void SessionQueue::refuse(const Order& order, const char* why) {
-  answers_.emplace_back(order.done, Error{Code::kUnavailable, why});
+void SessionQueue::refuse(const Command& command, const char* why) {
+  answers_.emplace_back(command.done, Error{Code::kUnavailable, why});
 }
 
 // False: not now; what is not committed is acknowledged by a later round.

@@ -49,9 +49,9 @@ class SessionQueue : public std::enable_shared_from_this<SessionQueue> {
   void push(Act act, OnDrop on_drop = nullptr) { add(Task{std::move(act), std::move(on_drop)}); }
   // What a person wants done. Answered exactly once, on the io thread, after the commit that makes
   // it last.
-  void order(std::function<Result<std::string>(storage::SessionWriter&)> act,
-             std::function<void(Result<std::string>)> done) {
-    add(Order{std::move(act), std::move(done)});
+  void command(std::function<Result<std::string>(storage::SessionWriter&)> act,
+               std::function<void(Result<std::string>)> done) {
+    add(Command{std::move(act), std::move(done)});
   }
   void note(std::string text);
   // Only the commit that ends each round.
@@ -71,25 +71,25 @@ class SessionQueue : public std::enable_shared_from_this<SessionQueue> {
     Act act;
     OnDrop on_drop;
   };
-  struct Order {
+  struct Command {
     std::function<Result<std::string>(storage::SessionWriter&)> act;
     std::function<void(Result<std::string>)> done;
   };
   struct Suspend {
     std::string why;
   };
-  using Item = std::variant<Task, Order, SessionSeal, Suspend>;
+  using Item = std::variant<Task, Command, SessionSeal, Suspend>;
 
   void add(Item item);
   void schedule();
   void run();
   size_t carry_out_all(const std::vector<Item>& items, bool& waits);
   Status carry_out(const Task& task);
-  Status carry_out(const Order& order);
+  Status carry_out(const Command& command);
   Status carry_out(const SessionSeal& seal);
   Status carry_out(const Suspend& suspend);
   void refuse(const Task& task, const char* why);
-  void refuse(const Order& order, const char* why);
+  void refuse(const Command& command, const char* why);
   void refuse(const SessionSeal&, const char*) {}
   void refuse(const Suspend&, const char*) {}
   bool finish_round();

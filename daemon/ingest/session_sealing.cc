@@ -37,11 +37,11 @@ bool SessionSealing::attempt(const std::function<bool()>& try_later) {
 void SessionSealing::add_to_completed(storage::SessionState state) {
   if (state != storage::SessionState::kComplete) return;
   const storage::SessionIdentity& identity = session_.writer().identity();
-  storage::SessionPath place;
-  place.pid = identity.pid;
-  place.name = session_.name();
-  place.directory = session_.directory();
-  session_.dependencies().completed->add(identity.process_id, identity.recording, place);
+  storage::SessionPath session_path;
+  session_path.pid = identity.pid;
+  session_path.name = session_.name();
+  session_path.directory = session_.directory();
+  session_.dependencies().completed->add(identity.process_id, identity.recording, session_path);
 }
 
 // kWhole: all of it is on disk now.

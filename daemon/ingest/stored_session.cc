@@ -69,12 +69,12 @@ Status StoredSession::open(const storage::SessionIdentity& identity,
   if (!earlier.is_known) {
     return Error{Code::kExhausted, "the old sessions of this process id are not all listed yet"};
   }
-  if (earlier.place && dependencies_.fs->exists(earlier.place->directory)) {
+  if (earlier.session_path && dependencies_.fs->exists(earlier.session_path->directory)) {
     failed_ = true;
     was_sealed_ = true;
     (void)begin_segments();
-    name_ = earlier.place->name;
-    directory_ = earlier.place->directory;
+    name_ = earlier.session_path->name;
+    directory_ = earlier.session_path->directory;
     report_.repeated = name_;
     return {};
   }

@@ -8,7 +8,7 @@ Result<Target> look_at_target(pid_t) {
   return Error{Code::kUnsupported, "only processes on x86-64 can be attached to"};
 }
 
-Result<AttachOutcome> attach(const Target&, const AttachOrder&) {
+Result<AttachOutcome> attach(const Target&, const AttachSettings&) {
   return look_at_target(0).error();
 }
 

@@ -49,7 +49,7 @@ Result<uint64_t> function_in(const Target& target, const char* name) {
          reinterpret_cast<uint64_t>(info.dli_fbase);
 }
 
-Result<AttachRequest> make_request(const Target& target, const AttachOrder& order) {
+Result<AttachRequest> make_request(const Target& target, const AttachSettings& settings) {
   AttachRequest request{};
   struct Function {
     const char* name;
@@ -65,14 +65,14 @@ Result<AttachRequest> make_request(const Target& target, const AttachOrder& orde
     if (!address.ok()) return address.error();
     request.*one.at = *address;
   }
-  request.task = order.task;
+  request.task = settings.task;
   std::memcpy(request.entry, patch::kAttachEntry, sizeof patch::kAttachEntry);
-  if (order.library.size() >= sizeof request.library) {
-    return Error{Code::kInvalidArgument, order.library + " is too long a path"};
+  if (settings.library.size() >= sizeof request.library) {
+    return Error{Code::kInvalidArgument, settings.library + " is too long a path"};
   }
-  std::memcpy(request.library, order.library.data(), order.library.size());
+  std::memcpy(request.library, settings.library.data(), settings.library.size());
   size_t at = 0;
-  for (const std::string& variable : order.variables) {
+  for (const std::string& variable : settings.variables) {
     if (variable.size() + 2 > sizeof request.variables - at) {
       return Error{Code::kLimit, "the settings of the agent take more than " +
                                      std::to_string(sizeof request.variables) + " bytes"};
@@ -308,12 +308,12 @@ class Attachment {
 
 }  // namespace
 
-Result<AttachOutcome> attach(const Target& target, const AttachOrder& order) {
-  const auto request = make_request(target, order);
+Result<AttachOutcome> attach(const Target& target, const AttachSettings& settings) {
+  const auto request = make_request(target, settings);
   if (!request.ok()) return request.error();
   auto memory = ProcessMemory::open(target.pid);
   if (!memory.ok()) return explain_refusal(target.pid, memory.error());
-  return Attachment(target, *memory, *request, order.is_cancelled).run();
+  return Attachment(target, *memory, *request, settings.is_cancelled).run();
 }
 
 }  // namespace collect::inject

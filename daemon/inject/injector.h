@@ -27,7 +27,7 @@ inline constexpr std::chrono::seconds kLoadBound{60};
 // How long all threads together may take to stop; the jumps are not written otherwise.
 inline constexpr std::chrono::seconds kStopBound{5};
 
-struct AttachOrder {
+struct AttachSettings {
   std::string library;                 // absolute path of libcollect_agent.so
   std::vector<std::string> variables;  // "NAME=value": the settings, as COLLECT_* variables
   patch::AttachTask task = patch::kAttachStart;
@@ -46,6 +46,6 @@ struct AttachOutcome {
 // kUnavailable: no thread could be borrowed or stopped in time, try again; kExhausted: the process
 // may have no further thread; kCancelled; kUnsupported: the library can't be loaded, or nothing can
 // be traced.
-Result<AttachOutcome> attach(const Target& target, const AttachOrder& order);
+Result<AttachOutcome> attach(const Target& target, const AttachSettings& settings);
 
 }  // namespace collect::inject

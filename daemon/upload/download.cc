@@ -117,17 +117,17 @@ Result<std::string> download_part(S3Client& client, Retries& retries, const std:
                                   const std::function<bool(std::string_view path)>& wanted) {
   auto commit = read_commit(client, retries, prefix);
   if (!commit.ok()) return commit.error();
-  const auto place = storage::parse_session_path(root, commit->session);
-  COLLECT_CHECK(place.has_value());  // commit_from_json has looked
+  const auto session_path = storage::parse_session_path(root, commit->session);
+  COLLECT_CHECK(session_path.has_value());  // commit_from_json has looked
   // Whoever finds a session without a manifest knows that it is not whole.
   std::stable_partition(commit->files.begin(), commit->files.end(), [](const CommittedFile& file) {
     return file.path != storage::kManifestFile;
   });
   for (const CommittedFile& file : commit->files) {
     if (wanted && !wanted(file.path)) continue;
-    COLLECT_TRY(download_file(client, retries, prefix, fs, place->directory, file));
+    COLLECT_TRY(download_file(client, retries, prefix, fs, session_path->directory, file));
   }
-  return place->directory;
+  return session_path->directory;
 }
 
 }  // namespace collect::upload

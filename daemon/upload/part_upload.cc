@@ -15,9 +15,9 @@ namespace {
 
 constexpr size_t kMaxPartObjects = kMaxCommitFiles + 32;  // COMMIT, and tables
 
-Status check_sealed(const storage::Manifest& manifest, const storage::SessionPath& place) {
+Status check_sealed(const storage::Manifest& manifest, const storage::SessionPath& session_path) {
   if (manifest.state == storage::SessionState::kRecording || manifest.sealing) {
-    return Error{Code::kInvalidArgument, place.name + " is not sealed"};
+    return Error{Code::kInvalidArgument, session_path.name + " is not sealed"};
   }
   return {};
 }
@@ -76,7 +76,7 @@ Status PartUpload::abort_open(const std::string& prefix) {
   return {};
 }
 
-Result<UploadedPart> PartUpload::compare(const storage::SessionPath& place,
+Result<UploadedPart> PartUpload::compare(const storage::SessionPath& session_path,
                                          const std::string& prefix) {
   const auto text = read_commit_text(to_.client, to_.retries, prefix);
   if (!text.ok()) return text.error();
@@ -87,11 +87,11 @@ Result<UploadedPart> PartUpload::compare(const storage::SessionPath& place,
     return Error{is_other ? Code::kAlreadyExists : Code::kDamaged,
                  prefix + ": " + there.error().message};
   }
-  if (there->session != place.name) {
+  if (there->session != session_path.name) {
     return Error{Code::kAlreadyExists, prefix + " holds " + there->session + " and not " +
-                                           place.name + ": give each its own epoch"};
+                                           session_path.name + ": give each its own epoch"};
   }
-  if (const Status same = covers(*there, fs_, place); !same.ok()) {
+  if (const Status same = covers(*there, fs_, session_path); !same.ok()) {
     return Error{Code::kAlreadyExists,
                  prefix + " was committed, and differs from this disk: " + same.error().message};
   }
@@ -123,11 +123,12 @@ bool PartUpload::has_tables(const std::string& prefix, const FoundObjects& found
   });
 }
 
-Result<UploadedPart> PartUpload::run(const storage::SessionPath& place, const PartName& part) {
+Result<UploadedPart> PartUpload::run(const storage::SessionPath& session_path,
+                                     const PartName& part) {
   to_.retries.forget_failure();
-  const auto manifest = storage::read_manifest(fs_, place.directory);
+  const auto manifest = storage::read_manifest(fs_, session_path.directory);
   if (!manifest.ok()) return manifest.error();
-  COLLECT_TRY(check_sealed(*manifest, place));
+  COLLECT_TRY(check_sealed(*manifest, session_path));
   const Result<std::string> prefix = part_prefix(manifest->identity, part);
   if (!prefix.ok()) return prefix.error();
 
@@ -141,48 +142,49 @@ Result<UploadedPart> PartUpload::run(const storage::SessionPath& place, const Pa
     if (!open.ok()) return open.error();
     for (const OpenUpload& upload : *open) found->uploads[upload.key].push_back(upload.id);
   }
-  auto uploaded =
-      is_committed ? compare(place, *prefix) : send(place, part, *manifest, *prefix, *found);
+  auto uploaded = is_committed ? compare(session_path, *prefix)
+                               : send(session_path, part, *manifest, *prefix, *found);
   if (!uploaded.ok()) return uploaded.error();
   if (has_segments) COLLECT_TRY(remove_segments(to_.client, to_.retries, *prefix));
-  if (!is_complete) COLLECT_TRY(send_tables(place, *prefix, *found));
+  if (!is_complete) COLLECT_TRY(send_tables(session_path, *prefix, *found));
   uploaded->ended_unix_ns = manifest->finished_unix_ns;
   return uploaded;
 }
 
-Result<UploadedPart> PartUpload::send(const storage::SessionPath& place, const PartName& part,
-                                      const storage::Manifest& manifest, const std::string& prefix,
-                                      const FoundObjects& found) {
-  const auto files = storage::list_session_files(fs_, place);
+Result<UploadedPart> PartUpload::send(const storage::SessionPath& session_path,
+                                      const PartName& part, const storage::Manifest& manifest,
+                                      const std::string& prefix, const FoundObjects& found) {
+  const auto files = storage::list_session_files(fs_, session_path);
   if (!files.ok()) return files.error();
   bool had_parts = !found.uploads.empty();
-  UploadedPart uploaded{PartOutcome::kCommitted, prefix, commit_of(manifest, place.name, part)};
+  UploadedPart uploaded{PartOutcome::kCommitted, prefix,
+                        commit_of(manifest, session_path.name, part)};
   for (const storage::SessionFileInfo& file : *files) {
-    auto sent = objects_.upload(fs_, place.directory, file.path, prefix, found);
+    auto sent = objects_.upload(fs_, session_path.directory, file.path, prefix, found);
     if (!sent.ok()) return sent.error();
     had_parts |= objects_.goes_in_parts(sent->object_bytes);
     uploaded.file_bytes += sent->bytes;
     uploaded.commit.files.push_back(std::move(*sent));
   }
   // What changed meanwhile, as a manifest does that gets names, is committed by a later run.
-  const auto after = storage::list_session_files(fs_, place);
+  const auto after = storage::list_session_files(fs_, session_path);
   if (!after.ok()) return after.error();
   bool is_same = is_same_list(*files, *after);
   for (size_t i = 0; is_same && i < files->size(); ++i) {
     is_same = uploaded.commit.files[i].bytes == (*files)[i].bytes;
   }
   if (!is_same) {
-    return Error{Code::kUnavailable, place.name + " changed while it was uploaded"};
+    return Error{Code::kUnavailable, session_path.name + " changed while it was uploaded"};
   }
   if (had_parts) COLLECT_TRY(abort_open(prefix));
   COLLECT_TRY(commit(prefix, commit_to_json(uploaded.commit)));
   return uploaded;
 }
 
-Status PartUpload::send_tables(const storage::SessionPath& place, const std::string& prefix,
+Status PartUpload::send_tables(const storage::SessionPath& session_path, const std::string& prefix,
                                const FoundObjects& found) {
   if (tables_.names.empty()) return {};
-  const auto tables = tables_.make(place);
+  const auto tables = tables_.make(session_path);
   if (!tables.ok()) return tables.error();
   storage::PosixFs fs(tables->directory);
   const std::string below = prefix + kTablesBelow;
@@ -195,8 +197,8 @@ Status PartUpload::send_tables(const storage::SessionPath& place, const std::str
   return had_parts ? abort_open(prefix) : Status();
 }
 
-Status covers(const Commit& commit, storage::Fs& fs, const storage::SessionPath& place) {
-  const auto files = storage::list_session_files(fs, place);
+Status covers(const Commit& commit, storage::Fs& fs, const storage::SessionPath& session_path) {
+  const auto files = storage::list_session_files(fs, session_path);
   if (!files.ok()) return files.error();
   for (const storage::SessionFileInfo& file : *files) {
     const auto named =
@@ -207,7 +209,7 @@ Status covers(const Commit& commit, storage::Fs& fs, const storage::SessionPath&
         continue;  // made of the others
       return Error{Code::kUnavailable, file.path + " is not in COMMIT"};
     }
-    auto source = ObjectSource::open(fs, place.directory + "/" + file.path, false);
+    auto source = ObjectSource::open(fs, session_path.directory + "/" + file.path, false);
     if (!source.ok()) return source.error();
     std::vector<uint8_t> block(kReadBytes);
     while (true) {

@@ -50,7 +50,7 @@ class PartUpload {
   // kAlreadyExists: a COMMIT of these keys is there that says something else, and stays;
   // kInvalidArgument: the session is not sealed, or no tables can be made of it, and it is
   // committed; kUnavailable: a later run may do it. Else the codes of ObjectUpload.
-  Result<UploadedPart> run(const storage::SessionPath& place, const PartName& part);
+  Result<UploadedPart> run(const storage::SessionPath& session_path, const PartName& part);
 
   // The last error came from the server or the way there, and not from this machine.
   bool failed_at_store() const { return to_.retries.last_failed(); }
@@ -60,12 +60,12 @@ class PartUpload {
   // Of one key more than one may be open, when two runs began it or an answer was lost.
   Result<std::vector<OpenUpload>> open_uploads(const std::string& prefix);
   Status abort_open(const std::string& prefix);
-  Result<UploadedPart> compare(const storage::SessionPath& place, const std::string& prefix);
-  Result<UploadedPart> send(const storage::SessionPath& place, const PartName& part,
+  Result<UploadedPart> compare(const storage::SessionPath& session_path, const std::string& prefix);
+  Result<UploadedPart> send(const storage::SessionPath& session_path, const PartName& part,
                             const storage::Manifest& manifest, const std::string& prefix,
                             const FoundObjects& found);
   bool has_tables(const std::string& prefix, const FoundObjects& found) const;
-  Status send_tables(const storage::SessionPath& place, const std::string& prefix,
+  Status send_tables(const storage::SessionPath& session_path, const std::string& prefix,
                      const FoundObjects& found);
   Status commit(const std::string& prefix, const std::string& json);
 
@@ -77,6 +77,6 @@ class PartUpload {
 
 // kOk: each file of the session that is no copy of others (index.lod is one) is named by `commit`
 // with its size and checksum. kUnavailable: `file` differs or is not named. Reads every file.
-Status covers(const Commit& commit, storage::Fs& fs, const storage::SessionPath& place);
+Status covers(const Commit& commit, storage::Fs& fs, const storage::SessionPath& session_path);
 
 }  // namespace collect::upload

@@ -68,14 +68,14 @@ Result<std::string> directory_of(const std::vector<SegmentAction>& actions, cons
   if (actions.empty() || actions.front().kind != SegmentKind::kName) {
     return Error{Code::kDamaged, key + ": it does not name its session"};
   }
-  const auto place = storage::parse_session_path(root, actions.front().path);
-  COLLECT_CHECK(place.has_value());  // parse_segment has looked
-  if (fs.exists(place->directory)) {
+  const auto session_path = storage::parse_session_path(root, actions.front().path);
+  COLLECT_CHECK(session_path.has_value());  // parse_segment has looked
+  if (fs.exists(session_path->directory)) {
     return Error{Code::kAlreadyExists,
-                 place->directory + " is there: rebuild the session elsewhere"};
+                 session_path->directory + " is there: rebuild the session elsewhere"};
   }
-  COLLECT_TRY(fs.make_directories(place->directory));
-  return place->directory;
+  COLLECT_TRY(fs.make_directories(session_path->directory));
+  return session_path->directory;
 }
 
 }  // namespace

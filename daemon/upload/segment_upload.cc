@@ -75,27 +75,27 @@ Status remove_segments(S3Client& client, Retries& retries, const std::string& pr
   return {};
 }
 
-std::optional<SegmentPlaces::Place> SegmentPlaces::find(const std::string& session) const {
+std::optional<SegmentPositions::Position> SegmentPositions::find(const std::string& session) const {
   const std::lock_guard lock(mutex_);
-  const auto found = places_.find(session);
-  return found == places_.end() ? std::nullopt : std::optional(found->second);
+  const auto found = positions_.find(session);
+  return found == positions_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void SegmentPlaces::put(const std::string& session, Place place) {
+void SegmentPositions::put(const std::string& session, Position position) {
   const std::lock_guard lock(mutex_);
-  places_[session] = std::move(place);
+  positions_[session] = std::move(position);
 }
 
-void SegmentPlaces::remove(const std::string& session) {
+void SegmentPositions::remove(const std::string& session) {
   const std::lock_guard lock(mutex_);
-  places_.erase(session);
+  positions_.erase(session);
 }
 
 // A run of this program that ended knows no place: what it brought is listed. A new copy is begun
 // where there is none to go on from.
-Result<SegmentPlaces::Place> SegmentUpload::place_of(const SegmentRequest& request,
-                                                     const storage::SessionPath& session) {
-  const auto known = places_.find(request.session);
+Result<SegmentPositions::Position> SegmentUpload::position_of(const SegmentRequest& request,
+                                                              const storage::SessionPath& session) {
+  const auto known = positions_.find(request.session);
   if (known && !request.is_first) return *known;
   const auto manifest = storage::read_manifest(fs_, session.directory);
   if (!manifest.ok()) return manifest.error();
@@ -103,18 +103,18 @@ Result<SegmentPlaces::Place> SegmentUpload::place_of(const SegmentRequest& reque
   if (!prefix.ok()) return prefix.error();
   const auto there = list_segments(client_, retries_, *prefix);
   if (!there.ok()) return there.error();
-  SegmentPlaces::Place place{*prefix};
+  SegmentPositions::Position position{*prefix};
   if (!there->empty()) {
-    place.copy = there->back().copy;
-    place.next = there->back().number + 1;
+    position.copy = there->back().copy;
+    position.next = there->back().number + 1;
   }
   const bool goes_on = std::ranges::any_of(
-      *there, [&](const SegmentName& name) { return name.copy == place.copy && name.is_end; });
+      *there, [&](const SegmentName& name) { return name.copy == position.copy && name.is_end; });
   if (request.is_first || !goes_on) {
-    ++place.copy;
-    place.next = 1;
+    ++position.copy;
+    position.next = 1;
   }
-  return place;
+  return position;
 }
 
 Result<bool> SegmentUpload::is_committed(const std::string& prefix) {
@@ -130,38 +130,38 @@ Status SegmentUpload::send(const SegmentRequest& request) {
     return Error{Code::kInvalidArgument, request.session + " is no session's name"};
   }
   if (request.is_last && !fs_.exists(session->directory)) {
-    places_.remove(request.session);
+    positions_.remove(request.session);
     return {};  // nothing was recorded, and it was removed
   }
-  auto place = place_of(request, *session);
-  if (!place.ok()) return place.error();
+  auto position = position_of(request, *session);
+  if (!position.ok()) return position.error();
   if (request.is_last) {
-    const auto committed = is_committed(place->prefix);
+    const auto committed = is_committed(position->prefix);
     if (!committed.ok()) return committed.error();
     if (*committed) {
-      places_.remove(request.session);
+      positions_.remove(request.session);
       return {};
     }
   }
-  const bool is_new = place->next == 1;
-  const Status sent = send_to(*place, *session, request);
+  const bool is_new = position->next == 1;
+  const Status sent = send_to(*position, *session, request);
   if (request.is_last && sent.ok()) {
-    places_.remove(request.session);
+    positions_.remove(request.session);
   } else if (sent.ok() || !is_new) {
-    places_.put(request.session, *place);  // what came to the store keeps its number
+    positions_.put(request.session, *position);  // what came to the store keeps its number
   }
   COLLECT_TRY(sent);
   if (!request.is_last) return {};
   // Its upload may have ended meanwhile, and found no segments, or not all of them.
-  const auto committed = is_committed(place->prefix);
+  const auto committed = is_committed(position->prefix);
   if (!committed.ok()) return committed.error();
-  return *committed ? remove_segments(client_, retries_, place->prefix) : Status();
+  return *committed ? remove_segments(client_, retries_, position->prefix) : Status();
 }
 
-Status SegmentUpload::send_to(SegmentPlaces::Place& place, const storage::SessionPath& session,
-                              const SegmentRequest& request) {
+Status SegmentUpload::send_to(SegmentPositions::Position& position,
+                              const storage::SessionPath& session, const SegmentRequest& request) {
   builder_.begin();
-  const bool is_new = place.next == 1;
+  const bool is_new = position.next == 1;
   Result<storage::ChangedFiles> all = storage::ChangedFiles();
   if (is_new) {
     builder_.add({SegmentKind::kName, session.name});
@@ -169,15 +169,16 @@ Status SegmentUpload::send_to(SegmentPlaces::Place& place, const storage::Sessio
     if (!all.ok()) return all.error();
   }
   for (const auto& [path, file] : is_new ? *all : request.files) {
-    COLLECT_TRY(add_file(session.directory, path, file, place));
+    COLLECT_TRY(add_file(session.directory, path, file, position));
   }
-  return put(place, true);
+  return put(position, true);
 }
 
 Status SegmentUpload::add_file(const std::string& directory, const std::string& path,
-                               const storage::ChangedFile& file, SegmentPlaces::Place& place) {
+                               const storage::ChangedFile& file,
+                               SegmentPositions::Position& position) {
   if (file.is_removed) {
-    COLLECT_TRY(make_room(place));
+    COLLECT_TRY(make_room(position));
     builder_.add({SegmentKind::kRemove, path});
     return {};
   }
@@ -185,23 +186,23 @@ Status SegmentUpload::add_file(const std::string& directory, const std::string& 
   if (!opened.ok() && opened.code() == Code::kNotFound) return {};  // a later request says so
   if (!opened.ok()) return opened.error();
   if (file.is_whole || file.cut_to) {
-    COLLECT_TRY(make_room(place));
+    COLLECT_TRY(make_room(position));
     builder_.add({SegmentKind::kCut, path, file.is_whole ? 0 : *file.cut_to});
   }
   if (file.is_whole) {
     const auto size = (*opened)->size();
-    return size.ok() ? add_bytes(**opened, path, 0, *size, place) : size.error();
+    return size.ok() ? add_bytes(**opened, path, 0, *size, position) : size.error();
   }
   for (const auto& [from, to] : file.ranges) {
-    COLLECT_TRY(add_bytes(**opened, path, from, to, place));
+    COLLECT_TRY(add_bytes(**opened, path, from, to, position));
   }
   return {};
 }
 
 Status SegmentUpload::add_bytes(storage::File& file, const std::string& path, uint64_t from,
-                                uint64_t to, SegmentPlaces::Place& place) {
+                                uint64_t to, SegmentPositions::Position& position) {
   while (from < to) {
-    COLLECT_TRY(make_room(place));
+    COLLECT_TRY(make_room(position));
     const size_t wanted = std::min<uint64_t>(to - from, builder_.room());
     const auto got = file.read_at(from, builder_.add_write(path, from, wanted));
     if (!got.ok()) return got.error();
@@ -212,19 +213,19 @@ Status SegmentUpload::add_bytes(storage::File& file, const std::string& path, ui
   return {};
 }
 
-Status SegmentUpload::make_room(SegmentPlaces::Place& place) {
-  return builder_.room() == 0 ? put(place, false) : Status();
+Status SegmentUpload::make_room(SegmentPositions::Position& position) {
+  return builder_.room() == 0 ? put(position, false) : Status();
 }
 
-Status SegmentUpload::put(SegmentPlaces::Place& place, bool is_end) {
+Status SegmentUpload::put(SegmentPositions::Position& position, bool is_end) {
   const Bytes body = builder_.finish();
   PutOptions options;
   options.crc32c = crc32c(body);
   const std::string key =
-      place.prefix + kSegmentsName + SegmentName{place.copy, place.next, is_end}.text();
+      position.prefix + kSegmentsName + SegmentName{position.copy, position.next, is_end}.text();
   const auto sent = retries_.run([&] { return client_.put(key, body, options); });
   if (!sent.ok()) return sent.error();
-  ++place.next;
+  ++position.next;
   builder_.begin();
   return {};
 }

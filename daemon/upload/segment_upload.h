@@ -5,7 +5,7 @@
 // The first number counts how often the copy was begun anew, the second the segments. What one
 // request brought ends with `.end`: a reader takes all of it or nothing. UPLOAD.md "Segments".
 //
-// Each object is used on one thread; SegmentPlaces by all of them.
+// Each object is used on one thread; SegmentPositions by all of them.
 #pragma once
 
 #include <cstdint>
@@ -42,51 +42,55 @@ Result<std::vector<SegmentName>> list_segments(S3Client& client, Retries& retrie
 Status remove_segments(S3Client& client, Retries& retries, const std::string& prefix);
 
 // Where each session's next segment goes.
-class SegmentPlaces {
+class SegmentPositions {
  public:
-  struct Place {
+  struct Position {
     std::string prefix;  // of the part
     uint32_t copy = 0;
     uint64_t next = 1;
   };
-  std::optional<Place> find(const std::string& session) const;
-  void put(const std::string& session, Place place);
+  std::optional<Position> find(const std::string& session) const;
+  void put(const std::string& session, Position position);
   void remove(const std::string& session);
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, Place> places_;  // guarded by mutex_
+  std::map<std::string, Position> positions_;  // guarded by mutex_
 };
 
 class SegmentUpload {
  public:
   // They outlive it.
   SegmentUpload(S3Client& client, Retries& retries, storage::Fs& fs, std::string root,
-                SegmentPlaces& places)
-      : client_(client), retries_(retries), fs_(fs), root_(std::move(root)), places_(places) {}
+                SegmentPositions& positions)
+      : client_(client),
+        retries_(retries),
+        fs_(fs),
+        root_(std::move(root)),
+        positions_(positions) {}
 
   // Two requests of one session never at once. kUnsupported: the session has no process id, so it
   // has no place in a bucket. Any other error: ask again.
   Status send(const SegmentRequest& request);
 
  private:
-  Result<SegmentPlaces::Place> place_of(const SegmentRequest& request,
-                                        const storage::SessionPath& session);
+  Result<SegmentPositions::Position> position_of(const SegmentRequest& request,
+                                                 const storage::SessionPath& session);
   Result<bool> is_committed(const std::string& prefix);
-  Status send_to(SegmentPlaces::Place& place, const storage::SessionPath& session,
+  Status send_to(SegmentPositions::Position& position, const storage::SessionPath& session,
                  const SegmentRequest& request);
   Status add_file(const std::string& directory, const std::string& path,
-                  const storage::ChangedFile& file, SegmentPlaces::Place& place);
+                  const storage::ChangedFile& file, SegmentPositions::Position& position);
   Status add_bytes(storage::File& file, const std::string& path, uint64_t from, uint64_t to,
-                   SegmentPlaces::Place& place);
-  Status make_room(SegmentPlaces::Place& place);
-  Status put(SegmentPlaces::Place& place, bool is_end);
+                   SegmentPositions::Position& position);
+  Status make_room(SegmentPositions::Position& position);
+  Status put(SegmentPositions::Position& position, bool is_end);
 
   S3Client& client_;
   Retries& retries_;
   storage::Fs& fs_;
   const std::string root_;
-  SegmentPlaces& places_;
+  SegmentPositions& positions_;
   SegmentBuilder builder_;
 };
 

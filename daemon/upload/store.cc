@@ -23,18 +23,18 @@ std::string first_of(const std::string& given, std::initializer_list<const char*
 
 }  // namespace
 
-Result<OpenedPlace> open_place(const StorePlace& place, storage::Clock& clock) {
-  const auto url = parse_store_url(place.url);
+Result<OpenedLocation> open_location(const StoreLocation& location, storage::Clock& clock) {
+  const auto url = parse_store_url(location.url);
   if (!url.ok()) return url.error();
-  OpenedPlace opened;
+  OpenedLocation opened;
   opened.below = url->below;
   S3Settings& settings = opened.settings;
   settings.bucket = url->bucket;
-  settings.max_bytes_per_s = place.max_bytes_per_s;
-  const std::string region = first_of(place.region, {"AWS_REGION", "AWS_DEFAULT_REGION"});
+  settings.max_bytes_per_s = location.max_bytes_per_s;
+  const std::string region = first_of(location.region, {"AWS_REGION", "AWS_DEFAULT_REGION"});
   if (!region.empty()) settings.region = region;
   settings.http.ca_file = process_variable("AWS_CA_BUNDLE");
-  settings.endpoint = first_of(place.endpoint, {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"});
+  settings.endpoint = first_of(location.endpoint, {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"});
   if (settings.endpoint.empty()) {
     settings.endpoint = "https://s3." + settings.region + ".amazonaws.com";
     settings.style = BucketStyle::kVirtualHost;
@@ -53,10 +53,10 @@ bool SleepingPauses::pause(uint64_t ns) {
   return true;
 }
 
-Result<std::unique_ptr<Store>> Store::open(const StorePlace& place,
+Result<std::unique_ptr<Store>> Store::open(const StoreLocation& location,
                                            std::function<void(const Error&)> failed) {
   storage::Clock& clock = storage::system_clock();
-  auto opened = open_place(place, clock);
+  auto opened = open_location(location, clock);
   if (!opened.ok()) return opened.error();
   auto client = S3Client::create(opened->settings, *opened->credentials, clock);
   if (!client.ok()) return client.error();
@@ -64,9 +64,9 @@ Result<std::unique_ptr<Store>> Store::open(const StorePlace& place,
       new Store(std::move(*opened), std::move(*client), clock, std::move(failed)));
 }
 
-Store::Store(OpenedPlace place, std::unique_ptr<S3Client> client, storage::Clock& clock,
+Store::Store(OpenedLocation location, std::unique_ptr<S3Client> client, storage::Clock& clock,
              std::function<void(const Error&)> failed)
-    : place_(std::move(place)),
+    : location_(std::move(location)),
       client_(std::move(client)),
       clock_(clock),
       retries_(kPatience, pauses_, std::random_device()(), std::move(failed)) {}

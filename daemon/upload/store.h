@@ -15,7 +15,7 @@
 
 namespace collect::upload {
 
-struct OpenedPlace {
+struct OpenedLocation {
   S3Settings settings{};
   std::string below{};  // what the keys begin with
   std::unique_ptr<CredentialsSource> credentials{};
@@ -23,7 +23,7 @@ struct OpenedPlace {
 
 // From the request, else from the environment. kInvalidArgument: what is wrong or missing there.
 // `clock` outlives the credentials.
-Result<OpenedPlace> open_place(const StorePlace& place, storage::Clock& clock);
+Result<OpenedLocation> open_location(const StoreLocation& location, storage::Clock& clock);
 
 // Waits on its thread.
 class SleepingPauses final : public Pauses {
@@ -35,25 +35,25 @@ class SleepingPauses final : public Pauses {
 class Store {
  public:
   // `failed`: an attempt that will be made again.
-  static Result<std::unique_ptr<Store>> open(const StorePlace& place,
+  static Result<std::unique_ptr<Store>> open(const StoreLocation& location,
                                              std::function<void(const Error&)> failed);
 
   S3Client& client() { return *client_; }
   Retries& retries() { return retries_; }
   Pauses& pauses() { return pauses_; }
   storage::Clock& clock() { return clock_; }
-  const std::string& below() const { return place_.below; }
-  uint64_t max_bytes_per_s() const { return place_.settings.max_bytes_per_s; }
+  const std::string& below() const { return location_.below; }
+  uint64_t max_bytes_per_s() const { return location_.settings.max_bytes_per_s; }
   // "s3://BUCKET/v1/…"
   std::string url_of(const std::string& key) const {
-    return kStoreUrlScheme + place_.settings.bucket + "/" + key;
+    return kStoreUrlScheme + location_.settings.bucket + "/" + key;
   }
 
  private:
-  Store(OpenedPlace place, std::unique_ptr<S3Client> client, storage::Clock& clock,
+  Store(OpenedLocation location, std::unique_ptr<S3Client> client, storage::Clock& clock,
         std::function<void(const Error&)> failed);
 
-  const OpenedPlace place_;
+  const OpenedLocation location_;
   const std::unique_ptr<S3Client> client_;
   storage::Clock& clock_;
   SleepingPauses pauses_;

@@ -48,10 +48,10 @@ bool take(std::string_view text, Number& field) {
 template <class Request, class Visit>
 void each_field(Request& request, Visit&& visit) {
   visit("want", request.want);
-  visit("url", request.place.url);
-  visit("endpoint", request.place.endpoint);
-  visit("region", request.place.region);
-  visit("max_bytes_per_s", request.place.max_bytes_per_s);
+  visit("url", request.location.url);
+  visit("endpoint", request.location.endpoint);
+  visit("region", request.location.region);
+  visit("max_bytes_per_s", request.location.max_bytes_per_s);
   visit("output", request.output);
   visit("keep_local", request.keep_local);
   visit("tables", request.tables);

@@ -51,7 +51,7 @@ Result<StoreTables> parse_store_tables(std::string_view word);
 
 // Where the store is. What is empty comes from the variables that other S3 programs read too:
 // AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION, AWS_DEFAULT_REGION, AWS_CA_BUNDLE.
-struct StorePlace {
+struct StoreLocation {
   std::string url{};
   std::string endpoint{};  // "https://host:port"; without any: AWS's, of the region
   std::string region{};    // without any: us-east-1
@@ -68,7 +68,7 @@ enum class StoreWant : uint8_t {
 
 struct StoreRequest {
   StoreWant want = StoreWant::kList;
-  StorePlace place{};
+  StoreLocation location{};
   std::vector<std::string> paths{};
   std::string output{};               // directory
   std::string keep_local = "always";  // of kFollow

@@ -41,7 +41,7 @@ bool Uploader::RealPauses::pause(uint64_t ns) {
 }
 
 Result<std::unique_ptr<Uploader>> Uploader::start(const UploadSettings& settings,
-                                                  UploadWorld world) {
+                                                  UploadDependencies dependencies) {
   const UploadSizes& sizes = settings.sizes;
   if (sizes.part_bytes == 0 || sizes.part_bytes > sizes.multipart_bytes ||
       sizes.multipart_bytes > kMaxPutBytes) {
@@ -51,18 +51,19 @@ Result<std::unique_ptr<Uploader>> Uploader::start(const UploadSettings& settings
   if (settings.retry.attempts == 0) {
     return Error{Code::kInvalidArgument, "attempts must be 1 or more"};
   }
-  auto client = S3Client::create(settings.s3, world.credentials, world.clock);
+  auto client = S3Client::create(settings.s3, dependencies.credentials, dependencies.clock);
   if (!client.ok()) return client.error();
-  std::unique_ptr<Uploader> uploader(new Uploader(settings, std::move(world), std::move(*client)));
+  std::unique_ptr<Uploader> uploader(
+      new Uploader(settings, std::move(dependencies), std::move(*client)));
   uploader->thread_ = std::thread([raw = uploader.get()] { raw->run(); });
   return uploader;
 }
 
-Uploader::Uploader(const UploadSettings& settings, UploadWorld world,
+Uploader::Uploader(const UploadSettings& settings, UploadDependencies dependencies,
                    std::unique_ptr<S3Client> client)
     : settings_(settings),
-      world_(std::move(world)),
-      pauses_(world_.pauses != nullptr ? *world_.pauses : real_pauses_),
+      dependencies_(std::move(dependencies)),
+      pauses_(dependencies_.pauses != nullptr ? *dependencies_.pauses : real_pauses_),
       client_(std::move(client)),
       retries_(settings_.retry, pauses_,
                settings_.retry.seed != 0 ? settings_.retry.seed : std::random_device()(),
@@ -72,12 +73,13 @@ Uploader::Uploader(const UploadSettings& settings, UploadWorld world,
                  (void)error;
                }),
       objects_(settings_.sizes,
-               {*client_, retries_, pauses_, world_.clock, settings_.s3.max_bytes_per_s,
+               {*client_, retries_, pauses_, dependencies_.clock, settings_.s3.max_bytes_per_s,
                 [this](uint64_t bytes) {
                   const std::lock_guard lock(mutex_);
                   status_.sent_bytes += bytes;
                 }}),
-      parts_(world_.fs, objects_, {*client_, retries_, pauses_, world_.clock}, world_.tables) {}
+      parts_(dependencies_.fs, objects_, {*client_, retries_, pauses_, dependencies_.clock},
+             dependencies_.tables) {}
 
 Uploader::~Uploader() {
   {
@@ -89,23 +91,23 @@ Uploader::~Uploader() {
   if (thread_.joinable()) thread_.join();
 }
 
-Status Uploader::add(const storage::SessionPath& place, const PartName& part) {
-  const auto name = storage::parse_session_name(place.session);
+Status Uploader::add(const storage::SessionPath& session_path, const PartName& part) {
+  const auto name = storage::parse_session_name(session_path.session);
   if (!name || !name->is_recorded()) {
-    return Error{Code::kInvalidArgument, place.name + " is no session that was recorded"};
+    return Error{Code::kInvalidArgument, session_path.name + " is no session that was recorded"};
   }
   const std::lock_guard lock(mutex_);
-  if (queue_.contains(place.name)) return {};
+  if (queue_.contains(session_path.name)) return {};
   if (queue_.size() >= kMaxQueuedSessions) {
     return Error{Code::kLimit, "more than " + std::to_string(kMaxQueuedSessions) +
                                    " sessions wait for their upload"};
   }
-  Queued& entry = queue_[place.name];
-  entry.place = place;
+  Queued& entry = queue_[session_path.name];
+  entry.session_path = session_path;
   entry.part = part;
   entry.began_unix_ns = began_unix_ns(name->stamp);
   ++status_.pending_sessions;
-  has_news_ = true;
+  was_woken_ = true;
   changed_.notify_all();
   return {};
 }
@@ -122,7 +124,7 @@ UploadStatus Uploader::status() const {
 }
 
 bool Uploader::is_idle() const {
-  const uint64_t now = world_.clock.monotonic_ns();
+  const uint64_t now = dependencies_.clock.monotonic_ns();
   return !is_busy_ && std::all_of(queue_.begin(), queue_.end(), [now](const auto& one) {
     return one.second.is_committed && one.second.not_before_ns > now;
   });
@@ -138,13 +140,13 @@ void Uploader::run() {
   (void)::setpriority(PRIO_PROCESS, 0, kUploadNiceness);
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    has_news_ = false;
+    was_woken_ = false;
     for (auto& [name, entry] : queue_) {
       if (!entry.bytes) measure(entry, lock);
       if (stopping_) return;
     }
     uint64_t wait_ns = kLongestWaitNs;
-    const uint64_t now = world_.clock.monotonic_ns();
+    const uint64_t now = dependencies_.clock.monotonic_ns();
     const auto due = held_until_ns_ > now ? queue_.end() : next_due(now, wait_ns);
     if (due != queue_.end()) {
       take_turn(due, lock);
@@ -157,13 +159,13 @@ void Uploader::run() {
 
 void Uploader::wait(uint64_t ns, std::unique_lock<std::mutex>& lock) {
   changed_.notify_all();
-  if (world_.pauses != nullptr && !queue_.empty() && !has_news_) {
+  if (dependencies_.pauses != nullptr && !queue_.empty() && !was_woken_) {
     lock.unlock();
-    (void)world_.pauses->pause(ns);
+    (void)dependencies_.pauses->pause(ns);
     lock.lock();
     return;
   }
-  const auto woken = [this] { return stopping_ || has_news_; };
+  const auto woken = [this] { return stopping_ || was_woken_; };
   if (queue_.empty()) {
     changed_.wait(lock, woken);
   } else {
@@ -175,7 +177,7 @@ void Uploader::wait(uint64_t ns, std::unique_lock<std::mutex>& lock) {
 void Uploader::measure(Queued& entry, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   uint64_t bytes = 0;
-  const auto files = storage::list_session_files(world_.fs, entry.place);
+  const auto files = storage::list_session_files(dependencies_.fs, entry.session_path);
   if (files.ok()) {
     for (const storage::SessionFileInfo& file : *files) bytes += file.bytes;
   }
@@ -202,12 +204,12 @@ Uploader::Queue::iterator Uploader::next_due(uint64_t now_ns, uint64_t& wait_ns)
 void Uploader::take_turn(Queue::iterator at, std::unique_lock<std::mutex>& lock) {
   is_busy_ = true;
   lock.unlock();
-  auto part = parts_.run(at->second.place, at->second.part);
+  auto part = parts_.run(at->second.session_path, at->second.part);
   if (part.ok()) at->second.ended_unix_ns = part->ended_unix_ns;
   Status removed;
   const bool is_removal = part.ok() && part->outcome == PartOutcome::kPresent && removes() &&
-                          removal_due_ns(at->second) <= world_.clock.monotonic_ns();
-  if (is_removal) removed = world_.remove(at->second.place);
+                          removal_due_ns(at->second) <= dependencies_.clock.monotonic_ns();
+  if (is_removal) removed = dependencies_.remove(at->second.session_path);
   lock.lock();
   is_busy_ = false;
   status_.clock_correction_s = client_->clock_correction_s();
@@ -264,7 +266,7 @@ void Uploader::fail(Queue::iterator at, const Error& error, bool at_store) {
   if (error.code == Code::kCancelled) return;
   Queued& entry = at->second;
   ++status_.failed_runs;
-  if (status_.problem.empty()) status_.problem_since_unix_ns = world_.clock.unix_ns();
+  if (status_.problem.empty()) status_.problem_since_unix_ns = dependencies_.clock.unix_ns();
   status_.problem = to_string(error);
   if (is_final(error, at_store)) {
     ++status_.refused_sessions;
@@ -272,7 +274,7 @@ void Uploader::fail(Queue::iterator at, const Error& error, bool at_store) {
     queue_.erase(at);
     return;
   }
-  const uint64_t later = world_.clock.monotonic_ns() + settings_.hold_ms * kNsPerMs;
+  const uint64_t later = dependencies_.clock.monotonic_ns() + settings_.hold_ms * kNsPerMs;
   if (at_store && !entry.is_suspect) {
     held_until_ns_ = later;
     suspect(entry);
@@ -295,10 +297,10 @@ void Uploader::suspect(Queued& entry) {
 }
 
 uint64_t Uploader::removal_due_ns(const Queued& entry) const {
-  const uint64_t now = world_.clock.monotonic_ns();
+  const uint64_t now = dependencies_.clock.monotonic_ns();
   if (settings_.keep_local.until != KeepUntil::kDays) return now;
   const uint64_t due_unix = entry.ended_unix_ns + settings_.keep_local.days * kNsPerDay;
-  const uint64_t now_unix = world_.clock.unix_ns();
+  const uint64_t now_unix = dependencies_.clock.unix_ns();
   return due_unix > now_unix ? now + (due_unix - now_unix) : now;
 }
 

@@ -40,7 +40,7 @@ struct UploadSettings {
 };
 
 // What outlives the uploader.
-struct UploadWorld {
+struct UploadDependencies {
   storage::Fs& fs;
   storage::Clock& clock;
   CredentialsSource& credentials;  // used on the uploader's thread alone
@@ -53,7 +53,8 @@ struct UploadWorld {
 class Uploader {
  public:
   // kInvalidArgument: what is wrong in the settings. Nothing is sent before add().
-  static Result<std::unique_ptr<Uploader>> start(const UploadSettings& settings, UploadWorld world);
+  static Result<std::unique_ptr<Uploader>> start(const UploadSettings& settings,
+                                                 UploadDependencies dependencies);
   ~Uploader();  // ends the request that is under way
   Uploader(const Uploader&) = delete;
   Uploader& operator=(const Uploader&) = delete;
@@ -61,14 +62,14 @@ class Uploader {
   // A sealed session that was recorded, and who stored it: the epoch of then, not of now. One that
   // is queued already stays as it is. Any thread; does not block. kInvalidArgument: a snapshot or a
   // converted session; kLimit: kMaxQueuedSessions.
-  Status add(const storage::SessionPath& place, const PartName& part);
+  Status add(const storage::SessionPath& session_path, const PartName& part);
   UploadStatus status() const;  // any thread
   // Waits until nothing is pending; false: the bound was over first. Any thread.
   bool wait_idle(uint64_t most_ms) const;
 
  private:
   struct Queued {
-    storage::SessionPath place{};
+    storage::SessionPath session_path{};
     PartName part{};
     std::optional<uint64_t> bytes{};  // of its files; absent: not looked at yet
     uint64_t began_unix_ns = 0;       // by its name
@@ -90,7 +91,8 @@ class Uploader {
     Uploader& owner_;
   };
 
-  Uploader(const UploadSettings& settings, UploadWorld world, std::unique_ptr<S3Client> client);
+  Uploader(const UploadSettings& settings, UploadDependencies dependencies,
+           std::unique_ptr<S3Client> client);
   void run();
   // With `lock` held; they let go of it while they wait for the disk or the server.
   void measure(Queued& entry, std::unique_lock<std::mutex>& lock);
@@ -105,11 +107,13 @@ class Uploader {
   void no_longer_pending(const Queued& entry);
   bool is_idle() const;
 
-  bool removes() const { return settings_.keep_local.until != KeepUntil::kAlways && world_.remove; }
+  bool removes() const {
+    return settings_.keep_local.until != KeepUntil::kAlways && dependencies_.remove;
+  }
   uint64_t removal_due_ns(const Queued& entry) const;  // of the monotonic clock
 
   const UploadSettings settings_;
-  const UploadWorld world_;
+  const UploadDependencies dependencies_;
   RealPauses real_pauses_{*this};
   Pauses& pauses_;
   // Used by the uploader's thread alone; S3Client::cancel() by the destructor.
@@ -121,7 +125,7 @@ class Uploader {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   bool stopping_ = false;       // guarded by mutex_
-  bool has_news_ = false;       // guarded by mutex_: add() was called
+  bool was_woken_ = false;      // guarded by mutex_: add() was called
   bool is_busy_ = false;        // guarded by mutex_: a session has its turn
   Queue queue_;                 // guarded by mutex_
   uint64_t held_until_ns_ = 0;  // guarded by mutex_

@@ -41,7 +41,7 @@ class Load {
       if (!done.ok()) return refuse(done.error());
     }
     for (auto& [key, parts] : here.parts()) {
-      std::vector<PartPlace> places;
+      std::vector<PartLocation> places;
       for (storage::SessionPart& part : parts) places.push_back({part, part.directory});
       const Status done = load_session(std::move(places));
       if (!done.ok()) return refuse(done.error());
@@ -100,7 +100,7 @@ class Load {
     if (!scratch.ok()) return scratch.error();
     // Two collectors may have given their parts the same name: a root for each.
     std::vector<std::unique_ptr<storage::PosixFs>> files;
-    std::vector<PartPlace> places;
+    std::vector<PartLocation> places;
     for (size_t i = 0; i < session.parts.size(); ++i) {
       const std::string root = scratch->path() + "/" + std::to_string(i);
       files.push_back(std::make_unique<storage::PosixFs>(root));
@@ -120,7 +120,7 @@ class Load {
     return {wanted_events(arguments_.events), !arguments_.again.empty(), std::move(scratch)};
   }
 
-  Status load_session(std::vector<PartPlace> places) {
+  Status load_session(std::vector<PartLocation> places) {
     auto scratch = ctl::make_scratch_directory("load");
     if (!scratch.ok()) return scratch.error();
     PartLoader loader(client_, loader_settings(scratch->path()));

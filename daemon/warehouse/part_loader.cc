@@ -84,7 +84,7 @@ Result<LoadedPart> PartLoader::failed(LoadedPart part, const Error& error) const
   return part;
 }
 
-Result<LoadedPart> PartLoader::load_one(const KnownParts& known, const PartPlace& from) {
+Result<LoadedPart> PartLoader::load_one(const KnownParts& known, const PartLocation& from) {
   LoadedPart part{.place = from.place};
   const auto identity = identify(from.part);
   if (!identity.ok()) return failed(std::move(part), identity.error());
@@ -110,7 +110,7 @@ Result<LoadedPart> PartLoader::load_one(const KnownParts& known, const PartPlace
 }
 
 Result<LoadedPart> PartLoader::load_merged(const KnownParts& known,
-                                           const std::vector<PartPlace>& parts,
+                                           const std::vector<PartLocation>& parts,
                                            const std::vector<PartIdentity>& identities) {
   LoadedPart merged{.identity = identify_merged(identities), .place = "merged"};
   const auto there = known.parts.find(kMergedPart);
@@ -121,7 +121,7 @@ Result<LoadedPart> PartLoader::load_merged(const KnownParts& known,
   }
   std::vector<storage::SessionPart> sessions;
   std::vector<std::string> covers;
-  for (const PartPlace& part : parts) sessions.push_back(part.part);
+  for (const PartLocation& part : parts) sessions.push_back(part.part);
   for (const PartIdentity& part : identities) covers.push_back(part.part);
   const auto made = ctl::merge_recording(std::move(sessions), settings_.scratch,
                                          [](uint64_t, uint64_t) { return Status(); });
@@ -151,12 +151,12 @@ std::string PartLoader::unmerged(const KnownParts& known, const std::vector<Part
          " too: calls that both have count twice until all parts are loaded together";
 }
 
-Result<std::vector<LoadedPart>> PartLoader::load(std::vector<PartPlace> parts) {
+Result<std::vector<LoadedPart>> PartLoader::load(std::vector<PartLocation> parts) {
   const auto before = known(session_id(parts.front().part.manifest.identity));
   if (!before.ok()) return before.error();
   std::vector<LoadedPart> loaded;
   std::vector<PartIdentity> here;
-  for (const PartPlace& part : parts) {
+  for (const PartLocation& part : parts) {
     auto one = load_one(*before, part);
     if (!one.ok()) return one.error();
     if (one->outcome != LoadOutcome::kFailed) here.push_back(one->identity);

@@ -44,7 +44,7 @@ struct LoadedPart {
 };
 
 // A session's directory, and the words for where it came from.
-struct PartPlace {
+struct PartLocation {
   storage::SessionPart part;
   std::string place;
 };
@@ -67,12 +67,12 @@ class PartLoader {
 
   // Parts of one session: what came of each of them and, where they are several, of all together.
   // An error is the server's.
-  Result<std::vector<LoadedPart>> load(std::vector<PartPlace> parts);
+  Result<std::vector<LoadedPart>> load(std::vector<PartLocation> parts);
 
  private:
   bool has(const KnownParts& known, const PartIdentity& part) const;
-  Result<LoadedPart> load_one(const KnownParts& known, const PartPlace& from);
-  Result<LoadedPart> load_merged(const KnownParts& known, const std::vector<PartPlace>& parts,
+  Result<LoadedPart> load_one(const KnownParts& known, const PartLocation& from);
+  Result<LoadedPart> load_merged(const KnownParts& known, const std::vector<PartLocation>& parts,
                                  const std::vector<PartIdentity>& identities);
   Status send(const std::string& directory, PartRows& rows, bool with_events);
   // A sentence where the server has parts that are not here, and calls may count twice; else empty.

@@ -236,7 +236,7 @@ Status PartRows::second(const ctl::SecondRow& row) {
   return end_row(seconds_);
 }
 
-Status PartRows::function(const ctl::FunctionPlace& place, const calls::FunctionTimes&) {
+Status PartRows::function(const ctl::FunctionLocation& place, const calls::FunctionTimes&) {
   const trace::NameTable& names = of_->session.names;
   const trace::SourceLocation* source = names.source_of(place.function);
   const storage::Manifest& manifest = of_->session.about;

@@ -66,7 +66,7 @@ class PartRows : public ctl::CaptureRows {
   Status thread(const ctl::ThreadRow& row) override;
   Status event(const ctl::EventRow& row) override;
   Status second(const ctl::SecondRow& row) override;
-  Status function(const ctl::FunctionPlace& place, const calls::FunctionTimes& times) override;
+  Status function(const ctl::FunctionLocation& place, const calls::FunctionTimes& times) override;
   // Sends what is left, and the row of `parts` last.
   Status end(const ctl::SessionRow& row) override;
 

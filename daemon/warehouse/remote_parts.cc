@@ -17,9 +17,9 @@ std::string session_of(const std::string& part) {
 
 Result<std::unique_ptr<RemoteParts>> RemoteParts::open(std::string_view uri,
                                                        std::function<void(const Error&)> remark) {
-  upload::StorePlace place;
-  place.url = uri;
-  auto store = upload::Store::open(place, std::move(remark));
+  upload::StoreLocation location;
+  location.url = uri;
+  auto store = upload::Store::open(location, std::move(remark));
   if (!store.ok()) return store.error();
   return std::unique_ptr<RemoteParts>(new RemoteParts(std::move(*store)));
 }

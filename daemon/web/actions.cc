@@ -117,12 +117,12 @@ void Actions::run(const HttpRequest& request, AnswerTo answer) {
       answer(error_answer(400, "\"mode\" is neither on nor off"));
       return;
     }
-    control::DetailOrder order;
-    order.mode = *mode == "on" ? api::DETAIL_MODE_ON : api::DETAIL_MODE_OFF;
-    order.target = *target;
+    control::DetailCommand command;
+    command.mode = *mode == "on" ? api::DETAIL_MODE_ON : api::DETAIL_MODE_OFF;
+    command.target = *target;
     collector_.methods().call<std::vector<api::DetailOutcome>>(
-        order, answering<std::vector<api::DetailOutcome>>(
-                   std::move(answer), [](const auto& outcomes) { return answer_of(outcomes); }));
+        command, answering<std::vector<api::DetailOutcome>>(
+                     std::move(answer), [](const auto& outcomes) { return answer_of(outcomes); }));
   }
 }
 

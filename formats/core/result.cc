@@ -42,7 +42,9 @@ std::string_view code_name(Code code) {
 }
 
 std::string to_string(const Error& error) {
-  return printable_sentence(std::string(code_name(error.code)) + ": " + error.message);
+  const bool says_what = error.code != Code::kDamaged && error.code != Code::kTruncated;
+  return printable_sentence(says_what ? error.message
+                                      : std::string(code_name(error.code)) + ": " + error.message);
 }
 
 Error errno_error(int error_number, std::string what) {

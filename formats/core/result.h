@@ -37,7 +37,8 @@ struct Error {
   std::string message;  // a sentence that names the file or peer and, for bytes, the offset
 };
 
-// "no space: /x/index.atf: write at 4096: No space left on device"
+// "/x/index.atf: write at 4096: No space left on device"; of damaged and truncated input, its
+// code's name comes first: "damaged: at 4096: …".
 std::string to_string(const Error& error);
 
 // The error for a failed system call: maps errno to a code, appends its text.

@@ -227,7 +227,7 @@ bool Decoder::read_schema(FrameReader& reader, Other& out) {
   return true;
 }
 
-bool Decoder::read_strings(FrameReader& reader, Other& out) {
+bool Decoder::read_pool(FrameReader& reader, uint64_t element_bytes, Other& out) {
   if (!reader.require(kPoolHeadBytes)) return false;
   reader.skip(1);
   out.count = reader.take<uint32_t>();
@@ -236,11 +236,16 @@ bool Decoder::read_strings(FrameReader& reader, Other& out) {
     const uint64_t behind = kPoolEntryHeadBytes * (left - 1);
     if (!reader.require(kPoolEntryHeadBytes, behind)) return false;
     reader.skip(4);
-    const uint32_t size = reader.take<uint32_t>();
+    const uint64_t size = element_bytes * reader.take<uint32_t>();
     if (!reader.require(size, behind)) return false;
     reader.skip(size);
   }
   out.entries = {begin, reader.at()};
+  return true;
+}
+
+bool Decoder::read_strings(FrameReader& reader, Other& out) {
+  if (!read_pool(reader, 1, out)) return false;
   if (options_.pools == PoolStorage::kNone) return true;
   StringPoolView entries(out.count, out.entries);
   for (StringPoolView::Entry entry; entries.next(entry);) {
@@ -252,19 +257,7 @@ bool Decoder::read_strings(FrameReader& reader, Other& out) {
 }
 
 bool Decoder::read_stacks(FrameReader& reader, Other& out) {
-  if (!reader.require(kPoolHeadBytes)) return false;
-  reader.skip(1);
-  out.count = reader.take<uint32_t>();
-  const uint8_t* const begin = reader.at();
-  for (uint64_t left = out.count; left != 0; --left) {
-    const uint64_t behind = kPoolEntryHeadBytes * (left - 1);
-    if (!reader.require(kPoolEntryHeadBytes, behind)) return false;
-    reader.skip(4);
-    const uint64_t size = uint64_t{8} * reader.take<uint32_t>();
-    if (!reader.require(size, behind)) return false;
-    reader.skip(size);
-  }
-  out.entries = {begin, reader.at()};
+  if (!read_pool(reader, sizeof(uint64_t), out)) return false;
   if (options_.pools == PoolStorage::kNone) return true;
   StackPoolView entries(out.count, out.entries);
   for (StackPoolView::Entry entry; entries.next(entry);) {

@@ -197,6 +197,8 @@ class Decoder {
   bool read_other(const uint8_t* at, const uint8_t* end, Other& out);
   bool read_header(FrameReader& reader);
   bool read_schema(FrameReader& reader, Other& out);
+  // The entries of a pool frame, each of as many elements as it says.
+  bool read_pool(FrameReader& reader, uint64_t element_bytes, Other& out);
   bool read_strings(FrameReader& reader, Other& out);
   bool read_stacks(FrameReader& reader, Other& out);
   bool read_annotations(FrameReader& reader, Other& out);

@@ -110,7 +110,7 @@ class Writer {
   Status check_references(const StreamInfo& info);
   bool may_repeat(const Stream& clock);
 
-  // Division into Units and units (writer_units.cc).
+  // Division into Units and units.
   Status start();
   Status open_unit();
   Status open_minor_unit();
@@ -122,7 +122,7 @@ class Writer {
   Status repeat_clocks();
   Status announce(const Stream& stream);
 
-  // Frames (writer_frames.cc).
+  // Frames.
   Status write_splittable(uint64_t id, Bytes object, bool more, uint64_t* seen);
   Status write_whole(uint64_t id, Bytes payload, bool more, bool with_length, uint64_t* seen);
   Status write_clock(Stream& stream, Bytes value);

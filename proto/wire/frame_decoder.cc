@@ -70,7 +70,8 @@ const char* frame_error_text(FrameError error) {
 }
 
 Decoded decode_frame(Bytes buffer, Crc32c crc, Frame& frame) {
-  // The magic is judged as soon as it is there, so that a stranger is refused after four bytes.
+  // The magic is judged as soon as it is there, so that a peer that speaks another protocol is
+  // refused after four bytes.
   if (buffer.size() >= sizeof(uint32_t) && load_le<uint32_t>(buffer.data()) != kFrameMagic) {
     return bad(FrameError::kMagic);
   }

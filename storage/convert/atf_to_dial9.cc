@@ -18,7 +18,7 @@ namespace {
 
 // Functions beyond this many are explained again: an explanation more costs a few bytes, a set of
 // all of them would grow with the capture.
-constexpr size_t kMaxExplained = size_t{1} << 20;
+constexpr size_t kMaxDescribed = size_t{1} << 20;
 constexpr uint64_t kProgressEvents = 1 << 16;
 
 // The names of a session's functions, and which of them are symbols.
@@ -106,7 +106,7 @@ class SessionStream {
   Dial9SessionWriter out_;
   ConvertLog& log_;
   std::vector<ThreadState> states_;  // by position in session_.threads()
-  std::unordered_set<uint64_t> explained_;
+  std::unordered_set<uint64_t> described_;
   std::vector<const storage::Marker*> markers_;  // in the order of time
   size_t next_marker_ = 0;
   uint64_t events_ = 0;
@@ -213,9 +213,9 @@ Status SessionStream::detail(size_t position, const atf::IndexEvent& event) {
 }
 
 Status SessionStream::explain(uint64_t ns, uint64_t function_id) {
-  if (explained_.contains(function_id)) return {};
-  if (explained_.size() == kMaxExplained) explained_.clear();
-  explained_.insert(function_id);
+  if (described_.contains(function_id)) return {};
+  if (described_.size() == kMaxDescribed) described_.clear();
+  described_.insert(function_id);
   return out_.function(ns, function_id, names_.name_of(function_id), names_.is_symbol(function_id));
 }
 
@@ -249,7 +249,7 @@ Status SessionStream::rest() {
   }
   // Names that no event uses; after so many functions that some were forgotten, some of them twice.
   for (const uint64_t symbol : names_.symbols()) {
-    if (!explained_.contains(symbol)) {
+    if (!described_.contains(symbol)) {
       COLLECT_TRY(out_.function(last_ns_, symbol, names_.name_of(symbol), true));
     }
   }

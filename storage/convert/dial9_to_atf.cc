@@ -102,8 +102,8 @@ class Feeder : public dial9::Visitor {
   void on_event(const dial9::Event& event) {
     status_ = target_.add(types_.of(event.schema()), event);
     const uint64_t done = event.range().end;
-    if (done - told_ < kProgressBytes) return;
-    told_ = done;
+    if (done - reported_ < kProgressBytes) return;
+    reported_ = done;
     log_.progress(done, all_);
   }
   bool wants_more() const { return status_.ok(); }
@@ -114,7 +114,7 @@ class Feeder : public dial9::Visitor {
   ConvertLog& log_;
   const uint64_t all_;
   TypeCache<Type> types_;
-  uint64_t told_ = 0;
+  uint64_t reported_ = 0;
   Status status_;
 };
 

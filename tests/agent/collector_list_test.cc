@@ -57,7 +57,7 @@ TEST_F(CollectorListTest, ACollectorIsLeftWithAllItsAddresses) {
   EXPECT_STREQ(list_->text(), "localhost:7");
 }
 
-TEST_F(CollectorListTest, WhoRefusedForGoodIsNotTriedAgain) {
+TEST_F(CollectorListTest, SkipsCollectorsThatRefusedForGood) {
   ASSERT_EQ(fault("tcp:7,tcp:8,tcp:9"), "");
   (void)list_->try_next_collector();
   list_->refused_for_good();  // 8
@@ -73,7 +73,7 @@ TEST_F(CollectorListTest, WhoRefusedForGoodIsNotTriedAgain) {
   EXPECT_TRUE(list_->try_next_collector());
 }
 
-TEST_F(CollectorListTest, WhoLeftForGoodIsTriedAndNotHopedFor) {
+TEST_F(CollectorListTest, StillTriesCollectorsThatLeftForGood) {
   ASSERT_EQ(fault("tcp:7,tcp:8"), "");
   list_->left_for_good();
   EXPECT_FALSE(list_->is_hopeless());

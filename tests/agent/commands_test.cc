@@ -69,7 +69,7 @@ class CommandsTest : public DrainPartsTest {
   uint64_t last_id_ = 1000;
 };
 
-TEST_F(CommandsTest, WhatCannotBeReadIsNotAnswered) {
+TEST_F(CommandsTest, DoesNotAnswerUnreadableCommands) {
   EXPECT_FALSE(commands().take(now_ms_, bytes_of("\xff\xff\xff")));
   wire::Command too_long;
   for (uint32_t i = 0; i <= wire::kMaxFilterThreads; ++i) {

@@ -109,7 +109,7 @@ TEST_F(ControlReaderTest, FramesOfLaterVersionsAndHeartbeatsAreSkipped) {
   EXPECT_TRUE(link().is_up());
 }
 
-TEST_F(ControlReaderTest, WhatDoesNotBelongThereBreaksTheLinkWithAReason) {
+TEST_F(ControlReaderTest, UnexpectedFramesBreakTheLinkWithAReason) {
   const std::string broken(3, '\xff');
   const std::vector<std::pair<FrameType, std::string>> cases{
       {FrameType::kStreamOpen, "not what a collector says on the control channel"},

@@ -112,7 +112,7 @@ TEST_F(DetailWindowTest, EndsWithItsRecordingAndTheNextBeginsAsTheSettingsSay) {
   EXPECT_EQ(fake::detail_filter_threads(), 0u);
 }
 
-TEST_F(DetailWindowTest, WhatIsNotRecordedIsChangedAndNotReported) {
+TEST_F(DetailWindowTest, ChangesDetailSilentlyOutsideARecording) {
   begin_recording();
   const DetailChange changed = change(kOn, 10, 0, 0, false);
   EXPECT_EQ(detail_mode(), kOn);

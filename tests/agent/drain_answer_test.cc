@@ -66,7 +66,7 @@ TEST_F(DrainAnswerTest, ItsThreadHasAName) {
   }));
 }
 
-TEST_F(DrainAnswerTest, WhatCannotBeReadEndsTheLink) {
+TEST_F(DrainAnswerTest, UnreadableFramesEndTheLink) {
   struct Case {
     FrameType type;
     const char* reason;

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 class DrainBufferingTest : public DrainTest {};
 
-TEST_F(DrainBufferingTest, WhatAFullRingDoesIsChangedByCommand) {
+TEST_F(DrainBufferingTest, CommandChangesFullRingPolicy) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();
   wire::Command command;

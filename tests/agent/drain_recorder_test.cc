@@ -92,7 +92,7 @@ class AgentTest : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(AgentTest, NothingIsLostOrRepeatedOverACut) {
+TEST_F(AgentTest, ReconnectsWithoutLossOrRepetition) {
   start(COLLECT_FULL_WAIT, 4);
   std::thread program([] {
     std::vector<std::thread> threads;
@@ -130,7 +130,7 @@ TEST_F(AgentTest, NothingIsLostOrRepeatedOverACut) {
   EXPECT_FALSE(collector.modules.empty());
 }
 
-TEST_F(AgentTest, WhatIsRecordedIsStoredOrReportedLost) {
+TEST_F(AgentTest, StoresEveryEventOrReportsItLost) {
   start(COLLECT_FULL_DROP, 1);
   std::thread program([] {
     make_events(kPairs);

@@ -117,7 +117,7 @@ TEST_F(DrainSpoolTest, ThereIsNoneWithoutAFolder) {
             "the program was started without a folder for a spool: set COLLECT_SPOOL there");
 }
 
-TEST_F(DrainSpoolTest, WhatWasRecordedBeforeTheFirstCollector) {
+TEST_F(DrainSpoolTest, DeliversEventsSpooledBeforeTheFirstCollector) {
   ASSERT_TRUE(drain_start(spooling()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, kIndexRecords);
@@ -134,7 +134,7 @@ TEST_F(DrainSpoolTest, WhatWasRecordedBeforeTheFirstCollector) {
   EXPECT_EQ(collector.encoded_pages, 0u) << "this collector takes raw pages alone";
 }
 
-TEST_F(DrainSpoolTest, NothingGoesThereWhileTheRingsHaveRoom) {
+TEST_F(DrainSpoolTest, StaysUnusedWhileTheRingsHaveRoom) {
   ASSERT_TRUE(drain_start(spooling()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, kIndexRecords);
@@ -258,7 +258,7 @@ TEST_F(DrainSpoolTest, RingsThatFillWhileTheLinkIsUp) {
 }
 
 // What was sent stays nowhere but in the spool, for whoever comes back for it.
-TEST_F(DrainSpoolTest, WhatIsSentAndNotAcknowledgedLeavesTheRingsToo) {
+TEST_F(DrainSpoolTest, MovesSentUnacknowledgedRecordsOutOfTheRings) {
   ASSERT_TRUE(drain_start(spooling()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair(false, kCalmHeartbeatMs);

@@ -64,7 +64,7 @@ TEST_F(DrainStallTest, OnesThatWereJoinedSayHowMuchTheyAre) {
   EXPECT_EQ(stalls.stalls(0).stalled_ns(), 300u);
 }
 
-TEST_F(DrainStallTest, WhatIsNotStoredIsSentAgain) {
+TEST_F(DrainStallTest, ResendsUnstoredStalls) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   for (uint64_t i = 0; i < 100; ++i) fake::stall(stream, {1000 * i, 1000 * i + 10, 10, 1});
@@ -104,7 +104,7 @@ TEST_F(DrainStallTest, TheLastStallGoesBeforeTheEndOfItsStream) {
 }
 
 // More than the log holds stays with the stream, and comes when there is room.
-TEST_F(DrainStallTest, NothingIsForgottenWhileNothingIsStored) {
+TEST_F(DrainStallTest, KeepsAllStallsUntilTheyAreStored) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   constexpr uint64_t kStalls = 10'000;

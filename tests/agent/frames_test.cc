@@ -205,7 +205,7 @@ TEST_F(FrameSocketTest, ABufferTakesOverWhatAnotherHolds) {
   EXPECT_TRUE(buffer.unread().empty());
 }
 
-TEST_F(FrameSocketTest, WhoIsTurnedAwayIsToldWhy) {
+TEST_F(FrameSocketTest, TurnsPeersAwayWithAReason) {
   const std::string reason(1000, 'w');
   turn_away(ours, collect_wire_RefuseCode_REFUSE_LIMIT, reason.c_str(), true);
   EXPECT_FALSE(ours.is_open());
@@ -216,7 +216,7 @@ TEST_F(FrameSocketTest, WhoIsTurnedAwayIsToldWhy) {
   EXPECT_TRUE(peer.ends());
 }
 
-TEST_F(FrameSocketTest, WhoIsTurnedAwayForGoodIsToldThat) {
+TEST_F(FrameSocketTest, ForbidsRetryWhenTurningAwayForGood) {
   turn_away(ours, collect_wire_RefuseCode_REFUSE_VERSION, "old", false);
   const auto refuse = peer.expect<wire::Refuse>(wire::FrameType::kRefuse);
   EXPECT_EQ(refuse.code(), wire::REFUSE_VERSION);

@@ -164,7 +164,7 @@ TEST_F(HelloTest, ATokenStandsBetweenWhiteSpace) {
   }
 }
 
-TEST_F(HelloTest, WhatIsNoTokenIsNone) {
+TEST_F(HelloTest, RejectsInvalidTokens) {
   identity_.prepare(settings_);
   ASSERT_TRUE(reads("secret"));
   EXPECT_TRUE(identity_.has_token());

@@ -257,7 +257,7 @@ TEST_F(LinkTest, FramesThatNoCollectorSendsAreRefused) {
   EXPECT_TRUE(refuse.retry());
 }
 
-TEST_F(LinkTest, WhatAnotherUserServesIsNoCollector) {
+TEST_F(LinkTest, RefusesCollectorsOfAnotherUser) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const fakes::ForeignListener other(fakes::tcp4(INADDR_LOOPBACK, 0));
   const std::string address = "127.0.0.1:" + std::to_string(other.port());
@@ -297,7 +297,7 @@ class ListeningLinkTest : public LinkTest {
   }
 };
 
-TEST_F(ListeningLinkTest, WhoSaysNothingIsTurnedAwayAfterFiveSeconds) {
+TEST_F(ListeningLinkTest, TurnsSilentPeersAwayAfterFiveSeconds) {
   listen();
   EXPECT_FALSE(link_->is_opening());
   Peer peer = connect();
@@ -312,7 +312,7 @@ TEST_F(ListeningLinkTest, WhoSaysNothingIsTurnedAwayAfterFiveSeconds) {
   EXPECT_TRUE(refuse.retry());
 }
 
-TEST_F(ListeningLinkTest, WhoAnswersNoHelloIsTurnedAwayToo) {
+TEST_F(ListeningLinkTest, TurnsAwayPeersThatDoNotAnswerHello) {
   listen();
   Peer peer = connect();
   peer.send(FrameType::kDial, dial_of(wire::CHANNEL_DATA, 2, 2));

@@ -120,7 +120,7 @@ TEST_F(MetadataSenderTest, EverythingOnceInItsOrder) {
   EXPECT_EQ(explain().size(), 2u) << "the recording and the modules; its detail has not changed";
 }
 
-TEST_F(MetadataSenderTest, OfManyChangesOfDetailTheNewest) {
+TEST_F(MetadataSenderTest, KeepsTheNewestDetailChanges) {
   (void)explain();
   for (uint64_t n = 0; n < kMaxDetailStates + 3; ++n) {
     metadata_sender_->add_detail_state(1 + n % 2, {1000 + n, 0, 0}, "command");
@@ -177,7 +177,7 @@ TEST_F(MetadataSenderTest, ModulesAreToldOnceAndTheirUnloadOnce) {
   EXPECT_EQ(modules(explain()).size(), all.size() + 1);
 }
 
-TEST_F(MetadataSenderTest, WhatFindsNoRoomIsToldLater) {
+TEST_F(MetadataSenderTest, SendsTheRestWhenThereIsRoom) {
   for (uint32_t i = 0; i < 40; ++i) fake::add_module("/lib/" + std::string(400, 'x'));
   (void)fake::add_stream(1, "one");
   (void)fake::add_stream(2, "two");

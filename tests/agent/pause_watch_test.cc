@@ -47,7 +47,7 @@ TEST_F(PauseWatchTest, AThreadThatGetsNoProcessorIsNotStopped) {
   EXPECT_EQ(passes(312, 0, 3, 0, 0).stopped_ns, 0u);
 }
 
-TEST_F(PauseWatchTest, WhatIsShorterThanTheLeastIsNotTold) {
+TEST_F(PauseWatchTest, IgnoresStopsBelowTheMinimum) {
   EXPECT_EQ(passes(20 + kLeastStopNs / kMs - 1, 0, 0, 2, 20).stopped_ns, 0u);
   EXPECT_EQ(passes(20 + kLeastStopNs / kMs, 0, 0, 2, 20).stopped_ns, kLeastStopNs);
 }

@@ -185,7 +185,7 @@ TEST(LoadedObjects, HaveTheBuildIdOfTheirFile) {
   EXPECT_GE(libraries, 2u);
 }
 
-TEST(LoadedObjects, OfNotesTheBuildIdAlone) {
+TEST(LoadedObjects, ReadsOnlyTheBuildIdNote) {
   struct Note {
     ElfW(Nhdr) head;
     char name[4];

@@ -56,7 +56,7 @@ TEST_F(ProcessPausesTest, AfterASleepTheClockIsFittedAtOnce) {
   EXPECT_EQ(all[0].last_ns() - all[0].first_ns(), 60'000 * kMs);
 }
 
-TEST_F(ProcessPausesTest, NothingIsBeforeTheRecording) {
+TEST_F(ProcessPausesTest, ClipsPausesToTheRecording) {
   fake::begin_at(now_ns());
   stop_for(300);
   const auto all = stalls();
@@ -67,7 +67,7 @@ TEST_F(ProcessPausesTest, NothingIsBeforeTheRecording) {
   EXPECT_TRUE(stalls().empty()) << "it was over when the recording began";
 }
 
-TEST_F(ProcessPausesTest, WhatPassesWhileNothingIsRecordedIsNoPauseLater) {
+TEST_F(ProcessPausesTest, IgnoresTimeWhileNotRecording) {
   stop_for(300, false);
   sleep_for(60'000, false);
   EXPECT_EQ(fake::clock_fits(), 0u);
@@ -150,7 +150,7 @@ TEST_F(TracedPausesTest, AStopThatLastsIsReportedWhenTheRecordingEnds) {
   EXPECT_TRUE(stalls().empty());
 }
 
-TEST_F(TracedPausesTest, NobodyLooksWhileNothingIsRecorded) {
+TEST_F(TracedPausesTest, DoesNotLookWhileNotRecording) {
   stop_child();
   pauses().look_for_stop(1000, false);
   pauses().look_for_stop(2000, false);
@@ -158,7 +158,7 @@ TEST_F(TracedPausesTest, NobodyLooksWhileNothingIsRecorded) {
   EXPECT_TRUE(stalls().empty());
 }
 
-TEST_F(TracedPausesTest, WhatTheDrainProcessSeesOfItselfIsASleepAlone) {
+TEST_F(TracedPausesTest, DrainProcessReportsItsSleepNotItsStop) {
   stop_for(300);
   EXPECT_TRUE(stalls().empty());
   sleep_for(60'000);

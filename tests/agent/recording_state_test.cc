@@ -34,7 +34,7 @@ TEST_F(RecordingStateTest, BeginsByItselfOnlyIfTheSettingsSaySo) {
   EXPECT_EQ(recording().until_ns(), 0u);
 }
 
-TEST_F(RecordingStateTest, OfATimeThatIsOverThereIsNone) {
+TEST_F(RecordingStateTest, DoesNotBeginAfterMaxTimeIsOver) {
   settings().max_time_ns = 1000;
   settings().max_time_since_ns = now_ns() - 1000;
   recording().begin_by_itself();

@@ -97,7 +97,7 @@ TEST_F(SpoolTest, LimitBelowItsCapacityHolds) {
   EXPECT_EQ(spool_.bytes(), 3001u);
 }
 
-TEST_F(SpoolTest, NobodyFindsItsFile) {
+TEST_F(SpoolTest, UsesAnUnnamedFile) {
   open(1);
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
   EXPECT_TRUE(spool_.is_open());
@@ -111,7 +111,7 @@ TEST_F(SpoolTest, NobodyFindsItsFile) {
 
 // Where the file system has no files without a name, one is made and unlinked. The child's exit
 // code says what was wrong.
-TEST_F(SpoolTest, NobodyFindsItsFileWhereItMustHaveAName) {
+TEST_F(SpoolTest, UnlinksItsFileWhereUnnamedFilesAreUnsupported) {
   const pid_t child = fork();
   if (child == 0) {
     constexpr uint32_t kFlag = O_TMPFILE & ~O_DIRECTORY;

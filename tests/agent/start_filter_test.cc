@@ -72,7 +72,7 @@ TEST_F(StartFilterPartTest, IsAskedForOnceOnALinkBehindTheModules) {
   EXPECT_EQ(asked(), question_);
 }
 
-TEST_F(StartFilterPartTest, WhatHasNoRoomIsAskedInTheNextRound) {
+TEST_F(StartFilterPartTest, AsksAgainWhenThereWasNoRoom) {
   const collect_wire_Bye bye = collect_wire_Bye_init_zero;
   while (out_->push(FrameType::kBye, collect_wire_Bye_fields, &bye)) {
   }

@@ -54,7 +54,7 @@ TEST_F(TlsTest, CarriesBytesBothWays) {
 }
 
 // What was taken arrives, once and in order, whatever the caller comes back with.
-TEST_F(TlsTest, NothingThatWasTakenIsLostAtAServerThatDoesNotRead) {
+TEST_F(TlsTest, DeliversTakenBytesToASlowServer) {
   Signal go_on;
   Server server({}, [&](SSL* ssl, int) {
     go_on.wait();
@@ -186,7 +186,7 @@ TEST_F(TlsTest, SaysWhyAServerIsRefused) {
   }
 }
 
-TEST_F(TlsTest, WhatIsNoTlsIsAnError) {
+TEST_F(TlsTest, ReportsAnErrorForPlaintextServers) {
   PlainServer server("HTTP/1.1 400 Bad Request\r\n\r\n");
   EXPECT_EQ(in_child([&] {
               prepare("127.0.0.1");

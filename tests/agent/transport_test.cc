@@ -306,7 +306,7 @@ TEST_F(SocketTest, TakesOverTheSocketFileOfADeadListener) {
   unlink(path.c_str());
 }
 
-TEST_F(SocketTest, NobodyListening) {
+TEST_F(SocketTest, ConnectIsRefusedWithoutAListener) {
   listen_on("tcp:0");
   AddressList list;
   const std::string text = "127.0.0.1:" + std::to_string(listener.local_port());

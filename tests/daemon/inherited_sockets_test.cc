@@ -89,7 +89,7 @@ TEST(InheritedSocketsTest, EachIsTakenByItsName) {
   EXPECT_EQ(taken({kListening, kListening}, "control:ingest"), "4 3");
 }
 
-TEST(InheritedSocketsTest, WhatIsNotExpectedIsNamed) {
+TEST(InheritedSocketsTest, NamesUnexpectedSockets) {
   EXPECT_EQ(taken({kListening, kListening}, "ingest:gate"),
             "inherited socket 4 \"gate\": the names are ingest and control (FileDescriptorName=)");
   EXPECT_EQ(taken({kListening, kListening}, "control:control"),

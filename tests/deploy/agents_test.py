@@ -83,7 +83,7 @@ class CommandLine(WithFolder):
         for target in ("linux-arm64-glibc", "linux-arm64-musl", "android-arm64-v8a", "ios", "macos"):
             self.assertIn(target, done.stdout)
 
-    def test_what_is_no_target(self):
+    def test_refuses_unknown_targets(self):
         self.refused(USAGE, "no target is named")
         self.refused(USAGE, "windows is no target and no option", "windows")
         self.refused(USAGE, "only for arm64-v8a and x86_64", "android-armeabi-v7a")
@@ -171,12 +171,12 @@ class Android(WithFolder):
     def json(self, name):
         return json.loads(self.aar.read(name))
 
-    def test_what_is_made(self):
+    def test_makes_the_aar_pom_and_libraries(self):
         stem = f"android/maven/org/collectord/collect-agent/{self.version}/collect-agent-{self.version}"
         self.assertEqual(set(self.files), {stem + ".aar", stem + ".pom"} |
                          {f"android/lib/{abi}/libcollect_agent.so" for abi in ABIS})
 
-    def test_what_is_in_the_aar(self):
+    def test_aar_holds_its_expected_files(self):
         module = "prefab/modules/collect_agent/"
         expected = {"AndroidManifest.xml", "classes.jar", "R.txt", "prefab/prefab.json",
                     module + "module.json", module + "include/collect/agent.h"}

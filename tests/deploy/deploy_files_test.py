@@ -137,7 +137,7 @@ class Container(unittest.TestCase):
                              capture_output=True).stdout.split()
         self.assertEqual(set(top) - copied, set())
 
-    def test_what_runs_is_not_root_and_has_flags_that_exist(self):
+    def test_runs_unprivileged_with_existing_flags(self):
         last = {name: rest for name, rest in self.instructions()}
         self.assertEqual(last["USER"], "collectord")
         command = json.loads(last["ENTRYPOINT"])

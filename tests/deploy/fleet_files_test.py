@@ -102,7 +102,7 @@ class Compose(unittest.TestCase):
             self.assertIn("mkdir -p", self.text)
             self.assertIn(outside.removeprefix("./"), self.text.split("name: collectord")[0])
 
-    def test_what_it_names_is_there(self):
+    def test_names_only_things_that_exist(self):
         whole = yaml.safe_load(self.text)
         for one in self.services.values():
             for needed in one.get("depends_on", {}):
@@ -223,7 +223,7 @@ class Rendered(unittest.TestCase):
                            "tls_client_ca": "/etc/collectord/tls/ca.crt"}.items():
             self.assertEqual(settings[key], value, key)
 
-    def test_what_runs_has_flags_and_mounts_that_exist(self):
+    def test_runs_with_existing_flags_and_mounts(self):
         for objects in (self.least, self.all):
             pod, container = self.container(objects)
             self.assertEqual(container["command"][0], "collectord")
@@ -270,7 +270,7 @@ class Rendered(unittest.TestCase):
         other = self.render({**LEAST, "settings": {"resume_ms": 1}})
         self.assertNotEqual(annotation(other), annotation(self.least))
 
-    def test_what_would_not_work_is_refused_with_the_way_out(self):
+    def test_refuses_unusable_values_with_the_way_out(self):
         for values, words in (({}, "tls.secret"), ({"tls": {"secret": "x"}}, "tokens.secret"),
                               ({**LEAST, "settings": {"ingest": "127.0.0.1:1"}}, "settings.ingest"),
                               ({**LEAST, "settings": {"root": "/x"}}, "settings.root"),

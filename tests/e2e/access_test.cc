@@ -155,7 +155,7 @@ TEST_F(AccessTest, ControlPlaneAsksForClientCertificates) {
       collector, {"--tls-ca", file("ca.pem"), "--tls-certificate", scratch_ / "foreign/mallory.pem",
                   "--tls-key", scratch_ / "foreign/mallory.key"});
   EXPECT_TRUE(foreign.exited_with(1));
-  EXPECT_THAT(foreign.errors, HasSubstr("does not know who signed"));
+  EXPECT_THAT(foreign.errors, HasSubstr("does not trust the CA that signed"));
 }
 
 TEST_F(AccessTest, HangupReadsTokensAgain) {

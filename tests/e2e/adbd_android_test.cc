@@ -145,7 +145,7 @@ TEST_F(AdbdAndroid, APluggedPhoneWithARunningAgentIsRecorded) {
   report_time("plug_to_first_stored_event_ms", stored_ms, seen);
 }
 
-TEST_F(AdbdAndroid, WhatIsWrongIsOneSentence) {
+TEST_F(AdbdAndroid, ExplainsErrorsInOneSentence) {
   plug(on_phone());
   const std::string app = std::string(kApp) + " on " + serial();
   std::filesystem::remove(phone_.app(kApp, "debuggable"));
@@ -166,7 +166,7 @@ TEST_F(AdbdAndroid, WhatIsWrongIsOneSentence) {
 
 // adbd gives its shells an umask of 0: what is in the phone's common folder is ours alone all the
 // same.
-TEST_F(AdbdAndroid, NobodyElseMayWriteWhatItLaysDown) {
+TEST_F(AdbdAndroid, MakesFilesOnThePhonePrivate) {
   plug(on_phone());
   install_endless();
   const auto job = start(recording());

@@ -23,7 +23,7 @@ constexpr seconds kRunLimit{120};
 constexpr int kSkipped = 77;
 const char* const kApp = "com.example.app";
 
-TEST(AndroidPackage, WhatItInstallsIsWhatCollectctlTakesToThePhone) {
+TEST(AndroidPackage, CollectctlUsesTheInstalledAgent) {
   Scratch scratch;
   const Ending packed = run(scratch.path(),
                             {"bash", std::string(E2E_SOURCE) + "/tests/e2e/android_package.sh",

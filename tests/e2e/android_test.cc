@@ -247,7 +247,7 @@ TEST_F(AndroidTest, AnAppWithTheScriptInItsApk) {
   expect_refused(ctl(recording()), "has a wrap.sh of its own, which goes before ours");
 }
 
-TEST_F(AndroidTest, WhatIsWrongIsOneSentence) {
+TEST_F(AndroidTest, ExplainsErrorsInOneSentence) {
   std::filesystem::remove(phone_.app(kApp, "debuggable"));
   expect_refused(ctl(recording()), "com.example.app on R58M is not debuggable: install its debug");
   phone_.write(phone_.app(kApp, "debuggable"), "");

@@ -208,7 +208,7 @@ TEST_F(AttachProcess, RootMayAttachToAProcessOfAnotherUser) {
   ASSERT_EQ(session_directories(traces(), pid).size(), 1u);
 }
 
-TEST_F(AttachProcess, WhatCannotBeAttachedToIsOneSentence) {
+TEST_F(AttachProcess, ExplainsRefusedProcessesInOneSentence) {
   expect_refused(999'999'999, "no process 999999999");
   const auto process = start();
   process->send_signal(SIGSTOP);

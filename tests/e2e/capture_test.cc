@@ -149,7 +149,7 @@ TEST(CaptureTest, ADaemonThatWasKilledLeavesContainersThatRebuild) {
   collector.start_again();
 }
 
-TEST(CaptureTest, NothingIsRolledWhenContainersAreOff) {
+TEST(CaptureTest, RefusesToRollWithContainersOff) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--rtc", "false"});
   Environment environment = collector.tracing();

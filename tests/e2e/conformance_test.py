@@ -206,7 +206,7 @@ class Conformance(unittest.TestCase):
             self.assertNotEqual(err, "", arguments)
         self.assertIn("did you mean opening?", self.run_words("--check", "openin", "127.0.0.1:1")[2])
 
-    def test_nothing_to_check_is_125(self):
+    def test_exits_with_125_when_it_cannot_check(self):
         self.assertEqual(self.run_words("127.0.0.1:1")[0], 125)
         self.assertEqual(self.run_words("--", "/no/such/program")[0], 125)
         self.assertEqual(self.run_words("--token-file", "/no/such/file", "127.0.0.1:1")[0], 125)

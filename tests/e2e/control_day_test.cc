@@ -235,7 +235,7 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
 
 // What the control plane says of two recordings is what the programs, the files and this machine
 // have. One loses: its collector stands still while it goes on.
-TEST_P(Day, WhatItShowsIsWhatIsThere) {
+TEST_P(Day, ControlPlaneShowsTheTrueState) {
   const auto number = [](const json& of, const std::string& key) {
     const json value = of.value(key, json("0"));
     return value.is_string() ? std::stoull(value.get<std::string>()) : value.get<uint64_t>();

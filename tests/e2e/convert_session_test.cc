@@ -222,7 +222,7 @@ TEST_F(ConvertSessionTest, EachRefusalSaysWhy) {
           "is not sealed yet; StopSession seals it");
 }
 
-TEST_F(ConvertSessionTest, WhatIsMissingFromTheFirstIsSaidAndCounted) {
+TEST_F(ConvertSessionTest, ReportsAndCountsMissingInput) {
   CollectorProcess collector(scratch_);
   const RecordedSession session = record_small(collector);
   const std::string index = session.directory() + "/thread_1/index.atf";
@@ -301,7 +301,7 @@ TEST_F(ConvertSessionTest, AClientThatGoesAwayEndsItsConversion) {
   EXPECT_EQ(cancelled, 1);
 }
 
-TEST_F(ConvertSessionTest, NothingIsWrittenWhereTheDiskIsToStayFree) {
+TEST_F(ConvertSessionTest, RespectsDiskAndSizeLimits) {
   {
     CollectorProcess collector(scratch_);
     record_small(collector);

@@ -100,7 +100,7 @@ TEST(DaemonStartTest, ARootIsMadeAbsoluteAndServesOneDaemon) {
   EXPECT_THAT(refusal(scratch, second), HasSubstr("is in use by another collectord\n"));
 }
 
-TEST(DaemonStartTest, WhatItCannotStartWithIsSaidInOneLine) {
+TEST(DaemonStartTest, ExplainsStartFailuresInOneLine) {
   Scratch scratch;
   const std::string here = "127.0.0.1:" + std::to_string(free_port());
   EXPECT_THAT(refusal(scratch, {"--no-such-flag"}), StartsWith("collectord: "));
@@ -115,7 +115,7 @@ TEST(DaemonStartTest, WhatItCannotStartWithIsSaidInOneLine) {
   EXPECT_THAT(refusal(scratch, flags(here, collector.control())), HasSubstr(collector.control()));
 }
 
-TEST(DaemonStartTest, WhatIsOnlyPrintedStartsNothing) {
+TEST(DaemonStartTest, PrintingOptionsDoNotStartTheDaemon) {
   Scratch scratch;
   const auto printed = [&](const Arguments& flags) {
     Arguments command = {program("collectord")};

@@ -148,7 +148,7 @@ TEST_F(Devices, AnotherProgramUnderTheSameName) {
   expect_whole(*second);
 }
 
-TEST_F(Devices, WhatIsDetachedIsLeftAlone) {
+TEST_F(Devices, DoesNotRedialDetachedAgents) {
   adb_.start();
   adb_.plug("R58M", FakePhone{});
   start_daemon();
@@ -162,7 +162,7 @@ TEST_F(Devices, WhatIsDetachedIsLeftAlone) {
 }
 
 // By the address that the collector shows.
-TEST_F(Devices, WhatIsDetachedIsAttachedAgainByItsAddress) {
+TEST_F(Devices, AttachesDetachedAgentsAgainByAddress) {
   adb_.start();
   adb_.plug("R58M", FakePhone{});
   start_daemon();

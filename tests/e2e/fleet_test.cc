@@ -86,7 +86,7 @@ TEST_F(FleetTest, APartNamesItsCollectorAndItsNumbers) {
 
 // ---- and a store
 
-TEST_F(StoreFleetTest, WhatIsInTheStoreIsWhatTheProgramNumbered) {
+TEST_F(StoreFleetTest, StoreHoldsEveryEventOfTheProgram) {
   std::mt19937_64 random(seed());
   break_at_random(random);
   start({{"COLLECT_DETAIL", "on"}});

@@ -153,7 +153,7 @@ TEST_P(FunctionFilterE2eTest, ChangesWhileTheProgramRuns) {
 }
 
 // leaf and recursive are called millions of times a second, the others once.
-TEST_P(FunctionFilterE2eTest, WhatIsCalledTooOftenIsSwitchedOffAndSaid) {
+TEST_P(FunctionFilterE2eTest, SwitchesOffHotFunctionsAndReportsThem) {
   constexpr uint64_t kMaxRate = 10'000;
   start({{"COLLECT_MAX_RATE", std::to_string(kMaxRate)}});
   const auto switched_off = [&] {
@@ -208,7 +208,7 @@ TEST_P(FunctionFilterE2eTest, WhatIsCalledTooOftenIsSwitchedOffAndSaid) {
   EXPECT_NE(inspected.output.find("leaf ("), std::string::npos) << inspected.output;
 }
 
-TEST_P(FunctionFilterE2eTest, WhatMatchesNothingIsRefusedAndChangesNothing) {
+TEST_P(FunctionFilterE2eTest, RefusesUnmatchedPatternsWithoutChange) {
   start();
   const Ending none = collector_.ctl({"filter", "--only", "no_such_function"});
   EXPECT_FALSE(none.exited_with(0));

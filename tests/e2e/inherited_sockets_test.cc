@@ -113,7 +113,7 @@ TEST_F(InheritedSocketsTest, ReachableSocketsDoNotStartWithoutTlsAndACheck) {
   }
 }
 
-TEST_F(InheritedSocketsTest, WhatIsNotExpectedIsRefused) {
+TEST_F(InheritedSocketsTest, RefusesUnexpectedSockets) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"ingest:gate", "\"gate\": the names are ingest and control"},
       {"ingest:ingest", "\"ingest\": there is one already"},

@@ -323,7 +323,7 @@ TEST_F(IosTest, TheCableComesOutWhileItRecords) {
   EXPECT_EQ(sessions().size(), 1u);
 }
 
-TEST_F(IosTest, WhatIsWrongIsOneSentence) {
+TEST_F(IosTest, ExplainsErrorsInOneSentence) {
   expect_refused(ctl(ios("run", {"0000", kBundle})), "there is no device 0000; there is " + kPhone);
   expect_refused(ctl(ios("run", {kPhone, "x'; rm -rf /"})), "is no bundle identifier");
   for (const std::string& bundle : {std::string(), std::string("a_b"), std::string(156, 'a')}) {

@@ -272,7 +272,7 @@ class Files(JsonTest):
             for line in self.lines("dump", done.stdout):
                 self.check("dump_" + definition, line)
 
-    def test_what_cannot_be_read(self):
+    def test_unreadable_captures_match_the_schema(self):
         text = self.at("text")
         with open(text, "w") as file:
             file.write("no capture at all\n")

@@ -141,7 +141,7 @@ TEST_F(LeasesTest, AProgramsLeaseMovesWithItAndGoesWithIt) {
   EXPECT_EQ(ctl(2, {"collectors"})["collectors"].size(), 2u);
 }
 
-TEST_F(LeasesTest, WhatAllHaveTogetherIsListed) {
+TEST_F(LeasesTest, ListsAgentsOfTheWholeFleet) {
   for (int i = 0; i < 2; ++i) add_collector();
   start_program({collector(1).ingest()});
   ASSERT_TRUE(all_live(2));

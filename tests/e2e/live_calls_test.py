@@ -131,7 +131,7 @@ class TailTest(LiveTest):
             self.assertLessEqual(len(batch["calls"]), 3)
             self.assertGreater(batch["skipped_calls"], 50)
 
-    def test_what_it_cannot_do_it_says(self):
+    def test_explains_refused_watches(self):
         empty = self.run_ctl("tail")
         self.assertEqual((empty.returncode, empty.stdout), (1, ""))
         self.assertIn("no session records now", empty.stderr)
@@ -167,7 +167,7 @@ class TailTest(LiveTest):
                                capture_output=True, text=True).stdout
         return [int(line.split()[0]) for line in found.splitlines() if "collect-calls" in line]
 
-    def test_what_cannot_be_followed_is_skipped_and_told(self):
+    def test_reports_skipped_events_when_it_falls_behind(self):
         program = self.trace("steady", "burst", "6000", "2000", COLLECT_FULL="wait")  # six seconds at least
         tail = self.start("tail", "--json", "--limit", "10", "--interval", "200ms")
         follower = eventually(lambda: self.followers(), "collect-calls runs")[0]

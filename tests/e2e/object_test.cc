@@ -62,7 +62,7 @@ class ObjectTest : public StoreFleetTest {
   }
 };
 
-TEST_F(ObjectTest, WhatWasAcknowledgedOutlivesItsCollectorAndItsDisk) {
+TEST_F(ObjectTest, AcknowledgedEventsOutliveTheCollectorAndItsDisk) {
   start({{"COLLECT_DETAIL", "on"}});
   ASSERT_TRUE(eventually(seconds(60), [&] { return stored_requests() >= 5; }));
   lose_machine(0);
@@ -85,7 +85,7 @@ TEST_F(ObjectTest, WhatWasAcknowledgedOutlivesItsCollectorAndItsDisk) {
   expect_all_in(scratch_ / "fetched");
 }
 
-TEST_F(ObjectTest, NothingIsAcknowledgedWhileTheStoreIsAway) {
+TEST_F(ObjectTest, DoesNotAcknowledgeWhileTheStoreIsAway) {
   refuse_segments(true);
   start();
   ASSERT_TRUE(eventually(seconds(60), [&] { return parts(0) != 0; }));

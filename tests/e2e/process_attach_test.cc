@@ -118,7 +118,7 @@ TEST_F(ProcessAttachE2eTest, ATokenIsHandedOn) {
   expect_right(*process);
 }
 
-TEST_F(ProcessAttachE2eTest, WhatCannotBeAttachedToIsSaid) {
+TEST_F(ProcessAttachE2eTest, ExplainsRefusedProcesses) {
   const CollectorProcess collector(scratch_);
   expect_refused(collector, 999'999'999, "notfound", "no process 999999999");
   const ChildProcess fixed(scratch_.path(), {STATIC_PROGRAM, "wait"});

@@ -94,7 +94,7 @@ class QueryTest(unittest.TestCase):
         done = self.ctl("query", "--format", "csv", "SELECT process, pid > 0 FROM sessions")
         self.assertEqual((done.returncode, done.stdout), (0, "moods,true\n"), done.stderr)
 
-    def test_what_cannot_be_answered(self):
+    def test_reports_failing_queries_and_missing_inputs(self):
         wrong = self.ctl("query", "SELECT nothing FROM nowhere")
         self.assertEqual(wrong.returncode, 1, "as the engine ended")
         self.assertIn("nowhere", wrong.stderr)

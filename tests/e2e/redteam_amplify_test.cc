@@ -215,7 +215,7 @@ TEST(RedteamAmplify, EncodedPagesAreHeldByWhatTheyBecome) {
             kSessionBytes + kMiB);
 }
 
-TEST(RedteamAmplify, WhatCannotBeWrittenIsNotRead) {
+TEST(RedteamAmplify, DoesNotReadPagesItCannotWrite) {
   constexpr uint32_t kPages = 48;
   const Octets bytes = raw_pages(kPages);
   Scratch scratch;

@@ -91,7 +91,7 @@ TEST_F(RedTeamControlFloodTest, PingsTakeNoMemory) {
   flood([](uint32_t) { return http2::frame(6, 0, 0, "12345678"); });
 }
 
-TEST_F(RedTeamControlFloodTest, WhatIsNoHttp2IsClosed) {
+TEST_F(RedTeamControlFloodTest, ClosesConnectionsThatAreNotHttp2) {
   RawHttp2 browser(collector_.control_port());
   ASSERT_TRUE(browser.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   EXPECT_TRUE(browser.is_closed_by_peer());

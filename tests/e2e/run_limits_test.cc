@@ -62,7 +62,7 @@ TEST_P(RunLimitsTest, ASmallerRecordingEndsWithItsProgram) {
   EXPECT_EQ(recorded[0].totals().events, 2002u);
 }
 
-TEST_P(RunLimitsTest, WhatStartsAfterTheTimeIsNotRecorded) {
+TEST_P(RunLimitsTest, DoesNotRecordAfterMaxTime) {
   const Ending ending = record({"--max-time", "1us"}, {traced_program("steady"), "fill", "10"});
   EXPECT_EQ(ending.output, "10 steps\n");
   // A thread that drains ends with its program, whether it has reached the collector or not.
@@ -72,7 +72,7 @@ TEST_P(RunLimitsTest, WhatStartsAfterTheTimeIsNotRecorded) {
 }
 
 // What the shell starts is left out, what it becomes is not: it is the same process.
-TEST_P(RunLimitsTest, WhatAProgramStartsIsLeftOut) {
+TEST_P(RunLimitsTest, NoFollowLeavesOutChildren) {
   const std::string steady = traced_program("steady");
   const Arguments job{"sh", "-c", steady + " fill 10; exec " + steady + " fill 20"};
   const Ending ending = record({"--no-follow"}, job);
@@ -101,7 +101,7 @@ TEST_P(RunLimitsTest, AVariableNamesAnotherParent) {
   EXPECT_THAT(ending.errors, HasSubstr("the agent is off: this process was not to be recorded"));
 }
 
-TEST_P(RunLimitsTest, WhatIsNoLimitIsWrongUsage) {
+TEST_P(RunLimitsTest, RejectsInvalidLimits) {
   const std::pair<const char*, const char*> wrong[] = {{"--max-size", "0"},
                                                        {"--max-size", "10MB"},
                                                        {"--max-time", "0s"},

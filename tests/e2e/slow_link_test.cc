@@ -98,7 +98,7 @@ TEST_P(SlowLink, PagesAreEncodedAndEveryEventArrives) {
 // The same program twice over the same link, a quarter as fast, so that it is the slower one on a
 // busy machine too: for a collector that wants it, pages are soon encoded; for the other, none of
 // four times as many bytes is.
-TEST_P(SlowLink, NothingIsEncodedForACollectorThatDoesNotWantIt) {
+TEST_P(SlowLink, EncodesPagesOnlyWhenTheCollectorWantsIt) {
   const std::string progress = scratch_ / "progress";
   uint64_t bytes_until_encoded = 0;
   for (const bool wanted : {true, false}) {

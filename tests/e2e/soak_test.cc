@@ -74,7 +74,7 @@ class Soak : public testing::Test {
   uint64_t events_ = 0;
 };
 
-TEST_F(Soak, NothingGrows) {
+TEST_F(Soak, MemoryAndDescriptorsDoNotGrow) {
   const uint64_t limit_s = setting("COLLECT_SOAK_SECONDS", 20);
   // Its ring is small, or the pages that it takes while the link is cut would count as growth.
   Environment small_ring = environment("drop");

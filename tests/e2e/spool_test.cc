@@ -15,7 +15,7 @@ namespace {
 // Bytes a second: less than the program makes, so that the spool grows while it is handed over.
 constexpr uint64_t kSlowLink = 200'000;
 
-TEST_P(SpoolE2eTest, NothingIsLostWhileTheCableIsOut) {
+TEST_P(SpoolE2eTest, KeepsAllEventsWhileTheCableIsOut) {
   start("wait", "spool", 64);
   for (int unplugged = 0; unplugged < 3; ++unplugged) {
     unplug();
@@ -30,7 +30,7 @@ TEST_P(SpoolE2eTest, NothingIsLostWhileTheCableIsOut) {
   EXPECT_EQ(finish(true).lost, 0u);
 }
 
-TEST_P(SpoolE2eTest, WhatASmallSpoolDoesNotHoldIsCounted) {
+TEST_P(SpoolE2eTest, CountsEventsBeyondASmallSpool) {
   start("drop", "spool", 1);
   unplug();
   // More pages than a megabyte has places for.
@@ -99,7 +99,7 @@ TEST_P(BusyMachineTest, AHundredUnpluggedCablesLoseNothing) {
 }
 
 // From its first event on, to a collector that comes when it has ended nearly.
-TEST_P(BusyMachineTest, WhatWasRecordedBeforeTheFirstCollectorIsThere) {
+TEST_P(BusyMachineTest, DeliversEventsRecordedBeforeTheFirstCollector) {
   proxy_.hold(true);
   begin_burst(2'000);
   std::this_thread::sleep_for(std::chrono::milliseconds(1'500));

@@ -71,7 +71,7 @@ TEST_P(StartFilterTest, VariablesHoldTwoPatternsAndBothSides) {
   EXPECT_EQ(calls_of(recorded[0]), (Calls{{"main", 1}}));
 }
 
-TEST_P(StartFilterTest, WhatMatchesNothingRecordsNothingAndIsSaid) {
+TEST_P(StartFilterTest, UnmatchedPatternRecordsNothingAndIsReported) {
   const Ending ending = record({"--only", "no_such_function"}, steady("1000"), {}, 125);
   EXPECT_EQ(ending.output, "1000 steps\n") << "the program is not touched";
   EXPECT_THAT(ending.errors, HasSubstr("no function matches \"no_such_function\""));
@@ -79,7 +79,7 @@ TEST_P(StartFilterTest, WhatMatchesNothingRecordsNothingAndIsSaid) {
   for (const RecordedSession& session : sessions()) EXPECT_EQ(session.totals().events, 0u);
 }
 
-TEST_P(StartFilterTest, WhatTheOtherPatternsMeanIsRecordedAllTheSame) {
+TEST_P(StartFilterTest, RecordsMatchesDespiteAnUnmatchedPattern) {
   const Ending ending =
       record({"--json", "--only", "step", "--except", "no_such_function"}, steady("1000"), {}, 125);
   const json summary = json::parse(ending.errors, nullptr, false);

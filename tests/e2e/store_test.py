@@ -176,7 +176,7 @@ class ByHand(StoreTest):
         merged = json.loads(self.ctl("merge", "back", "-o", "merged", "--json").stdout)["sessions"]
         self.assertEqual([(len(one["parts"]), one["missing"]) for one in merged], [(2, [])])
 
-    def test_what_cannot_be_done(self):
+    def test_explains_refused_uploads_and_downloads(self):
         session = self.record("-o", "traces")
         self.assertIn("no session", self.ctl("sessions", "--store", STORE, code=2).stderr)
         self.assertIn("s3://BUCKET", self.ctl("upload", session, "--store", "traces", code=2).stderr)
@@ -238,7 +238,7 @@ class ByCollector(StoreTest):
         done = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(parent)], capture_output=True, text=True, check=False)
         return [int(line.split()[0]) for line in done.stdout.splitlines() if "collect-store" in line]
 
-    def test_what_is_sealed_is_committed(self):
+    def test_commits_sealed_sessions(self):
         self.start("--metrics", "127.0.0.1:0")
         session = self.record_here()
         self.wait_for_commits(1)
@@ -308,7 +308,7 @@ class ByCollector(StoreTest):
         collector.wait(PATIENCE)
         self.wait_for("outlives its collector", lambda: not os.path.exists(f"/proc/{second[0]}"))
 
-    def test_what_changed_after_the_commit_is_refused(self):
+    def test_refuses_sessions_changed_after_the_commit(self):
         collector = self.start()
         session = self.record_here()
         self.wait_for_commits(1)

@@ -75,7 +75,7 @@ bool is_compared(const std::string& root, int pid) {
   return false;
 }
 
-TEST(TimeLine, WhatHappenedInTurnsComesOutInTurns) {
+TEST(TimeLine, OrdersAlternatingEventsOfTwoDevices) {
   Scratch scratch;
   CollectorProcess collector(scratch);
   Device phone("phone", 101, 3'600'000'000'000);

@@ -117,7 +117,7 @@ TEST_F(TriggerTest, AnExceptionAndNotEveryCall) {
   EXPECT_THAT(markers[3], HasSubstr("trigger 1: an exception left thrower (0x"));
 }
 
-TEST_F(TriggerTest, WhatNeverHappensDoesNotFire) {
+TEST_F(TriggerTest, DoesNotFireWithoutItsEvent) {
   await_recording();
   for (const std::vector<std::string>& never :
        {std::vector<std::string>{"--function", "slow", "--throws"},

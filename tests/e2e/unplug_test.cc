@@ -14,7 +14,7 @@ constexpr uint32_t kBufferMb = 16;
 
 // Unplugged, or plugged in and silent, at any moment, while about a million events a second come:
 // in neither do the rings have to hold what the spool has room for.
-TEST_P(SpoolE2eTest, NothingIsLostHoweverOftenTheCableComesOut) {
+TEST_P(SpoolE2eTest, KeepsAllEventsOverManyUnplugs) {
   const char* const wanted = std::getenv("COLLECT_UNPLUGS");
   const int unplugs = wanted == nullptr ? 10 : std::atoi(wanted);
   start("drop", "spool", 1024, kBufferMb);
@@ -38,7 +38,7 @@ TEST_P(SpoolE2eTest, NothingIsLostHoweverOftenTheCableComesOut) {
 }
 
 // Before there ever was one.
-TEST_P(SpoolE2eTest, NothingIsLostBeforeTheFirstCollector) {
+TEST_P(SpoolE2eTest, KeepsAllEventsBeforeTheFirstCollector) {
   proxy_.hold(true);
   begin("drop", "spool", 256, kBufferMb);
   ASSERT_TRUE(eventually(kJobLimit, [&] {

@@ -184,7 +184,7 @@ TEST_F(WebTest, ShowsARecordingWhileItRunsAndItsPageAgreesWithTheReport) {
   program->send_signal(SIGKILL);
 }
 
-TEST_F(WebTest, WhoIsNotThePageGetsNothing) {
+TEST_F(WebTest, RefusesRequestsThatAreNotFromThePage) {
   const auto program = trace({traced_program("steady"), "pace", "100000"});
   ASSERT_EQ(browser_.sign_in().status, 200);
   const std::string name = wait_for_session(
@@ -316,7 +316,7 @@ std::string page_program_says(const Scratch& scratch, const std::string& request
   return ending.output;
 }
 
-TEST(PageProgramTest, WhatIsNoRequestAndNoSessionIsAnError) {
+TEST(PageProgramTest, ReportsInvalidRequestsAndMissingSessions) {
   const Scratch scratch;
   for (const char* request : {"", "garbage", "{\"directory\":\"/\"}"}) {
     EXPECT_THAT(page_program_says(scratch, request), StartsWith("{\"error\":\"not a request"));

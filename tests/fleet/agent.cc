@@ -59,9 +59,9 @@ void write_record(const Run& run, uint64_t number, uint8_t* out) {
   std::memcpy(out, &event, sizeof event);
 }
 
-Agent::Agent(World& world, const AgentSettings& settings, uint32_t number, uint64_t seed,
-             const std::string& collectors)
-    : world_(world), settings_(settings), number_(number), random_(seed) {
+Agent::Agent(Dependencies& dependencies, const AgentSettings& settings, uint32_t number,
+             uint64_t seed, const std::string& collectors)
+    : dependencies_(dependencies), settings_(settings), number_(number), random_(seed) {
   COLLECT_CHECK(collectors_.prepare(collectors.c_str()) == nullptr);
 }
 
@@ -93,7 +93,7 @@ void Agent::end_run(RunEnd end) {
   run_.end = end;
   running_ = false;
   wake_at_ns_ = UINT64_MAX;
-  world_.finished(std::move(run_));
+  dependencies_.finished(std::move(run_));
 }
 
 void Agent::wake() {
@@ -143,7 +143,7 @@ void Agent::connect() {
     collector_ =
         static_cast<uint32_t>(std::strtoul(std::strrchr(collectors_.text(), '-') + 1, nullptr, 10));
     if (open_channel(kControl)) return;
-    ++world_.counters.failed_connects;
+    ++dependencies_.counters.failed_connects;
     if (!collectors_.try_next_address()) continue;
     pause_before_next_try();
     return;
@@ -163,7 +163,7 @@ bool Agent::open_channel(uint32_t index) {
     return false;
   }
   epoll_event event{EPOLLIN, {.u64 = uint64_t{number_} << 1 | index}};
-  COLLECT_CHECK(::epoll_ctl(world_.epoll, EPOLL_CTL_ADD, channel.handle, &event) == 0);
+  COLLECT_CHECK(::epoll_ctl(dependencies_.epoll, EPOLL_CTL_ADD, channel.handle, &event) == 0);
   wire::Hello& hello = channel.hello;
   hello.Clear();
   hello.set_channel(index == kControl ? wire::CHANNEL_CONTROL : wire::CHANNEL_DATA);
@@ -197,7 +197,7 @@ void Agent::close_pair() {
     channel.in.clear();
     channel.out.clear();
   }
-  world_.touched(collector_);
+  dependencies_.touched(collector_);
 }
 
 // As the real one's Link: a link that was up is tried again where it was, after a pause; one that
@@ -243,7 +243,7 @@ void Agent::flush(uint32_t index) {
   }
   channel.out.erase(channel.out.begin(), channel.out.begin() + static_cast<ptrdiff_t>(sent));
   if (channel.out.empty()) channel.out.shrink_to_fit();
-  if (sent != 0) world_.touched(collector_);
+  if (sent != 0) dependencies_.touched(collector_);
 }
 
 void Agent::send_more() {
@@ -378,7 +378,8 @@ void Agent::answer_probe(const wire::Frame& frame) {
 
 void Agent::refused(const wire::Frame& frame) {
   const auto refuse = parsed<wire::Refuse>(frame);
-  if (world_.counters.refusals++ == 0) world_.counters.first_refusal = refuse.reason();
+  if (dependencies_.counters.refusals++ == 0)
+    dependencies_.counters.first_refusal = refuse.reason();
   const bool was_up = is_up();
   broke();
   if (was_up && !collectors_.try_next_collector()) retry_at_ns_ = SimulatedTime::now_ns();
@@ -387,7 +388,7 @@ void Agent::refused(const wire::Frame& frame) {
 
 // What explains the records comes before them; repeats are ignored.
 void Agent::came_up() {
-  ++world_.counters.connects;
+  ++dependencies_.counters.connects;
   collectors_.came_up();
   attempts_ = 0;
   bursts_ = 0;
@@ -477,7 +478,7 @@ void Agent::send_page(uint32_t stream, uint64_t first, uint32_t count) {
   const std::vector<uint8_t> frame = fakes::page_frame_bytes(page, records);
   std::vector<uint8_t>& out = channels_[kData].out;
   out.insert(out.end(), frame.begin(), frame.end());
-  ++world_.counters.pages;
+  ++dependencies_.counters.pages;
   flush(kData);
 }
 

@@ -77,7 +77,7 @@ struct AgentCounters {
 class Agent {
  public:
   // What an agent needs of the simulation.
-  struct World {
+  struct Dependencies {
     int epoll = -1;
     // A collector may have something to do; its number is the end of its address.
     std::function<void(uint32_t collector)> touched{};
@@ -86,7 +86,7 @@ class Agent {
   };
 
   // `collectors` as COLLECT_CONNECT has them.
-  Agent(World& world, const AgentSettings& settings, uint32_t number, uint64_t seed,
+  Agent(Dependencies& dependencies, const AgentSettings& settings, uint32_t number, uint64_t seed,
         const std::string& collectors);
   ~Agent();
   Agent(const Agent&) = delete;
@@ -155,7 +155,7 @@ class Agent {
   void end_run(RunEnd end);
   void beat();
 
-  World& world_;
+  Dependencies& dependencies_;
   const AgentSettings settings_;
   const uint32_t number_;
   std::mt19937_64 random_;

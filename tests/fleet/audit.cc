@@ -87,16 +87,16 @@ void Audit::find_in_store() {
 void Audit::find_on(const Disk& disk) {
   disk.disk->revive();
   MemoryFs fs(*disk.disk);
-  const auto places = storage::list_sessions(fs, Collector::kRoot);
-  if (!places.ok()) return;  // nothing was ever stored there
-  for (const storage::SessionPath& place : *places) {
-    auto manifest = storage::read_manifest(fs, place.directory);
+  const auto session_paths = storage::list_sessions(fs, Collector::kRoot);
+  if (!session_paths.ok()) return;  // nothing was ever stored there
+  for (const storage::SessionPath& session_path : *session_paths) {
+    auto manifest = storage::read_manifest(fs, session_path.directory);
     // As the machine would after it was repaired: what the disk has is sealed.
     if (disk.is_dead && (!manifest.ok() || manifest->state == storage::SessionState::kRecording)) {
       storage::SessionOptions options;
       options.root = Collector::kRoot;
-      if (!storage::recover_session(fs, options, place.directory).ok()) continue;
-      manifest = storage::read_manifest(fs, place.directory);
+      if (!storage::recover_session(fs, options, session_path.directory).ok()) continue;
+      manifest = storage::read_manifest(fs, session_path.directory);
     }
     if (!manifest.ok()) continue;
     const std::string name = storage::collector_name(manifest->identity.collector);
@@ -104,10 +104,10 @@ void Audit::find_on(const Disk& disk) {
     Part part;
     part.where = disk.is_dead ? Where::kDeadDisk : Where::kDisk;
     part.commit =
-        upload::commit_of(*manifest, place.name,
+        upload::commit_of(*manifest, session_path.name,
                           {name.substr(0, dash), name.substr(std::min(dash + 1, name.size()))});
     part.disk = disk.disk;
-    part.directory = place.directory;
+    part.directory = session_path.directory;
     part.is_sealed = manifest->state != storage::SessionState::kRecording;
     std::vector<Part>& parts = parts_[part.commit.process_id];
     const bool is_uploaded = std::any_of(parts.begin(), parts.end(), [&](const Part& other) {

@@ -114,7 +114,7 @@ TEST_F(AuditTest, CountsWhatADeadDiskHasByCollector) {
   EXPECT_THAT(result.lost_ranges, ElementsAre(HasSubstr("-1: 100 records in 1 threads")));
 }
 
-TEST_F(AuditTest, WhatIsNotAcknowledgedIsTheAgents) {
+TEST_F(AuditTest, CountsUnacknowledgedEventsAsGivenUp) {
   run_.streams[0] = {120, 5, 100};
   run_.end = RunEnd::kGaveUp;
   store(0, 110);

@@ -119,9 +119,10 @@ void Collector::start() {
   COLLECT_CHECK(uploader.ok());
   uploader_ = std::move(*uploader);
   ++counters_.starts;
-  const auto places = storage::list_sessions(*fs_, kRoot);
-  if (places.ok()) {
-    for (const storage::SessionPath& place : *places) sealed_.push_back(place.name);
+  const auto session_paths = storage::list_sessions(*fs_, kRoot);
+  if (session_paths.ok()) {
+    for (const storage::SessionPath& session_path : *session_paths)
+      sealed_.push_back(session_path.name);
   }
   ingest_->run();
   SimulatedTime::set_wall_error(0);
@@ -161,15 +162,16 @@ void Collector::session_changed(const ingest::SessionSnapshot& session) {
 void Collector::let_uploads_go() {
   if (!is_up()) return;
   for (const std::string& name : std::exchange(sealed_, {})) {
-    const auto place = storage::parse_session_path(kRoot, name);
-    const auto manifest = storage::read_manifest(*fs_, place->directory);
+    const auto session_path = storage::parse_session_path(kRoot, name);
+    const auto manifest = storage::read_manifest(*fs_, session_path->directory);
     if (!manifest.ok()) continue;                                        // its disk is gone
     if (manifest->state == storage::SessionState::kRecording) continue;  // found at the start
     const storage::CollectorIdentity& by = manifest->identity.collector;
     const std::string part = storage::collector_name(by);
     const size_t dash = part.rfind('-');
     if (dash == std::string::npos) continue;
-    COLLECT_CHECK(uploader_->add(*place, {part.substr(0, dash), part.substr(dash + 1)}).ok());
+    COLLECT_CHECK(
+        uploader_->add(*session_path, {part.substr(0, dash), part.substr(dash + 1)}).ok());
   }
   if (pauses_->is_waiting() && pauses_->due_ns() <= SimulatedTime::now_ns()) pauses_->let_go();
 }

@@ -29,9 +29,9 @@ int64_t either_way(std::mt19937_64& random, uint64_t most) {
 
 Fleet::Fleet(const FleetSettings& settings, uint32_t number)
     : settings_(settings), random_(settings.seed * 1'000 + number) {
-  world_.epoll = ::epoll_create1(EPOLL_CLOEXEC);
-  world_.touched = [this](uint32_t collector) { is_touched_[collector] = true; };
-  world_.finished = [this](Run run) {
+  dependencies_.epoll = ::epoll_create1(EPOLL_CLOEXEC);
+  dependencies_.touched = [this](uint32_t collector) { is_touched_[collector] = true; };
+  dependencies_.finished = [this](Run run) {
     runs_.push_back(std::move(run));
     --running_;
     --runs_left_;
@@ -44,7 +44,7 @@ Fleet::Fleet(const FleetSettings& settings, uint32_t number)
 
 Fleet::~Fleet() {
   agents_.clear();
-  ::close(world_.epoll);
+  ::close(dependencies_.epoll);
 }
 
 void Fleet::make_collectors() {
@@ -78,7 +78,7 @@ void Fleet::make_agents() {
       list += "abstract:fleet-" + std::to_string(::getpid()) + "-" +
               std::to_string((i + k) % settings_.collectors);
     }
-    agents_.push_back(std::make_unique<Agent>(world_, agent, i, random_(), list));
+    agents_.push_back(std::make_unique<Agent>(dependencies_, agent, i, random_(), list));
     const bool is_wrong = settings_.scenario == Scenario::kClocksWrong;
     DeviceClock clock;
     clock.offset_ns = static_cast<int64_t>(random(30 * 86'400) * kNsPerS);  // since it was started
@@ -202,7 +202,7 @@ bool Fleet::step_collectors() {
 bool Fleet::step_agents() {
   const HeapScope scope(HeapOwner::kAgents);
   epoll_event ready[256];
-  const int count = ::epoll_wait(world_.epoll, ready, 256, 0);
+  const int count = ::epoll_wait(dependencies_.epoll, ready, 256, 0);
   for (int i = 0; i < count; ++i) {
     const auto agent = static_cast<uint32_t>(ready[i].data.u64 >> 1);
     agents_[agent]->on_ready(ready[i].data.u64 & 1);
@@ -330,7 +330,7 @@ FleetResult Fleet::result() {
   result_.store_requests = store_.requests();
   result_.store_bytes = store_.bytes();
   result_.skewed_requests = store_.skewed_requests();
-  result_.agents = world_.counters;
+  result_.agents = dependencies_.counters;
   result_.audit = audit.judge(runs_, settings_.merge_every);
   return result_;
 }

@@ -121,7 +121,7 @@ class Fleet {
   StoreServer store_;
   std::vector<std::unique_ptr<Collector>> collectors_;
   std::vector<std::unique_ptr<MemoryDisk>> dead_disks_;
-  Agent::World world_;
+  Agent::Dependencies dependencies_;
   std::vector<std::unique_ptr<Agent>> agents_;
   std::vector<Run> runs_;  // that are over
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

@@ -242,7 +242,7 @@ TEST_F(CaptureTest, RollsByAgeAndWhenAsked) {
   EXPECT_TRUE(rolled->ends_with("/capture-000003.rtc"));
 }
 
-TEST_F(CaptureTest, NothingIsRolledWhereNothingIsWritten) {
+TEST_F(CaptureTest, RefusesToRollWithoutContainers) {
   auto session = make();
   const auto rolled = session->roll_container();
   ASSERT_FALSE(rolled.ok());

@@ -70,7 +70,7 @@ TEST_F(DiskFaultTest, OneErrorAtEveryChangeWithContainers) {
 
 // From some change on every write is refused: a full disk that stays full, or one that was mounted
 // read-only. Sealing gets as far as it gets; the next start does the rest.
-TEST_F(DiskFaultTest, NothingCanBeWrittenAnyMoreFromEveryChangeOn) {
+TEST_F(DiskFaultTest, SurvivesLastingWriteFailuresAtEveryChange) {
   const SessionOptions with = capturing(Durability::kFsync);
   const uint64_t changes = changes_with(with);
   for (const Code code : {Code::kPermission, Code::kNoSpace, Code::kIo}) {

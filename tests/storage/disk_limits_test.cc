@@ -71,7 +71,7 @@ TEST_F(DiskLimitsTest, ASessionEndsAtItsOwnLimit) {
 }
 
 // A writer that fell behind stores many pages in one call: those that fit are stored.
-TEST_F(DiskLimitsTest, OfManyPagesThoseThatFitAreStored) {
+TEST_F(DiskLimitsTest, StoresThePagesThatFit) {
   SessionOptions with = options();
   with.max_session_bytes = 32 * 95;
   FakeStream stream(atf::Version::kV2, 1, 100);

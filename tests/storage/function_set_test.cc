@@ -66,14 +66,14 @@ TEST(FunctionSet, FindsEveryIdOfBothVersionsOnce) {
 
 TEST(FunctionSet, IsBounded) {
   FunctionSet functions;
-  for (uint64_t i = 1; i <= kMaxSeenFunctions; ++i) functions.add(i * 7);
+  for (uint64_t i = 1; i <= kMaxFunctionIds; ++i) functions.add(i * 7);
   EXPECT_FALSE(functions.overflowed());
   functions.add(7);  // known
   EXPECT_FALSE(functions.overflowed());
   functions.add(1);
   EXPECT_TRUE(functions.overflowed());
-  EXPECT_EQ(functions.size(), kMaxSeenFunctions);
-  EXPECT_EQ(functions.sorted().size(), kMaxSeenFunctions);
+  EXPECT_EQ(functions.size(), kMaxFunctionIds);
+  EXPECT_EQ(functions.sorted().size(), kMaxFunctionIds);
 }
 
 TEST(FunctionSet, IdZeroIsAnId) {
@@ -129,7 +129,7 @@ TEST_F(StoredFunctionsTest, AreThoseOfEveryThread) {
   }
 }
 
-TEST_F(StoredFunctionsTest, OfAShortFileThoseThatAreThere) {
+TEST_F(StoredFunctionsTest, FindsFunctionsOfAShortFile) {
   const std::string directory = record();
   const std::string index = directory + "/thread_0/index.atf";
   std::vector<uint8_t> bytes = read_file(index);
@@ -154,7 +154,7 @@ TEST_F(StoredFunctionsTest, FilesThatCannotBeReadAreLeftOut) {
   EXPECT_EQ(nowhere.code(), Code::kNotFound);
 }
 
-TEST_F(StoredFunctionsTest, WhoeverIsToStopStops) {
+TEST_F(StoredFunctionsTest, StopsWhenCancelled) {
   const std::string directory = record();
   std::atomic<bool> stop = true;
   const auto cancelled = stored_functions(fs, directory, &stop);

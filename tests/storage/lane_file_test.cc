@@ -86,7 +86,7 @@ TEST_F(LaneFileTest, NoMoreThanSixtyFourMebibytesAreSetAside) {
   EXPECT_EQ(fs.aside(), (std::vector<Range>{{kHeader + large.bytes, kEvent + (64u << 20)}}));
 }
 
-TEST_F(LaneFileTest, WhatWasSetAsideIsGivenBack) {
+TEST_F(LaneFileTest, SealReleasesReservedSpace) {
   LaneFile file = file_at(path);
   ASSERT_OK(file.create(false));
   grow(file, 3 << 20);
@@ -95,7 +95,7 @@ TEST_F(LaneFileTest, WhatWasSetAsideIsGivenBack) {
   EXPECT_EQ(status_of(path).st_size, static_cast<off_t>(2 * kHeader + (3 << 20)));
 }
 
-TEST_F(LaneFileTest, WhatACutLeavesAsideIsGivenBack) {
+TEST_F(LaneFileTest, CutReleasesReservedSpace) {
   LaneFile file = file_at(path);
   ASSERT_OK(file.create(false));
   grow(file, 1 << 20);
@@ -108,7 +108,7 @@ TEST_F(LaneFileTest, WhatACutLeavesAsideIsGivenBack) {
 }
 
 // As kill -9 leaves it, within a recording and behind the footer.
-TEST_F(LaneFileTest, WhatAFormerCollectorSetAsideIsGivenBack) {
+TEST_F(LaneFileTest, ReopeningReleasesReservedSpace) {
   for (const bool is_sealed : {false, true}) {
     const std::string left = path + (is_sealed ? ".sealed" : ".open");
     {

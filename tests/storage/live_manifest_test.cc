@@ -33,7 +33,7 @@ TEST_F(LiveManifestTest, AChangeIsDueAfterTheInterval) {
 }
 
 // Writing takes a twentieth of the time at most.
-TEST_F(LiveManifestTest, WhatIsSlowToWriteIsWrittenLessOften) {
+TEST_F(LiveManifestTest, WritesSlowManifestsLessOften) {
   const uint64_t begun = clock_.monotonic_ns();
   clock_.monotonic += kManifestIntervalNs;
   live_.written(100, begun);
@@ -44,7 +44,7 @@ TEST_F(LiveManifestTest, WhatIsSlowToWriteIsWrittenLessOften) {
   EXPECT_TRUE(live_.must_write());
 }
 
-TEST_F(LiveManifestTest, WhatAPageOrAnAckNeedsIsWrittenAtOnce) {
+TEST_F(LiveManifestTest, IsDueAtOnceForPagesAndAcks) {
   live_.written(100, clock_.monotonic_ns());
   EXPECT_FALSE(live_.is_due_before_page());
   live_.change_before_page();

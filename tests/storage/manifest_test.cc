@@ -203,7 +203,7 @@ TEST(Manifest, HasEveryKeyOfTheDocument) {
 }
 
 // What is absent, zero or empty has no key, where the document says so.
-TEST(Manifest, WhatThereIsNotHasNoKey) {
+TEST(Manifest, OmitsKeysOfAbsentValues) {
   Manifest empty;
   empty.threads.resize(1);
   empty.gaps.resize(1);

@@ -144,7 +144,7 @@ TEST_P(MergePartsTest, PartsCutAtRandom) {
   }
 }
 
-TEST_P(MergePartsTest, WhatNoPartHasIsNamed) {
+TEST_P(MergePartsTest, NamesEventsMissingFromAllParts) {
   const auto merged = merge({store({{0, 22}}, {{0, 12}}, false), store({{30, 45}}, {{20, 30}})});
   ASSERT_TRUE(merged.ok()) << to_string(merged.error());
   std::string sentences;
@@ -186,7 +186,7 @@ TEST_P(MergePartsTest, DamageIsSaid) {
   EXPECT_NE(merged->session.missing[0].what.find("its checksum is wrong"), std::string::npos);
 }
 
-TEST_P(MergePartsTest, WhatAreNoPartsIsRefused) {
+TEST_P(MergePartsTest, RefusesPartsThatDoNotBelongTogether) {
   EXPECT_EQ(merge({}).code(), Code::kInvalidArgument);
   const SessionPart first = store({{0, 30}}, {}, false);
   SessionPart other = store({{22, 45}}, {});

@@ -33,7 +33,7 @@ void expect_whole_again(const Page& page) {
   EXPECT_EQ(records, std::vector<uint8_t>(page.bytes.begin(), page.bytes.end()));
 }
 
-TEST(PagePacking, WhatCameEncodedIsOneBlockOfItsCodec) {
+TEST(PagePacking, KeepsEncodedPagesAsOneBlock) {
   for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
     FakeStream stream(version, 1, 100);
     stream.add_many(2000, FakeStream::Detail::kNone);
@@ -95,7 +95,7 @@ TEST(PagePacking, ARecordLargerThanABlockStaysAsItIs) {
   expect_whole_again(stream.detail_page(0, 201));
 }
 
-TEST(PagePacking, WhatDoesNotGetSmallerIsNotPacked) {
+TEST(PagePacking, DoesNotPackIncompressiblePages) {
   std::mt19937_64 random(3);
   std::vector<uint8_t> noise(256 * atf::kEventBytes);
   for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random());

@@ -90,7 +90,7 @@ TEST(PageVersionTest, ADepthThatCountingGivesAgainIsNotLeftOut) {
   EXPECT_EQ(again.depths_left_out(), 1u);
 }
 
-TEST(PageVersionTest, WhatVersion1CannotNumberIsLeftOutAndCounted) {
+TEST(PageVersionTest, CountsEventsVersion1CannotNumber) {
   FakeStream two = stream_of(atf::Version::kV2);
   PageVersion pages(atf::Version::kV2, atf::Version::kV1, 20);
   const auto index = pages.convert(two.index_page(10, 30), kThread);

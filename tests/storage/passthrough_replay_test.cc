@@ -56,7 +56,7 @@ class PassthroughReplayTest : public SessionTest {
   PassthroughReplay replay_{PassthroughKind::kDial9};
 };
 
-TEST_F(PassthroughReplayTest, WhatIsWholeComesBackAsItWas) {
+TEST_F(PassthroughReplayTest, RestoresACompleteStream) {
   const std::vector<uint8_t> stream = dial9_stream(1, 300);
   uint64_t at = 0;
   for (const Bytes object : objects_of(stream, 4)) {

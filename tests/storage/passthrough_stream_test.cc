@@ -122,7 +122,7 @@ TEST_F(PassthroughStreamTest, ThreadsAndAStreamMayShareASession) {
   EXPECT_EQ(session->totals().stored_bytes, 20 * 32u + fakes::kDial9Example.size());
 }
 
-TEST_F(PassthroughStreamTest, WhatCameToNothingStandsInTheManifest) {
+TEST_F(PassthroughStreamTest, ManifestCountsRefusedBytes) {
   auto session = begin(fs, options());
   ASSERT_OK(append_all(*session, fakes::kDial9Example, 100));
   ASSERT_OK(session->end_passthrough(kDial9, 17, "tag: at 33: no frame has the tag 255"));
@@ -199,7 +199,7 @@ TEST_F(PassthroughStreamTest, AnUnreadableFileDoesNotStopTheSealing) {
 }
 
 // What the last manifest knew is the measure, where it is of the very end.
-TEST_F(PassthroughStreamTest, WhatIsNotThereAnyMoreIsSaid) {
+TEST_F(PassthroughStreamTest, ReportsStoredBytesThatAreGone) {
   const size_t kept_bytes = fakes::kDial9ExampleFrameEnds[2];
   for (const bool is_gone : {false, true}) {
     auto session = begin(fs, options());

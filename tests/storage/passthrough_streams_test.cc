@@ -47,7 +47,7 @@ TEST_F(PassthroughStreamsTest, OneOfEachKindIsMade) {
   EXPECT_OK(streams.seal(true));
 }
 
-TEST_F(PassthroughStreamsTest, WhatIsReopenedIsCutBackToWholeFrames) {
+TEST_F(PassthroughStreamsTest, ReopeningCutsBackToWholeFrames) {
   store(Bytes(fakes::kDial9Example).first(30));  // 26 and the beginning of a frame
   PassthroughStreams streams(fs_, directory_);
   std::vector<std::string> problems;

@@ -258,7 +258,7 @@ TEST_F(PosixFsTest, ARootThatWasMovedIsNotFoundUnlessItIsHeld) {
 
 // The root's own directories are its owner's alone; those that lead to it are everybody's who the
 // umask lets in, as `mkdir -p` makes them.
-TEST_F(PosixFsTest, WhatLeadsToTheRootIsMadeAsUsual) {
+TEST_F(PosixFsTest, CreatesParentsOfTheRootWithTheUmask) {
   PosixFs rooted(path("a/b/store"));
   const mode_t before = ::umask(0);
   const Status made = rooted.make_directories(path("a/b/store/session"));

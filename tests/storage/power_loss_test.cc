@@ -153,7 +153,7 @@ TEST_F(PowerLossTest, RecoveryItselfIsCutAtEveryChange) {
 
 // The daemon is killed, its bytes stand in the system's cache alone; the next one resumes and
 // promises them again, and then the power goes.
-TEST_F(PowerLossTest, WhatAResumedSessionPromisesIsSynced) {
+TEST_F(PowerLossTest, ResumedSessionSyncsBeforeItPromises) {
   const uint64_t changes = changes_of_a_durable_run();
   uint64_t promised_again = 0;
   for (const Cut& cut : kCuts) {

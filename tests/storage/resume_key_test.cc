@@ -95,15 +95,15 @@ TEST_F(ResumeKeyTest, StandsBesideTheSessionUntilItIsSealed) {
   auto session = create();
   ASSERT_NE(session, nullptr);
   const std::string directory = session->directory();
-  const auto place = parse_session_path(options_.root, session->name());
-  ASSERT_TRUE(place.has_value());
+  const auto session_path = parse_session_path(options_.root, session->name());
+  ASSERT_TRUE(session_path.has_value());
   ASSERT_OK(session->commit());
   EXPECT_EQ(*read_resume_key(fs_, directory), key_);
   expect_nowhere_else(directory);
-  const auto files = list_session_files(fs_, *place);
+  const auto files = list_session_files(fs_, *session_path);
   ASSERT_OK(files);
   for (const SessionFileInfo& file : *files) EXPECT_NE(file.path, kResumeKeyFile);
-  EXPECT_EQ(open_session_file(fs_, *place, kResumeKeyFile).code(), Code::kInvalidArgument);
+  EXPECT_EQ(open_session_file(fs_, *session_path, kResumeKeyFile).code(), Code::kInvalidArgument);
   session.reset();  // the daemon is gone
   auto resumed = SessionWriter::resume(fs_, options_, directory);
   ASSERT_OK(resumed);
@@ -134,7 +134,7 @@ TEST_F(ResumeKeyTest, RecoveryAndRemovalTakeItAway) {
   auto session = create();
   ASSERT_NE(session, nullptr);
   const std::string directory = session->directory();
-  const auto place = parse_session_path(options_.root, session->name());
+  const auto session_path = parse_session_path(options_.root, session->name());
   session.reset();
   ASSERT_OK(recover_session(fs_, options_, directory));
   EXPECT_FALSE(fs_.exists(directory + "/" + kResumeKeyFile));
@@ -143,7 +143,7 @@ TEST_F(ResumeKeyTest, RecoveryAndRemovalTakeItAway) {
   ASSERT_OK(recover_session(fs_, options_, directory));
   EXPECT_FALSE(fs_.exists(directory + "/" + kResumeKeyFile));
   ASSERT_OK(write_resume_key(fs_, directory, key_, false));
-  ASSERT_OK(remove_session(fs_, *place));
+  ASSERT_OK(remove_session(fs_, *session_path));
   EXPECT_FALSE(std::filesystem::exists(directory));
 }
 

@@ -207,7 +207,7 @@ TEST_P(RootedDirectoryTest, ALinkInTheTargetsPlaceIsReplacedNotFollowed) {
   EXPECT_EQ(content(path("root/manifest.json")), "new");
 }
 
-TEST_P(RootedDirectoryTest, WhatIsMadeIsItsOwnersAloneOrItsGroupsToo) {
+TEST_P(RootedDirectoryTest, CreatesFilesForItsOwnerOrGroupOnly) {
   const mode_t before = ::umask(0);
   const auto make = [&](const std::string& name) {
     const RootedDirectory root = open();

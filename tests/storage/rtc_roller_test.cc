@@ -42,7 +42,7 @@ class RtcRollerTest : public SessionTest {
   Manifest manifest_;
 };
 
-TEST_F(RtcRollerTest, NothingIsWrittenUnlessItIsWanted) {
+TEST_F(RtcRollerTest, DoesNotWriteWhenOff) {
   RtcRoller off(disk_, root.path(), {}, Durability::kOs, clock);
   EXPECT_FALSE(off.wants_room());
   EXPECT_OK(record(off));
@@ -87,7 +87,7 @@ TEST_F(RtcRollerTest, TheNextBeginsAtExactlyTheAge) {
   EXPECT_FALSE(ageless->wants_room());
 }
 
-TEST_F(RtcRollerTest, WhatEachHoldsIsKnown) {
+TEST_F(RtcRollerTest, TracksBytesAndStateOfEachContainer) {
   auto rolling = roller();
   ASSERT_OK(record(*rolling));
   const Page page = stream_.index_page(0, 50);

@@ -28,15 +28,15 @@ class SessionConversionTest : public ScenarioTest {
  protected:
   SessionConversionTest() {
     EXPECT_OK(recorded.run(fs, options()));
-    first = place_of(recorded.directory);
+    first = session_path_of(recorded.directory);
     before = files_of(first.directory);
   }
 
-  SessionPath place_of(const std::string& directory) {
-    const auto place =
+  SessionPath session_path_of(const std::string& directory) {
+    const auto session_path =
         parse_session_path(root.path(), filesystem::relative(directory, root.path()).string());
-    EXPECT_TRUE(place) << directory;
-    return place.value_or(SessionPath{});
+    EXPECT_TRUE(session_path) << directory;
+    return session_path.value_or(SessionPath{});
   }
   Result<MadeSession> convert(Fs& with, const SessionPath& from, atf::Version version,
                               const MakingProgress& progress = goes_on) {
@@ -82,16 +82,16 @@ class SessionConversionTest : public ScenarioTest {
 TEST_F(SessionConversionTest, ThereAndBackIsByteForByte) {
   const auto one = convert(atf::Version::kV1);
   ASSERT_OK(one);
-  EXPECT_EQ(one->place.name, first.session + "_atf1/pid_4711");
-  EXPECT_THAT(names_in_root(), UnorderedElementsAre(first.session, one->place.session));
+  EXPECT_EQ(one->session_path.name, first.session + "_atf1/pid_4711");
+  EXPECT_THAT(names_in_root(), UnorderedElementsAre(first.session, one->session_path.session));
   EXPECT_EQ(files_of(first.directory), before);
-  expect_reference_ok(one->place.directory);
-  EXPECT_EQ(read_file(one->place.directory + "/thread_0/index.atf")[5], 1);
-  EXPECT_EQ(read_file(one->place.directory + "/thread_1/detail.atf")[5], 1);
+  expect_reference_ok(one->session_path.directory);
+  EXPECT_EQ(read_file(one->session_path.directory + "/thread_0/index.atf")[5], 1);
+  EXPECT_EQ(read_file(one->session_path.directory + "/thread_1/detail.atf")[5], 1);
   EXPECT_TRUE(one->report.missing.empty());
   EXPECT_TRUE(one->report.left_out.empty());
 
-  const Manifest was = manifest_of(first.directory), is = manifest_of(one->place.directory);
+  const Manifest was = manifest_of(first.directory), is = manifest_of(one->session_path.directory);
   EXPECT_EQ(is.state, SessionState::kComplete);
   EXPECT_EQ(is.reason, "done");
   EXPECT_EQ(is.identity.version, atf::Version::kV1);
@@ -108,21 +108,21 @@ TEST_F(SessionConversionTest, ThereAndBackIsByteForByte) {
   }
   EXPECT_TRUE(is.containers.empty());
 
-  const auto two = convert(fs, one->place, atf::Version::kV2);
+  const auto two = convert(fs, one->session_path, atf::Version::kV2);
   ASSERT_OK(two);
-  EXPECT_EQ(two->place.name, first.session + "_atf2/pid_4711");
+  EXPECT_EQ(two->session_path.name, first.session + "_atf2/pid_4711");
   EXPECT_TRUE(two->report.left_out.empty());
-  expect_same_threads(first.directory, two->place.directory);
+  expect_same_threads(first.directory, two->session_path.directory);
   // The first comes before those that were made of it.
   EXPECT_EQ(list_sessions_of(root.path()),
-            (std::vector<std::string>{first.name, one->place.name, two->place.name}));
+            (std::vector<std::string>{first.name, one->session_path.name, two->session_path.name}));
 }
 
 // Every event as an ATF reader has it, with thread and depth as the specification wants them.
 TEST_F(SessionConversionTest, Version1HasThreadAndDepthInEachEvent) {
   const auto one = convert(atf::Version::kV1);
   ASSERT_OK(one);
-  const auto index = read_file(one->place.directory + "/thread_0/index.atf");
+  const auto index = read_file(one->session_path.directory + "/thread_0/index.atf");
   const auto sections = recorded.expected_one();
   ASSERT_EQ(index.size(), 64 + kIndexOfOne * atf::kEventBytes + 64);
   uint32_t depth = 0;
@@ -141,7 +141,7 @@ TEST_F(SessionConversionTest, Version1HasThreadAndDepthInEachEvent) {
   }
 }
 
-TEST_F(SessionConversionTest, WhatMayNotBeConvertedIsSaid) {
+TEST_F(SessionConversionTest, ExplainsRefusedConversions) {
   const auto again = convert(atf::Version::kV2);
   EXPECT_EQ(again.code(), Code::kUnsupported);
   EXPECT_THAT(again.error().message, HasSubstr("has ATF version 2 already"));
@@ -150,7 +150,7 @@ TEST_F(SessionConversionTest, WhatMayNotBeConvertedIsSaid) {
   expect_nothing_happened();
 
   auto recording = make();
-  const auto open = convert(fs, place_of(recording->directory()), atf::Version::kV1);
+  const auto open = convert(fs, session_path_of(recording->directory()), atf::Version::kV1);
   EXPECT_EQ(open.code(), Code::kUnsupported);
   EXPECT_THAT(open.error().message, HasSubstr("is not sealed yet"));
 
@@ -166,7 +166,7 @@ TEST_F(SessionConversionTest, AStreamOfAnotherFormatHasNoVersion) {
   const Bytes part = bytes;
   ASSERT_OK(feed->append_passthrough(PassthroughKind::kDial9, {&part, 1}));
   ASSERT_OK(feed->seal(SessionState::kComplete, "end"));
-  const auto refused = convert(fs, place_of(feed->directory()), atf::Version::kV1);
+  const auto refused = convert(fs, session_path_of(feed->directory()), atf::Version::kV1);
   EXPECT_EQ(refused.code(), Code::kUnsupported);
   EXPECT_THAT(refused.error().message, HasSubstr("stream of dial9"));
 }
@@ -226,8 +226,8 @@ TEST_F(SessionConversionTest, AnyChangeOfTheDiskMayFailAndLeavesAllOrNothing) {
     done = !breaking.failed();
     EXPECT_EQ(files_of(first.directory), before);
     if (converted.ok()) {
-      expect_reference_ok(converted->place.directory);
-      ASSERT_OK(remove_session(fs, converted->place));
+      expect_reference_ok(converted->session_path.directory);
+      ASSERT_OK(remove_session(fs, converted->session_path));
     }
     ASSERT_OK(remove_unfinished_sessions(fs, root.path()));
     const std::string target = root.path() + "/" + first.session + "_atf1";
@@ -269,7 +269,7 @@ TEST_F(SessionConversionTest, TheProcessMayEndAtAnyChange) {
   EXPECT_GT(finished, 0u);
 }
 
-TEST_F(SessionConversionTest, WhatCannotBeReadIsMissingAndCounted) {
+TEST_F(SessionConversionTest, CountsUnreadableInputAsMissing) {
   const auto damaged = [&](const std::string& path, auto change) {
     auto bytes = before.at(path);
     change(bytes);
@@ -280,8 +280,8 @@ TEST_F(SessionConversionTest, WhatCannotBeReadIsMissingAndCounted) {
     if (!converted.ok()) return MadeSession{};
     EXPECT_EQ(converted->manifest.state, SessionState::kRecovered);
     EXPECT_EQ(converted->manifest.input_missing, converted->report.missing);
-    expect_reader_ok(converted->place.directory);
-    EXPECT_OK(remove_session(fs, converted->place));
+    expect_reader_ok(converted->session_path.directory);
+    EXPECT_OK(remove_session(fs, converted->session_path));
     return *converted;
   };
   const auto said = [](const MadeSession& session) {
@@ -338,15 +338,16 @@ TEST_F(SessionConversionTest, LongDetailRecordsAndManyPagesComeOver) {
   ASSERT_OK(append(*session, stream.detail_page(0, 3000)));
   ASSERT_OK(session->close_stream(stream.end()));
   ASSERT_OK(session->seal(SessionState::kComplete, "done"));
-  const SessionPath long_one = place_of(session->directory());
+  const SessionPath long_one = session_path_of(session->directory());
   const auto one = convert(fs, long_one, atf::Version::kV1);
   ASSERT_OK(one);
   EXPECT_GT(one->report.pages, 8u);
   EXPECT_TRUE(one->report.missing.empty());
-  const auto two = convert(fs, one->place, atf::Version::kV2);
+  const auto two = convert(fs, one->session_path, atf::Version::kV2);
   ASSERT_OK(two);
   for (const char* file : {"/thread_0/index.atf", "/thread_0/detail.atf"}) {
-    EXPECT_EQ(read_file(long_one.directory + file), read_file(two->place.directory + file)) << file;
+    EXPECT_EQ(read_file(long_one.directory + file), read_file(two->session_path.directory + file))
+        << file;
   }
 }
 
@@ -358,7 +359,7 @@ TEST_F(SessionConversionTest, AFailedSessionStaysOne) {
   ASSERT_OK(session->open_stream(stream.info()));
   ASSERT_OK(append(*session, stream.index_page(0, 50)));
   ASSERT_OK(session->seal(SessionState::kFailed, "keep_free_bytes reached"));
-  const auto converted = convert(fs, place_of(session->directory()), atf::Version::kV1);
+  const auto converted = convert(fs, session_path_of(session->directory()), atf::Version::kV1);
   ASSERT_OK(converted);
   EXPECT_EQ(converted->manifest.state, SessionState::kFailed);
   EXPECT_EQ(converted->manifest.reason, "keep_free_bytes reached");

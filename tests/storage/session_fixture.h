@@ -170,10 +170,10 @@ class SessionTest : public ::testing::Test {
   }
 
   std::vector<std::string> list_sessions_of(const std::string& path) {
-    auto places = list_sessions(fs, path);
+    auto session_paths = list_sessions(fs, path);
     std::vector<std::string> names;
-    if (places.ok()) {
-      for (const SessionPath& place : *places) names.push_back(place.name);
+    if (session_paths.ok()) {
+      for (const SessionPath& session_path : *session_paths) names.push_back(session_path.name);
     }
     return names;
   }

@@ -53,7 +53,7 @@ TEST(SessionHealthTest, RecoveredAndFailedNeverKnowTheirLosses) {
             "beside the 5 events counted as lost");
 }
 
-TEST(SessionHealthTest, WhatItWasMadeFromIsNamedUpToThree) {
+TEST(SessionHealthTest, NamesUpToThreeMissingInputs) {
   HealthFacts facts{.state = SessionState::kComplete};
   facts.input_missing = {{"events that were cut off", 2}, {"the end of the stream", 0}};
   const SessionHealth health = health_of(facts);

@@ -71,10 +71,10 @@ TEST(SessionLayout, AConvertedSessionIsNamedAfterTheFirst) {
 }
 
 TEST(SessionLayout, APlaceNeverLeavesTheRoot) {
-  const auto place = parse_session_path("/traces", "session_20260131_235959/pid_7");
-  ASSERT_TRUE(place);
-  EXPECT_EQ(place->directory, "/traces/session_20260131_235959/pid_7");
-  EXPECT_EQ(place->pid, 7u);
+  const auto session_path = parse_session_path("/traces", "session_20260131_235959/pid_7");
+  ASSERT_TRUE(session_path);
+  EXPECT_EQ(session_path->directory, "/traces/session_20260131_235959/pid_7");
+  EXPECT_EQ(session_path->pid, 7u);
   for (const char* hostile :
        {"", "/", "..", "../..", "session_20260131_235959", "session_20260131_235959/",
         "session_20260131_235959/..", "session_20260131_235959/pid_7/..",
@@ -95,10 +95,10 @@ TEST(SessionLayout, ListsTheOldestFirst) {
     std::filesystem::create_directories(root.path() + "/" + name);
   }
   write_file(root.path() + "/session_20250101_000001", {1});
-  auto places = list_sessions(fs, root.path());
-  ASSERT_OK(places);
+  auto session_paths = list_sessions(fs, root.path());
+  ASSERT_OK(session_paths);
   std::vector<std::string> names;
-  for (const SessionPath& place : *places) names.push_back(place.name);
+  for (const SessionPath& session_path : *session_paths) names.push_back(session_path.name);
   EXPECT_EQ(names, (std::vector<std::string>{
                        "session_20250101_000000/pid_1", "session_20260131_235959/pid_3",
                        "session_20260131_235959/pid_20", "session_20260131_235959_atf1/pid_3",
@@ -121,13 +121,13 @@ TEST(SessionLayout, AFailureLeavesNoEmptySession) {
   for (uint64_t k = 0;; ++k) {
     TemporaryDirectory root;
     FaultFs fs({k, Code::kIo, false, false});
-    const auto place = make_session_directory(fs, root.path(), 0, 1, true);
-    if (place.ok()) break;
+    const auto session_path = make_session_directory(fs, root.path(), 0, 1, true);
+    if (session_path.ok()) break;
     ASSERT_LT(k, 20u);
     PosixFs real;
-    auto places = list_sessions(real, root.path());
-    ASSERT_OK(places);
-    EXPECT_TRUE(places->empty());
+    auto session_paths = list_sessions(real, root.path());
+    ASSERT_OK(session_paths);
+    EXPECT_TRUE(session_paths->empty());
     EXPECT_TRUE(real.list_directory(root.path())->empty());
   }
 }

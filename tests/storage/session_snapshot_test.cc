@@ -55,9 +55,9 @@ class SessionSnapshotTest : public ::testing::Test {
   }
   std::vector<std::string> sessions() {
     std::vector<std::string> names;
-    const auto places = list_sessions(fs, root.path());
-    EXPECT_OK(places);
-    for (const SessionPath& place : *places) names.push_back(place.name);
+    const auto session_paths = list_sessions(fs, root.path());
+    EXPECT_OK(session_paths);
+    for (const SessionPath& session_path : *session_paths) names.push_back(session_path.name);
     return names;
   }
 
@@ -79,26 +79,27 @@ TEST_F(SessionSnapshotTest, HoldsTheMomentAndTheSessionGoesOn) {
 
   const auto made = snapshot(then);
   ASSERT_OK(made);
-  EXPECT_EQ(made->place.name, from.session + "_snap1/pid_4711");
+  EXPECT_EQ(made->session_path.name, from.session + "_snap1/pid_4711");
   EXPECT_EQ(made->manifest.state, SessionState::kComplete);
   EXPECT_EQ(made->manifest.reason, "a snapshot");
   EXPECT_EQ(made->manifest.totals.events, events);
   EXPECT_EQ(made->manifest.totals.detail_records, details);
   EXPECT_TRUE(health_of(made->manifest).losses_known);
-  expect_reference_ok(made->place.directory);
-  const std::vector<uint8_t> section = section_of(made->place.directory + "/thread_0/index.atf");
+  expect_reference_ok(made->session_path.directory);
+  const std::vector<uint8_t> section =
+      section_of(made->session_path.directory + "/thread_0/index.atf");
   ASSERT_EQ(section.size(), events * atf::kEventBytes);
   EXPECT_TRUE(std::equal(section.begin(), section.end(), stream.index_bytes().begin()));
 
   const auto second = snapshot(cut());
   ASSERT_OK(second);
-  EXPECT_EQ(second->place.name, from.session + "_snap2/pid_4711");
+  EXPECT_EQ(second->session_path.name, from.session + "_snap2/pid_4711");
   EXPECT_EQ(second->manifest.totals.events, events + 30);
   ASSERT_OK(writer->close_stream(stream.end()));
   ASSERT_OK(writer->seal(SessionState::kComplete, "done"));
   expect_reference_ok(from.directory);
-  EXPECT_EQ(sessions(),
-            (std::vector<std::string>{from.name, made->place.name, second->place.name}));
+  EXPECT_EQ(sessions(), (std::vector<std::string>{from.name, made->session_path.name,
+                                                  second->session_path.name}));
 }
 
 // The agent's numbers are not places in the files there: sealing has to make the links anew.
@@ -114,7 +115,7 @@ TEST_F(SessionSnapshotTest, LinksHoldAcrossWhatWasLost) {
   EXPECT_EQ(made->manifest.totals.lost_detail_records, 10u);
   ASSERT_EQ(made->manifest.gaps.size(), 2u);
   EXPECT_EQ(made->manifest.gaps[0].before_seq, 10u);
-  expect_reference_ok(made->place.directory);
+  expect_reference_ok(made->session_path.directory);
 }
 
 TEST_F(SessionSnapshotTest, WithoutTheAgentsWordItIsRecovered) {
@@ -128,7 +129,7 @@ TEST_F(SessionSnapshotTest, WithoutTheAgentsWordItIsRecovered) {
   EXPECT_EQ(made->manifest.totals.events, 5u);
 }
 
-TEST_F(SessionSnapshotTest, NothingIsMadeOfASessionThatWasSealedMeanwhile) {
+TEST_F(SessionSnapshotTest, FailsWhenTheSessionIsSealedMeanwhile) {
   stream.add_many(20);
   const std::vector<Page> pages = {stream.index_page(0, 5), stream.index_page(10, 10)};
   ASSERT_OK(writer->append_pages(pages));
@@ -144,7 +145,7 @@ TEST_F(SessionSnapshotTest, NothingIsMadeOfASessionThatWasSealedMeanwhile) {
   EXPECT_EQ(snapshot(then).code(), Code::kUnsupported);
 }
 
-TEST_F(SessionSnapshotTest, WhoeverEndsItLeavesNothing) {
+TEST_F(SessionSnapshotTest, CancellingLeavesNoFiles) {
   stream.add_many(20);
   store(0, 0);
   const auto ended = [](uint64_t done, uint64_t) {
@@ -168,12 +169,12 @@ TEST_F(SessionSnapshotTest, TheDiskMayFailAtAnyChange) {
     const auto made = snapshot_session(breaking, options(), from, then, kWhole, goes_on);
     done = !breaking.failed();
     ASSERT_OK(remove_unfinished_sessions(fs, root.path()));
-    const auto places = list_sessions(fs, root.path());
-    ASSERT_OK(places);
-    for (const SessionPath& place : *places) {
-      if (place.name == from.name) continue;
-      expect_reference_ok(place.directory);
-      ASSERT_OK(remove_session(fs, place));
+    const auto session_paths = list_sessions(fs, root.path());
+    ASSERT_OK(session_paths);
+    for (const SessionPath& session_path : *session_paths) {
+      if (session_path.name == from.name) continue;
+      expect_reference_ok(session_path.directory);
+      ASSERT_OK(remove_session(fs, session_path));
     }
   }
   EXPECT_GT(k, 10u);

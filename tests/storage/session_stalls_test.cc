@@ -36,7 +36,7 @@ TEST(StallList, ARepeatEndsNoLaterThanTheNewest) {
   EXPECT_FALSE(list.is_repeat(make_stall(StallKind::kStopped, 12, 18)));
 }
 
-TEST(StallList, OfAJoinedOneThatIsKnownInPartTheRestIsAdded) {
+TEST(StallList, AddsTheUnknownRestOfJoinedStalls) {
   StallList list;
   list.add(waited(10, 20), 100);
   Stall joined = waited(10, 50);
@@ -161,7 +161,7 @@ TEST_F(SessionStalls, StandInTheManifest) {
   EXPECT_EQ(manifest["totals"]["page_wait_ns"], 310);
 }
 
-TEST_F(SessionStalls, OfAStreamThatWasNotOpenedAreRefused) {
+TEST_F(SessionStalls, RefusesStallsOfUnopenedStreams) {
   auto session = begin();
   const Status added = add(*session, 9, waited(10, 20));
   EXPECT_EQ(added.code(), Code::kDamaged);
@@ -196,7 +196,7 @@ TEST_F(SessionStalls, AreThereAfterTheDaemonWasKilled) {
 
 // Of a manifest that somebody changed, or whose thread is gone: stalls of threads that there are
 // not are left out, and the others stay with theirs.
-TEST_F(SessionStalls, OfThreadsThatThereAreNotAreLeftOut) {
+TEST_F(SessionStalls, LeavesOutStallsOfMissingThreads) {
   auto session = begin();
   ASSERT_OK(session->open_stream({2, 200, "second", 1000}));
   record(*session);
@@ -220,7 +220,7 @@ TEST_F(SessionStalls, OfThreadsThatThereAreNotAreLeftOut) {
   EXPECT_EQ(manifest.threads.at(0).stalls.stalled_ns, 100u);
 }
 
-TEST_F(SessionStalls, OfTheThreadsAreThereWithoutAManifest) {
+TEST_F(SessionStalls, RecoversStallsWithoutAManifest) {
   auto session = begin();
   record(*session);
   const std::string directory = session->directory();
@@ -307,7 +307,7 @@ TEST(ManifestStalls, AManifestOfAnEarlierVersionHasNone) {
   EXPECT_EQ(manifest->totals.stalls.count, 0u);
 }
 
-TEST(ManifestStalls, WhatMakesNoSenseIsLeftOut) {
+TEST(ManifestStalls, LeavesOutInvalidStalls) {
   const auto manifest = manifest_from_json(R"({"threads":[],"stalls":[
       {"kind":"page_wait","first_ns":10,"last_ns":10},
       {"kind":"of_later","first_ns":10,"last_ns":20},

@@ -28,7 +28,7 @@ class SessionSymbolsTest : public testing::Test {
   LiveManifest live_{roller_, clock_};
 };
 
-TEST_F(SessionSymbolsTest, WhatOccursIsToBeLookedUp) {
+TEST_F(SessionSymbolsTest, RequestsNamesOfOccurringFunctions) {
   SessionSymbols symbols(live_, true);
   symbols.finish();
   EXPECT_EQ(live_.manifest.symbols_state, SymbolsState::kNone) << "there is nothing to name";
@@ -62,9 +62,9 @@ TEST_F(SessionSymbolsTest, NamesThatWereKnownStay) {
 
 TEST_F(SessionSymbolsTest, MoreThanAreNamedIsSaid) {
   SessionSymbols symbols(live_, true);
-  add_functions(symbols, kMaxSeenFunctions + 1);
+  add_functions(symbols, kMaxFunctionIds + 1);
   symbols.finish();
-  EXPECT_EQ(symbols.functions().size(), kMaxSeenFunctions);
+  EXPECT_EQ(symbols.functions().size(), kMaxFunctionIds);
   ASSERT_EQ(live_.manifest.notes.size(), 1u);
   EXPECT_EQ(live_.manifest.notes[0].what, "symbols: more than 1048576 functions");
 }

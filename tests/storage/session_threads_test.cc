@@ -82,7 +82,7 @@ TEST_F(SessionThreadsTest, FilesBesideThoseOfThreadsCountToo) {
 }
 
 // What a manifest had before a crash stays known, and is lost at the seal if nobody sent it again.
-TEST_F(SessionThreadsTest, WhatTheFilesNoLongerHaveIsKnownAndCounted) {
+TEST_F(SessionThreadsTest, CountsRecordsMissingFromTheFilesAsLost) {
   auto writer = ThreadWriter::create(
       fs_, Durability::kOs, root_.path() + "/thread_0",
       {atf::Version::kV2, atf::Arch::kX86_64, atf::Os::kLinux, atf::ClockType::kBoottime, 9},

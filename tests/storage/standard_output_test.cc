@@ -120,7 +120,7 @@ TEST(StandardOutputTest, AReaderThatHasGoneIsNotReported) {
 
 // The output is always a prefix of what it should be: what comes after a failure would leave a
 // hole.
-TEST(StandardOutputTest, NothingIsWrittenBehindAFailure) {
+TEST(StandardOutputTest, StopsWritingAfterAFailure) {
   EXPECT_EXIT(
       {
         int ends[2];

@@ -150,7 +150,7 @@ class Tidy(unittest.TestCase):
                 self.assertIn(expected, output)
                 self.assertIn("1 findings", output, "one fault, one line")
 
-    def test_what_no_test_names_is_named(self):
+    def test_reports_surface_that_no_test_names(self):
         code, output = run("check_surface.py", SURFACE)
         self.assertEqual(code, 0, output)
         for path, word, other, expected in SURFACE_FAULTS:

@@ -58,7 +58,7 @@ typedef struct collect_agent_options {
   uint32_t start_idle;    /* 1: record nothing until the collector asks */
   /* Of later headers, so struct_bytes may end before: */
   uint32_t drain;    /* collect_drain */
-  uint32_t spool_mb; /* at most so large, default 256 */
+  uint32_t spool_mb; /* its largest size, default 256 */
   const char* spool; /* folder for a file that keeps what is recorded while no collector is there */
   uint32_t max_depth;      /* record a thread's calls down to this depth alone; at most 1000000 */
   uint64_t longer_than_ns; /* leave out calls that return sooner; at most an hour */

@@ -102,14 +102,14 @@ class UnitProgress final : public rtc::ReaderObserver {
  public:
   explicit UnitProgress(const BytesDone& done) : done_(done) {}
   void unit_ended(const rtc::UnitInfo& unit) override {
-    if (!done_ || unit.offset - told_ < kProgressStep) return;
-    told_ = unit.offset;
-    done_(told_);
+    if (!done_ || unit.offset - reported_ < kProgressStep) return;
+    reported_ = unit.offset;
+    done_(reported_);
   }
 
  private:
   const BytesDone& done_;
-  uint64_t told_ = 0;
+  uint64_t reported_ = 0;
 };
 
 CaptureReport check(Bytes file, const BytesDone& done) {

@@ -187,7 +187,7 @@ int verify_path(const VerifyOptions& options, std::ostream& out, std::ostream& e
   if (!upload::is_store_url(options.path)) return verify(options, out, err);
   upload::StoreRequest request;
   request.want = upload::StoreWant::kVerify;
-  request.place.url = options.path;
+  request.location.url = options.path;
   request.strict = options.strict;
   request.allow_incomplete = options.allow_incomplete;
   return become_store_program(std::move(request), options.json);

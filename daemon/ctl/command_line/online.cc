@@ -159,7 +159,7 @@ int download_from_store(Line& line) {
     return kExitUsage;
   }
   line.store.want = upload::StoreWant::kDownload;
-  line.store.place.url = line.download.session;
+  line.store.location.url = line.download.session;
   line.store.output = line.download.output;
   return become_store_program(line.store, line.json);
 }
@@ -170,7 +170,7 @@ void add_session_commands(CLI::App& app, Line& line) {
                  "List the recordings of the collector, or those below a directory or in a store",
                  [&line](const Online& to) {
                    if (line.fleet) return list_fleet_sessions(to, line.filter);
-                   if (!line.store.place.url.empty()) {
+                   if (!line.store.location.url.empty()) {
                      line.store.want = upload::StoreWant::kList;
                      return become_store_program(line.store, to.json);
                    }
@@ -183,7 +183,7 @@ void add_session_commands(CLI::App& app, Line& line) {
                        "Process name, pid, device id or tag; or a directory, whose sessions are "
                        "listed without a collector");
   sessions
-      ->add_option("--store", line.store.place.url,
+      ->add_option("--store", line.store.location.url,
                    "List the sessions of this store instead: s3://BUCKET; see collectctl upload "
                    "--help")
       ->type_name("URL")

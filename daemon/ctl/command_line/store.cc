@@ -47,7 +47,8 @@ void add_upload(CLI::App& app, Line& line) {
                    "Sessions, or directories above sessions: all below them")
       ->required();
   command
-      ->add_option("--store", line.store.place.url, "Bucket that they are copied to: s3://BUCKET")
+      ->add_option("--store", line.store.location.url,
+                   "Bucket that they are copied to: s3://BUCKET")
       ->type_name("URL")
       ->check(store_url_check())
       ->required();

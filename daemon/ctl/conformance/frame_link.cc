@@ -74,6 +74,18 @@ int connected_tcp(const Address& address, milliseconds bound) {
 
 }  // namespace
 
+bool serve_until(const std::function<bool()>& holds, milliseconds bound,
+                 const std::function<void(milliseconds turn)>& serve) {
+  constexpr milliseconds kTurn{20};
+  const auto deadline = Clock::now() + bound;
+  while (!holds()) {
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) return false;
+    serve(std::min(left, kTurn));
+  }
+  return true;
+}
+
 FrameLink::FrameLink(int handle, milliseconds send_bound) : handle_(handle) {
   const timeval limit = time_of(send_bound);
   ::setsockopt(handle_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);

@@ -2,6 +2,7 @@
 // it; sending waits at most for the bound.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,10 @@ struct ReceivedFrame {
     return message;
   }
 };
+
+// Serves in short turns, at most for `bound`, until `holds`. False: it does not hold.
+bool serve_until(const std::function<bool()>& holds, milliseconds bound,
+                 const std::function<void(milliseconds turn)>& serve);
 
 class FrameLink {
  public:

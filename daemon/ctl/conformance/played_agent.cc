@@ -203,13 +203,7 @@ void PlayedAgent::drop() {
 }
 
 bool PlayedAgent::wait(const std::function<bool()>& holds, milliseconds bound) {
-  const auto deadline = Clock::now() + bound;
-  while (!holds()) {
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) return false;
-    serve(std::min(left, milliseconds(20)));
-  }
-  return true;
+  return serve_until(holds, bound, [this](milliseconds turn) { serve(turn); });
 }
 
 bool PlayedAgent::wait_stored(uint32_t stream, uint64_t index_next) {

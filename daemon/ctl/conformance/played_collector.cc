@@ -43,13 +43,7 @@ PlayedCollector::PlayedCollector(const Settings& settings)
     : resume_key(random_bytes(wire::kResumeKeyBytes)), settings_(settings) {}
 
 bool PlayedCollector::wait(const std::function<bool()>& holds, milliseconds bound) {
-  const auto deadline = Clock::now() + bound;
-  while (!holds()) {
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) return false;
-    serve(std::min(left, milliseconds(20)));
-  }
-  return true;
+  return serve_until(holds, bound, [this](milliseconds turn) { serve(turn); });
 }
 
 PlayedCollector::Connection* PlayedCollector::connection(wire::Channel channel) {

@@ -27,8 +27,8 @@ struct CaptureSession {
 };
 
 // Where a function stands: the same in every session with this build id.
-struct FunctionPlace {
-  FunctionPlace(const CaptureSession& of, uint64_t function_id);
+struct FunctionLocation {
+  FunctionLocation(const CaptureSession& of, uint64_t function_id);
 
   uint64_t function = 0;  // its id in the session
   uint64_t offset = 0;    // in the module
@@ -63,7 +63,7 @@ struct EventRow {
 struct SecondRow {
   uint32_t thread = 0;
   uint64_t second = 0;
-  const FunctionPlace& function;
+  const FunctionLocation& function;
   const calls::FunctionTimes& times;
 };
 
@@ -87,7 +87,8 @@ class CaptureRows {
   virtual Status call(const CallRow& /*row*/) { return {}; }
   virtual Status event(const EventRow& /*row*/) { return {}; }
   virtual Status second(const SecondRow& /*row*/) { return {}; }
-  virtual Status function(const FunctionPlace& /*place*/, const calls::FunctionTimes& /*times*/) {
+  virtual Status function(const FunctionLocation& /*place*/,
+                          const calls::FunctionTimes& /*times*/) {
     return {};
   }
   virtual Status end(const SessionRow& /*row*/) { return {}; }

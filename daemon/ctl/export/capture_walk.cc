@@ -73,7 +73,7 @@ CaptureSession::CaptureSession(ExportedSession& exported)
   }
 }
 
-FunctionPlace::FunctionPlace(const CaptureSession& of, uint64_t function_id)
+FunctionLocation::FunctionLocation(const CaptureSession& of, uint64_t function_id)
     : function(function_id), offset(function_id & UINT32_MAX) {
   const auto found = of.modules.find(static_cast<uint32_t>(function_id >> 32));
   if (found == of.modules.end()) return;
@@ -125,7 +125,7 @@ Status CaptureWalk::add_thread(const CaptureSession& of, const atf::SessionThrea
     const auto emit = [&](uint64_t second, uint32_t slot, const calls::FunctionTimes& times) {
       const uint64_t function = slots.function_of(slot);
       if (!second_status.ok() || !session.functions.wants(function)) return;
-      second_status = rows_.second({thread.n, second, FunctionPlace(of, function), times});
+      second_status = rows_.second({thread.n, second, FunctionLocation(of, function), times});
     };
     calls::FunctionSeconds<decltype(emit)> seconds({identity.start_ns, identity.start_unix_ns},
                                                    emit);
@@ -174,7 +174,7 @@ Status CaptureWalk::add_functions(const CaptureSession& session, const calls::Fu
     const calls::FunctionTimes& times = totals.times()[slot];
     const uint64_t function = slots.function_of(slot);
     if (!times.is_seen() || !session.session.functions.wants(function)) continue;
-    COLLECT_TRY(rows_.function(FunctionPlace(session, function), times));
+    COLLECT_TRY(rows_.function(FunctionLocation(session, function), times));
     ++counts_.functions;
   }
   return {};

@@ -207,7 +207,7 @@ class ParquetRows : public CaptureRows {
     return status;
   }
 
-  Status function(const FunctionPlace& place, const calls::FunctionTimes& times) override {
+  Status function(const FunctionLocation& place, const calls::FunctionTimes& times) override {
     const trace::NameTable& names = of_->session.names;
     const trace::SourceLocation* source = names.source_of(place.function);
     ParquetTable& table = tables_.functions;

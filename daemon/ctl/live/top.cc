@@ -91,7 +91,7 @@ int print_tables(const Online& online, const TopOptions& options) {
 class Messages {
  public:
   Messages(const Online& online, const TopOptions& options)
-      : news_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      : changed_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         thread_([this, &online, &options](const std::stop_token& stop) {
           Client client(online.control);
           const Status status = client.watch_calls(
@@ -104,10 +104,10 @@ class Messages {
           tell([&] { end_ = status; });
         }) {}
 
-  int descriptor() const { return news_.get(); }
+  int descriptor() const { return changed_.get(); }
   std::optional<api::CallBatch> take() {
     uint64_t ignored = 0;
-    (void)!::read(news_.get(), &ignored, sizeof ignored);
+    (void)!::read(changed_.get(), &ignored, sizeof ignored);
     const std::lock_guard lock(mutex_);
     return std::exchange(batch_, std::nullopt);
   }
@@ -124,13 +124,13 @@ class Messages {
       change();
     }
     const uint64_t one = 1;
-    (void)!::write(news_.get(), &one, sizeof one);
+    (void)!::write(changed_.get(), &one, sizeof one);
   }
 
   mutable std::mutex mutex_;
   std::optional<api::CallBatch> batch_;  // guarded by mutex_
   std::optional<Status> end_;            // guarded by mutex_
-  storage::Descriptor news_;
+  storage::Descriptor changed_;
   std::jthread thread_;  // last: it ends before what it uses
 };
 

@@ -53,7 +53,7 @@ struct DumpBlock {
   size_t events = 0;
 
   std::vector<DumpedEvent> merged;
-  std::vector<CallPlace> places;  // of each event; of text only
+  std::vector<CallLocation> places;  // of each event; of text only
   std::vector<DumpedStall> stalls;
   std::vector<DumpedRecord> records;
 

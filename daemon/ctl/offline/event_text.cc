@@ -144,10 +144,10 @@ void JsonEvents::print(TextBuffer& out, size_t thread, uint64_t seq, const atf::
   out.put("}\n");
 }
 
-CallPlace CallPlaces::move(size_t thread, const atf::IndexEvent& event) {
+CallLocation CallPlaces::move(size_t thread, const atf::IndexEvent& event) {
   calls::OpenCalls& open = open_[thread];
   const calls::Moment now{event.timestamp_ns, event.timestamp_ns};
-  CallPlace place{depth(thread)};
+  CallLocation place{depth(thread)};
   if (event.kind == atf::EventKind::kCall) {
     open.call(slots_.slot_of(event.function_id), now);
   } else if (event.kind == atf::EventKind::kReturn || event.kind == atf::EventKind::kException) {
@@ -231,7 +231,8 @@ void TextEvents::print(TextBuffer& out, size_t thread, const storage::Stall& sta
 }
 
 void TextEvents::print(TextBuffer& out, size_t thread, const atf::IndexEvent& event,
-                       uint64_t time_ns, const CallPlace& place, const atf::DetailRecord* detail) {
+                       uint64_t time_ns, const CallLocation& place,
+                       const atf::DetailRecord* detail) {
   const Text& text = functions_.of(event.function_id, [this](uint64_t id) {
     std::string name;
     names_.append_name(name, id);

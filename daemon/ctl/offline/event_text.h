@@ -59,7 +59,7 @@ class JsonEvents {
 };
 
 // Where an event stands among the calls of its thread.
-struct CallPlace {
+struct CallLocation {
   uint32_t depth = 0;  // to print at
   bool has_duration = false;
   uint64_t duration_ns = 0;  // of the call that the event closed
@@ -71,7 +71,7 @@ class CallPlaces {
  public:
   explicit CallPlaces(size_t threads) : open_(threads) {}
 
-  CallPlace move(size_t thread, const atf::IndexEvent& event);
+  CallLocation move(size_t thread, const atf::IndexEvent& event);
   uint32_t depth(size_t thread) const {
     return static_cast<uint32_t>(std::min(open_[thread].depth(), calls::OpenCalls::kMaxDepth));
   }
@@ -95,7 +95,7 @@ class TextEvents {
 
   void begin_thread(TextBuffer& out, size_t thread, uint64_t events);
   void print(TextBuffer& out, size_t thread, const atf::IndexEvent& event, uint64_t time_ns,
-             const CallPlace& place, const atf::DetailRecord* detail);
+             const CallLocation& place, const atf::DetailRecord* detail);
   // At its begin, with the stalled time in the column of durations.
   void print(TextBuffer& out, size_t thread, const storage::Stall& stall, uint64_t time_ns,
              uint32_t depth);

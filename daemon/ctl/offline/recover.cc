@@ -52,11 +52,11 @@ int print(const RecoverOptions& options, const Outcome& outcome, std::ostream& o
 // The root that the session lies in: two levels above its pid directory.
 Result<Outcome> recover_session(const std::string& directory) {
   std::error_code error;
-  const fs::path place = fs::canonical(directory, error);
+  const fs::path absolute = fs::canonical(directory, error);
   if (error) return errno_error(error.value(), directory);
-  const std::string root = place.parent_path().parent_path().string();
+  const std::string root = absolute.parent_path().parent_path().string();
   const std::string name =
-      place.parent_path().filename().string() + "/" + place.filename().string();
+      absolute.parent_path().filename().string() + "/" + absolute.filename().string();
   if (!storage::parse_session_path(root, name)) {
     return Error{Code::kUnsupported,
                  directory +
@@ -72,7 +72,7 @@ Result<Outcome> recover_session(const std::string& directory) {
   if (!lock.ok()) return lock.error();
   storage::SessionOptions options;
   options.root = root;
-  auto recovered = storage::recover_session(files, options, place.string());
+  auto recovered = storage::recover_session(files, options, absolute.string());
   if (!recovered.ok()) return recovered.error();
   Outcome outcome;
   outcome.path = directory;

@@ -51,10 +51,10 @@ Result<storage::Manifest> sealed_manifest(storage::Fs& files, const std::string&
 Result<std::unique_ptr<storage::RootLock>> lock_root(storage::Fs& files,
                                                      const std::string& directory,
                                                      const storage::Manifest& manifest) {
-  const fs::path place = directory;
-  const std::string root = place.parent_path().parent_path().string();
+  const fs::path absolute = directory;
+  const std::string root = absolute.parent_path().parent_path().string();
   const std::string name =
-      place.parent_path().filename().string() + "/" + place.filename().string();
+      absolute.parent_path().filename().string() + "/" + absolute.filename().string();
   if (!storage::parse_session_path(root, name)) return std::unique_ptr<storage::RootLock>();
   auto lock = storage::RootLock::take(files, root);
   if (lock.ok()) return lock;

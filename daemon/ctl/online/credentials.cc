@@ -72,8 +72,8 @@ Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const Cont
   if (is_unix || target.tls_ca.empty()) {
     if (!is_unix && (!target.token_file.empty() || !target.tls_certificate.empty())) {
       return Error{Code::kInvalidArgument,
-                   "a token or a certificate is shown within TLS only: name who signed the "
-                   "collector's certificate with --tls-ca FILE"};
+                   "a token or a certificate is sent over TLS only: give --tls-ca FILE, the CA "
+                   "certificate that signed the collector's"};
     }
     return std::shared_ptr<grpc::ChannelCredentials>();
   }
@@ -107,13 +107,13 @@ std::string tls_advice(const ControlTarget& target, const std::string& reason) {
     // A server that speaks TLS ends a plain connection without a word.
     return holds(reason, "Socket closed") || holds(reason, "reset by peer") ||
                    holds(reason, "GOAWAY")
-               ? "something answers but speaks no plain gRPC; if the collector uses TLS, name who "
-                 "signed its certificate with --tls-ca FILE"
+               ? "something answers but speaks no plain gRPC; if the collector uses TLS, give "
+                 "--tls-ca FILE, the CA certificate that signed its own"
                : "";
   }
   if (holds(reason, "CERTIFICATE_VERIFY_FAILED") || holds(reason, "certificate verify failed")) {
     return "its certificate is not signed by " + target.tls_ca +
-           ", or is out of date; --tls-ca FILE names who signed it";
+           ", or is out of date; --tls-ca FILE is the CA certificate that signed it";
   }
   if (holds(reason, "Hostname Verification") || holds(reason, "Peer name") ||
       holds(reason, "not in peer certificate")) {
@@ -127,7 +127,7 @@ std::string tls_advice(const ControlTarget& target, const std::string& reason) {
     return target.tls_certificate.empty()
                ? "it ends the connection; if it asks for a client certificate, show one with "
                  "--tls-certificate FILE --tls-key FILE"
-               : "it ends the connection; perhaps it does not know who signed " +
+               : "it ends the connection; perhaps it does not trust the CA that signed " +
                      target.tls_certificate + ", or that is out of date";
   }
   return {};

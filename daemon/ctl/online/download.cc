@@ -287,19 +287,19 @@ int download(const Online& online, const DownloadOptions& options) {
   Client client(online.control);
   const auto listed = client.files(options.session);
   if (!listed.ok()) return failed(online, listed.error());
-  const auto place = storage::parse_session_path(".", short_name(listed->session()));
-  if (!place) {
+  const auto session_path = storage::parse_session_path(".", short_name(listed->session()));
+  if (!session_path) {
     return failed(online, {Code::kDamaged, "the collector named a session \"" + listed->session() +
                                                "\", which is no name"});
   }
   const auto wanted = wanted_files(*listed, options.files);
   if (!wanted.ok()) return failed(online, wanted.error());
-  const std::string directory = options.output.empty() ? place->name : options.output;
+  const std::string directory = options.output.empty() ? session_path->name : options.output;
   // The collector's own name for the session lies below the working directory, whatever it is.
   const std::string root = options.output.empty() ? "." : options.output;
   Downloader downloader(online, client, *listed, root, directory);
   if (!downloader.sealed()) {
-    online.err << "collectctl: " << place->name
+    online.err << "collectctl: " << session_path->name
                << " still records: its files are as they are now, without their ends; "
                   "collectctl recover completes them\n";
   }

@@ -159,8 +159,8 @@ class Waiter {
   }
 
   void tell() {
-    if (told_ || Clock::now() - begin_ < kSealSilence) return;
-    told_ = true;
+    if (reported_ || Clock::now() - begin_ < kSealSilence) return;
+    reported_ = true;
     const auto running = std::find_if(result_.sessions.begin(), result_.sessions.end(),
                                       [this](const api::Session& session) {
                                         return !is_sealed(session) && lives(session.pid());
@@ -192,7 +192,7 @@ class Waiter {
   Clock::time_point last_change_ = begin_;
   std::string last_;
   std::set<std::string> stopped_;
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace

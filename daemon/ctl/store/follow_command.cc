@@ -43,15 +43,15 @@ class Reports {
   std::string last_;  // guarded by mutex_
 };
 
-Status ask_to_remove(Reports& reports, storage::Fs& fs, const storage::SessionPath& place) {
+Status ask_to_remove(Reports& reports, storage::Fs& fs, const storage::SessionPath& session_path) {
   upload::StoreReport report;
-  report.remove = place.name;
+  report.remove = session_path.name;
   reports.put(report);
   for (int i = 0; i < kRemovalLooks; ++i) {
-    if (!fs.exists(place.directory)) return {};
+    if (!fs.exists(session_path.directory)) return {};
     std::this_thread::sleep_for(kBetweenRemovalLooks);
   }
-  return Error{Code::kUnavailable, place.name + " is in use, and is removed later"};
+  return Error{Code::kUnavailable, session_path.name + " is in use, and is removed later"};
 }
 
 Status follow(const upload::StoreRequest& request, std::istream& in, Reports& reports) {
@@ -61,26 +61,27 @@ Status follow(const upload::StoreRequest& request, std::istream& in, Reports& re
   if (!keep.ok()) return keep.error();
   const auto tables = upload::parse_store_tables(request.tables);
   if (!tables.ok()) return tables.error();
-  const auto opened = upload::open_place(request.place, clock);
+  const auto opened = upload::open_location(request.location, clock);
   if (!opened.ok()) return opened.error();
   if (!opened->below.empty()) {
     return Error{Code::kInvalidArgument,
-                 request.place.url + ": sessions go to a whole bucket, s3://BUCKET"};
+                 request.location.url + ": sessions go to a whole bucket, s3://BUCKET"};
   }
   upload::UploadSettings settings;
   settings.s3 = opened->settings;
   settings.keep_local = *keep;
   storage::PosixFs fs(request.output);
-  const auto uploader = upload::Uploader::start(
-      settings,
-      {.fs = fs,
-       .clock = clock,
-       .credentials = *opened->credentials,
-       .remove =
-           [&](const storage::SessionPath& place) { return ask_to_remove(reports, fs, place); },
-       .tables = wanted_tables(*tables)});
+  const auto uploader =
+      upload::Uploader::start(settings, {.fs = fs,
+                                         .clock = clock,
+                                         .credentials = *opened->credentials,
+                                         .remove =
+                                             [&](const storage::SessionPath& session_path) {
+                                               return ask_to_remove(reports, fs, session_path);
+                                             },
+                                         .tables = wanted_tables(*tables)});
   if (!uploader.ok()) return uploader.error();
-  SegmentQueue segments(request.place, fs, request.output, [&reports](uint64_t id) {
+  SegmentQueue segments(request.location, fs, request.output, [&reports](uint64_t id) {
     upload::StoreReport report;
     report.stored_segments = id;
     reports.put(report);
@@ -92,7 +93,7 @@ Status follow(const upload::StoreRequest& request, std::istream& in, Reports& re
     Status looked = ready.ok() ? Status() : ready.error();
     if (ready.ok()) {
       for (const SealedSessions::Ready& one : *ready) {
-        const Status added = (*uploader)->add(one.place, one.part);
+        const Status added = (*uploader)->add(one.session_path, one.part);
         if (!added.ok()) looked = added;
       }
     }

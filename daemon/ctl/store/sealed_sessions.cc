@@ -18,24 +18,24 @@ bool is_ready(const storage::Manifest& manifest, uint64_t unix_ns, uint64_t pati
 }  // namespace
 
 Result<std::vector<SealedSessions::Ready>> SealedSessions::look(uint64_t now_ns, uint64_t unix_ns) {
-  const auto places = storage::list_sessions(fs_, root_);
-  if (!places.ok()) return places.error();
+  const auto session_paths = storage::list_sessions(fs_, root_);
+  if (!session_paths.ok()) return session_paths.error();
   ++round_;
   std::vector<Ready> ready;
-  for (const storage::SessionPath& place : *places) {
-    const auto [at, is_new] = seen_.try_emplace(place.name);
+  for (const storage::SessionPath& session_path : *session_paths) {
+    const auto [at, is_new] = seen_.try_emplace(session_path.name);
     Seen& seen = at->second;
     seen.round = round_;
     if (is_new) {
-      const auto name = storage::parse_session_name(place.session);
+      const auto name = storage::parse_session_name(session_path.session);
       seen.first_ns = now_ns;
       seen.is_done = !name || !name->is_recorded();
     }
     if (seen.is_done || seen.next_ns > now_ns) continue;
-    const auto manifest = storage::read_manifest(fs_, place.directory);
+    const auto manifest = storage::read_manifest(fs_, session_path.directory);
     if (manifest.ok() && is_ready(*manifest, unix_ns, kNamingPatienceNs)) {
       seen.is_done = true;
-      ready.push_back({place, upload::part_name_of(manifest->identity.collector)});
+      ready.push_back({session_path, upload::part_name_of(manifest->identity.collector)});
     } else {
       // What took long may take as long again by a quarter.
       seen.next_ns =

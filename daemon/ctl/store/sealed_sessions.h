@@ -24,7 +24,7 @@ class SealedSessions {
   static constexpr uint64_t kNamingPatienceNs = 3'600'000'000'000;
 
   struct Ready {
-    storage::SessionPath place;
+    storage::SessionPath session_path;
     upload::PartName part;
   };
 

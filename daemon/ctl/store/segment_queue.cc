@@ -16,9 +16,9 @@ constexpr std::chrono::seconds kAgain{1};
 }  // namespace
 
 // An ack waits for it: the bound of uploads is not for it.
-SegmentQueue::SegmentQueue(const upload::StorePlace& place, storage::Fs& fs, std::string root,
+SegmentQueue::SegmentQueue(const upload::StoreLocation& position, storage::Fs& fs, std::string root,
                            std::function<void(uint64_t id)> done)
-    : place_{place.url, place.endpoint, place.region, 0},
+    : place_{position.url, position.endpoint, position.region, 0},
       fs_(fs),
       root_(std::move(root)),
       done_(std::move(done)) {}
@@ -79,7 +79,7 @@ void SegmentQueue::send(const upload::SegmentRequest& request) {
       }
     }
     if (store != nullptr) {
-      sent = upload::SegmentUpload(store->client(), store->retries(), fs_, root_, places_)
+      sent = upload::SegmentUpload(store->client(), store->retries(), fs_, root_, positions_)
                  .send(request);
     }
     const bool has_no_place = !sent.ok() && sent.code() == Code::kUnsupported;

@@ -24,7 +24,7 @@ class SegmentQueue {
   static constexpr unsigned kThreads = 4;
 
   // `done` on one of the threads, which begin with the first request. `fs` outlives it.
-  SegmentQueue(const upload::StorePlace& place, storage::Fs& fs, std::string root,
+  SegmentQueue(const upload::StoreLocation& position, storage::Fs& fs, std::string root,
                std::function<void(uint64_t id)> done);
 
   // Takes requests until `in` ends, which is when collectord does.
@@ -38,11 +38,11 @@ class SegmentQueue {
   void send(const upload::SegmentRequest& request);
   void note(const std::string& problem);
 
-  const upload::StorePlace place_;
+  const upload::StoreLocation place_;
   storage::Fs& fs_;
   const std::string root_;
   const std::function<void(uint64_t id)> done_;
-  upload::SegmentPlaces places_;
+  upload::SegmentPositions positions_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<upload::SegmentRequest> requests_;  // guarded by mutex_; one of a session at most

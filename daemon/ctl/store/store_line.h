@@ -36,7 +36,7 @@ class StoreLine {
 // Says on the line what is tried again, which may take some seconds.
 inline Result<std::unique_ptr<upload::Store>> open_store(const upload::StoreRequest& request,
                                                          StoreLine& line) {
-  return upload::Store::open(request.place, [&line](const Error& error) {
+  return upload::Store::open(request.location, [&line](const Error& error) {
     line.show(error.message + "; trying again …");
   });
 }

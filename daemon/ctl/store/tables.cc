@@ -11,8 +11,9 @@
 namespace collect::ctl {
 namespace {
 
-Status make(const storage::SessionPath& place, ParquetTables which, const std::string& directory) {
-  const auto trace = trace::open_trace(place.directory);
+Status make(const storage::SessionPath& session_path, ParquetTables which,
+            const std::string& directory) {
+  const auto trace = trace::open_trace(session_path.directory);
   if (!trace.ok()) return trace.error();
   auto session = ExportedSession::open(*trace, {});
   if (!session.ok()) return session.error();
@@ -38,16 +39,16 @@ upload::WantedTables wanted_tables(upload::StoreTables which) {
        std::span(kParquetTables).first(all ? std::size(kParquetTables) : kTablesWithoutRows)) {
     wanted.names.push_back(std::string(name) + ".parquet");
   }
-  wanted.make = [all](const storage::SessionPath& place) -> Result<upload::TableFiles> {
+  wanted.make = [all](const storage::SessionPath& session_path) -> Result<upload::TableFiles> {
     auto scratch = make_scratch_directory("tables");
     if (!scratch.ok()) return scratch.error();
     const auto keeper = std::make_shared<storage::Leftover>(std::move(*scratch));
     const Status made =
-        make(place, all ? ParquetTables::kAll : ParquetTables::kWithoutRows, keeper->path());
+        make(session_path, all ? ParquetTables::kAll : ParquetTables::kWithoutRows, keeper->path());
     if (made.ok()) return upload::TableFiles{keeper->path(), keeper};
     const Error& error = made.error();
     return Error{may_pass(error.code) ? error.code : Code::kInvalidArgument,
-                 place.name + " is in the store, without tables: " + error.message};
+                 session_path.name + " is in the store, without tables: " + error.message};
   };
   return wanted;
 }

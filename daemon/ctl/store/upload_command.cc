@@ -16,37 +16,38 @@ namespace collect::ctl {
 namespace {
 
 // "…/session_X/pid_Y" as a place below its root.
-Result<storage::SessionPath> place_of(const std::string& directory) {
+Result<storage::SessionPath> session_path_of(const std::string& directory) {
   const size_t pid = directory.rfind('/');
   const size_t session = pid == std::string::npos || pid == 0 ? pid : directory.rfind('/', pid - 1);
   if (session != std::string::npos) {
-    const auto place =
+    const auto session_path =
         storage::parse_session_path(directory.substr(0, session), directory.substr(session + 1));
-    const auto name = place ? storage::parse_session_name(place->session) : std::nullopt;
-    if (name && name->is_recorded()) return *place;
+    const auto name =
+        session_path ? storage::parse_session_name(session_path->session) : std::nullopt;
+    if (name && name->is_recorded()) return *session_path;
   }
   return Error{Code::kInvalidArgument,
                directory + ": no session that was recorded, but a copy of one or none at all"};
 }
 
-Result<std::vector<storage::SessionPath>> places_of(const std::vector<std::string>& paths) {
+Result<std::vector<storage::SessionPath>> session_paths_of(const std::vector<std::string>& paths) {
   std::set<std::string> seen;
-  std::vector<storage::SessionPath> places;
+  std::vector<storage::SessionPath> session_paths;
   for (const std::string& path : paths) {
     const auto sessions = sessions_of(path);
     if (!sessions.ok()) return sessions.error();
     for (const std::string& session : *sessions) {
       if (!seen.insert(session).second) continue;
-      auto place = place_of(session);
+      auto session_path = session_path_of(session);
       // Of what lies below a directory, copies are passed by.
-      if (!place.ok() && sessions->size() > 1) continue;
-      if (!place.ok()) return place.error();
-      places.push_back(std::move(*place));
+      if (!session_path.ok() && sessions->size() > 1) continue;
+      if (!session_path.ok()) return session_path.error();
+      session_paths.push_back(std::move(*session_path));
     }
   }
-  std::sort(places.begin(), places.end(),
+  std::sort(session_paths.begin(), session_paths.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
-  return places;
+  return session_paths;
 }
 
 class Upload {
@@ -65,15 +66,16 @@ class Upload {
             }},
         objects_(upload::UploadSizes(), to_) {}
 
-  Result<upload::UploadedPart> run(const storage::SessionPath& place, const std::string& doing) {
+  Result<upload::UploadedPart> run(const storage::SessionPath& session_path,
+                                   const std::string& doing) {
     doing_ = doing;
     sent_ = 0;
     show();
-    storage::PosixFs fs(place.directory);
-    const auto manifest = storage::read_manifest(fs, place.directory);
+    storage::PosixFs fs(session_path.directory);
+    const auto manifest = storage::read_manifest(fs, session_path.directory);
     if (!manifest.ok()) return manifest.error();
     upload::PartUpload part(fs, objects_, to_, tables_);
-    auto uploaded = part.run(place, upload::part_name_of(manifest->identity.collector));
+    auto uploaded = part.run(session_path, upload::part_name_of(manifest->identity.collector));
     failed_at_store_ = !uploaded.ok() && part.failed_at_store();
     return uploaded;
   }
@@ -96,8 +98,8 @@ class Upload {
 
 int upload_sessions(const upload::StoreRequest& request, std::ostream& out, std::ostream& err) {
   const Answer answer{"upload", request.json, out, err};
-  const auto places = places_of(request.paths);
-  if (!places.ok()) return answer.refuse(places.error(), 2);
+  const auto session_paths = session_paths_of(request.paths);
+  if (!session_paths.ok()) return answer.refuse(session_paths.error(), 2);
   const auto tables = upload::parse_store_tables(request.tables);
   if (!tables.ok()) return answer.refuse(tables.error(), 2);
   StoreLine line(err, request.progress);
@@ -105,23 +107,24 @@ int upload_sessions(const upload::StoreRequest& request, std::ostream& out, std:
   if (!store.ok()) return answer.refuse(store.error(), 2);
   if (!(*store)->below().empty()) {
     return answer.refuse({Code::kInvalidArgument,
-                          request.place.url + ": sessions go to a whole bucket, s3://BUCKET"},
+                          request.location.url + ": sessions go to a whole bucket, s3://BUCKET"},
                          2);
   }
   Upload upload(**store, wanted_tables(*tables), line);
   Json document = json_document();
   document["sessions"] = Json::array();
   int code = 0;
-  for (size_t i = 0; i < places->size(); ++i) {
-    const storage::SessionPath& place = (*places)[i];
-    const auto part = upload.run(
-        place, "uploading " + std::to_string(i + 1) + " of " + std::to_string(places->size()));
+  for (size_t i = 0; i < session_paths->size(); ++i) {
+    const storage::SessionPath& session_path = (*session_paths)[i];
+    const auto part = upload.run(session_path, "uploading " + std::to_string(i + 1) + " of " +
+                                                   std::to_string(session_paths->size()));
     line.end();
-    Json one = {{"path", place.directory}};
+    Json one = {{"path", session_path.directory}};
     if (!part.ok()) {
       code = 1;
       if (!request.json) {
-        err << "upload: " << printable_sentence(place.name + ": " + part.error().message) << "\n";
+        err << "upload: " << printable_sentence(session_path.name + ": " + part.error().message)
+            << "\n";
       }
       one["error"] = error_json(part.error());
     } else {
@@ -132,7 +135,7 @@ int upload_sessions(const upload::StoreRequest& request, std::ostream& out, std:
       one["bytes"] = part->file_bytes;
       one["sent_bytes"] = upload.sent_bytes();
       if (!request.json) {
-        out << printable_sentence(place.name + ": " + short_bytes(part->file_bytes) +
+        out << printable_sentence(session_path.name + ": " + short_bytes(part->file_bytes) +
                                   (was_there
                                        ? ", was there, "
                                        : ", sent as " + short_bytes(upload.sent_bytes()) + ", ") +

@@ -229,7 +229,7 @@ TEST_P(LongerThanTest, ALongCallIsRecorded) {
 }
 
 // However the machine interrupts this test: what is recorded was long, what is not is counted.
-TEST_P(LongerThanTest, WhatIsRecordedTookThatLong) {
+TEST_P(LongerThanTest, RecordsOnlyCallsOverTheLimit) {
   constexpr uint64_t kLimit = 20'000;
   begin(kLimit);
   RingDrain drain;

@@ -85,7 +85,7 @@ TEST_F(CountersTest, NamesOutOfBoundsAreIgnored) {
   EXPECT_EQ(read_all().at(0).name, std::string(wire::kMaxCounterName, 'x'));
 }
 
-TEST_F(CountersTest, NothingIsWrittenWhereTheRingsAreAnothersProcess) {
+TEST_F(CountersTest, DoesNotWriteToRingsOfAnotherProcess) {
   g_owner.mask.store(0);
   set_counter("depth", 1);
   g_owner.mask.store(UINT64_MAX);

@@ -154,7 +154,7 @@ TEST_P(FunctionFilterTest, AllButTheListed) {
   EXPECT_EQ(left_out_, 2u);
 }
 
-TEST_P(FunctionFilterTest, NothingWhenNothingIsListed) {
+TEST_P(FunctionFilterTest, EmptyListRecordsNothing) {
   set_filter(FunctionFilterMode::kOnly, {});
   start_recording();
   for (uint64_t n = 0; n < 5; ++n) call_and_leave(n);
@@ -296,7 +296,7 @@ TEST_P(FunctionFilterTest, ChangesWhileThreadsRecord) {
 }
 
 // A call that waits for a page was made before the filter that leaves it out.
-TEST_P(FunctionFilterTest, WhatWaitsForAPageIsOfBefore) {
+TEST_P(FunctionFilterTest, CallsWaitingForAPagePrecedeTheFilter) {
   Settings settings;
   settings.buffer_mb = 1;
   settings.full = FullPolicy::kWait;

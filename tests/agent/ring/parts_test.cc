@@ -182,7 +182,7 @@ TEST_F(PartsTest, DeferredPagesAreGivenBackFromWhereverTheyAre) {
 
 // What is still deferred when a stream ends is lost, but for the steps of an unwinding: those are
 // no events.
-TEST_F(PartsTest, WhatIsDeferredAtTheEndIsCountedAsLost) {
+TEST_F(PartsTest, CountsDeferredEventsAtTheEndAsLost) {
   uint32_t reasons = 0;
   for (uint64_t n = 0; n < 10; ++n) ASSERT_TRUE(defer_event(*stream_, event_of(n), &reasons));
   DeferredEvent step{};
@@ -237,7 +237,7 @@ TEST_F(PartsTest, OpenCallsAreAStackInChunks) {
   }
 }
 
-TEST_F(PartsTest, OfOpenCallsThereIsAMost) {
+TEST_F(PartsTest, LimitsOpenCalls) {
   constexpr uint64_t kMost = kMaxOpenCallChunks * (kOpenCallChunkBytes / sizeof(OpenCall) - 2);
   uint64_t pushed = 0;
   while (pushed <= kMost && push_open_call(*stream_, {pushed + 1, 8})) ++pushed;
@@ -268,7 +268,7 @@ TEST_F(PartsTest, WithoutAStreamEventsAreCounted) {
   EXPECT_EQ(published_stats().lost_without_stream, 5u);
 }
 
-TEST_F(PartsTest, WhoWaitsInVainDoesNot) {
+TEST_F(PartsTest, DoesNotWaitForAPageInVain) {
   start_recording();
   stream_->recording = current_recording();
   // There is room: who asks is told at once to try again.

@@ -252,7 +252,7 @@ TEST(Recorder, UnacknowledgedRecordsAreSentAgainFromAnyPosition) {
   EXPECT_EQ(recorder_stats().buffer_used, 0u);
 }
 
-TEST(Recorder, WhatIsSetAsideIsNotSentAnyMoreAndGivesItsMemoryBack) {
+TEST(Recorder, ReleasesSetAsidePagesWithoutSendingThem) {
   ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop)));
   start_recording();
   record_pairs(kEventsPerPage * 2 + 7);

@@ -111,7 +111,7 @@ class SledsTest : public ::testing::Test {
   static uint64_t call_both() { return sled_leaf(41) + sled_other(1); }
 };
 
-TEST_F(SledsTest, NothingIsCalledUntilARecordingBeginsAndAfterItsEnd) {
+TEST_F(SledsTest, CallsHandlersOnlyDuringARecording) {
   EXPECT_EQ(call_both(), 132u);
   EXPECT_EQ(entered, 0u);
   start_recording();
@@ -133,7 +133,7 @@ TEST_F(SledsTest, NothingIsCalledUntilARecordingBeginsAndAfterItsEnd) {
   EXPECT_EQ(events[1].function_id, events[0].function_id);
 }
 
-TEST_F(SledsTest, WhatTheFilterLeavesOutIsNotPatched) {
+TEST_F(SledsTest, PatchesOnlyFilteredFunctions) {
   start_recording();
   ModuleRange range;
   const auto leaf = reinterpret_cast<uint64_t>(&sled_leaf);

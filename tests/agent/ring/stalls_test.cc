@@ -63,7 +63,7 @@ TEST(Stalls, TheWaitsOfOneEventAreOneStall) {
   EXPECT_EQ(stalls[0].count, 1u);
 }
 
-TEST(Stalls, WhatHasNoRoomIsJoinedAndCountedExactly) {
+TEST(Stalls, JoinsAndCountsStallsThatHaveNoRoom) {
   Stream stream;
   constexpr uint64_t kStalls = kStallsHeld + 5;
   for (uint64_t i = 0; i < kStalls; ++i) wait_and_add(stream.stalls, 1000 * i + 1, 1000 * i + 11);

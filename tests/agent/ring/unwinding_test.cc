@@ -219,7 +219,7 @@ TEST_P(UnwindingTest, ACallBelowALaterOneWasGoneBefore) {
   EXPECT_EQ(events(), "+1 +2 +3 !3 -1 ");
 }
 
-TEST_P(UnwindingTest, WhatIsOpenWhenAThreadEndsWasUnwound) {
+TEST_P(UnwindingTest, UnwindsOpenCallsWhenTheThreadEnds) {
   call(1, 1000);
   call(2, 900);
   leave(2, 900);

@@ -173,7 +173,7 @@ TEST_F(AdbSourceTest, FeaturesAreAskedAgainAfterAReplug) {
   EXPECT_EQ(server_.requests("shell:"), 1u);
 }
 
-TEST_F(AdbSourceTest, NobodyListensThereIsNotFound) {
+TEST_F(AdbSourceTest, OpenReportsNotFoundWithoutAListener) {
   server_.plug("A", FakePhone{});
   start();
   ASSERT_TRUE(wait_state("A", "device"));
@@ -269,7 +269,7 @@ TEST_F(AdbSourceTest, ServerThatEndsAndComesBack) {
   EXPECT_TRUE(states_.back().connected);
 }
 
-TEST_F(AdbSourceTest, NothingIsAnsweredAfterStop) {
+TEST_F(AdbSourceTest, DoesNotAnswerAfterStop) {
   server_.plug("A", FakePhone{});
   start();
   ASSERT_TRUE(wait_state("A", "device"));

@@ -126,7 +126,7 @@ TEST_F(AttachTest, AnAbsentDeviceIsShownAsLongAsItsAgentsMayResume) {
   EXPECT_GE(steady_clock::now() - unplugged, options_.keep_absent);
 }
 
-TEST_F(AttachTest, WhatIsOffIsNotLookedFor) {
+TEST_F(AttachTest, DoesNotSearchDisabledSources) {
   options_.adb = "off";
   options_.usbmux = "off";
   auto made = Attach::create(options_, no_variable, told_);

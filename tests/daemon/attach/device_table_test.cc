@@ -201,7 +201,7 @@ class DeviceLogTest : public DeviceTableTest {
 };
 
 // Each plug begins with a phone that is offline, or has no shell yet.
-TEST_F(DeviceLogTest, ThatADeviceCantBeUsedIsSaidOnceAndWhenItStaysSo) {
+TEST_F(DeviceLogTest, ReportsUnusableDevicesOnceTheyStaySo) {
   SourceDevice offline = phone("A");
   offline.is_usable = false;
   offline.reason = "it does not answer";
@@ -293,7 +293,7 @@ TEST_F(DeviceTableTest, AStreamThatIsUpKnowsBetterThanTheSearch) {
   EXPECT_THAT(dialled_, Contains(kPlace));
 }
 
-TEST_F(DeviceTableTest, WhatIsDetachedIsLeftAloneUntilItEnds) {
+TEST_F(DeviceTableTest, DoesNotRedialDetachedAgents) {
   serve();
   table_->release(kPlace);
   table_->agent_is(kPlace, "agents/1", true, false);  // it is still ending its recording
@@ -310,7 +310,7 @@ TEST_F(DeviceTableTest, WhatIsDetachedIsLeftAloneUntilItEnds) {
 }
 
 // The address that is shown is taken back: detaching is no dead end.
-TEST_F(DeviceTableTest, WhatIsDetachedCanBeAttachedAgain) {
+TEST_F(DeviceTableTest, AttachesDetachedAgentsAgain) {
   serve();
   table_->release(kPlace);
   table_->agent_is(kPlace, "agents/1", false, true);
@@ -361,7 +361,7 @@ TEST_F(DeviceTableTest, TheEndOfTheAgentBeforeIsNotThatOfTheNext) {
   EXPECT_EQ(shown_["A"].endpoints[0], (EndpointView{"collect_agent_7", "agents/2", ""}));
 }
 
-TEST_F(DeviceTableTest, WhatIsNoPlaceIsNotOpened) {
+TEST_F(DeviceTableTest, RefusesToOpenUnknownPlaces) {
   const auto open = [this](const std::string& address) {
     std::optional<Code> answer;
     table_->open(address, [&](const Result<Socket>& opened) { answer = opened.code(); });
@@ -433,7 +433,7 @@ TEST_F(DeviceTableTest, SearchesHaveAPaceWhoeverAsks) {
   EXPECT_GE(steady_clock::now() - begun, 3 * kLeastSearchPause);
 }
 
-TEST_F(DeviceTableTest, WhoAsksIsNotKeptWaitingForTheNextSearch) {
+TEST_F(DeviceTableTest, SearchesAtOnceWhenAsked) {
   const auto begun = std::chrono::steady_clock::now();
   source_->say({phone("A")});
   ASSERT_TRUE(wait([&] { return std::chrono::steady_clock::now() - begun > kFreshTime; }));

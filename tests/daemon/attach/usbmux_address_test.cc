@@ -20,7 +20,7 @@ TEST(UsbmuxAddress, WaysToWriteIt) {
             "unix:/" + std::string(106, 'x'));
 }
 
-TEST(UsbmuxAddress, WhatIsNone) {
+TEST(UsbmuxAddress, RejectsInvalidAddresses) {
   const std::string bad[] = {"",
                              "UNIX:",
                              "UNIX:relative",

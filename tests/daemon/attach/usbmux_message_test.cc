@@ -113,7 +113,7 @@ TEST(UsbmuxMessage, AListOfDevices) {
   }
 }
 
-TEST(UsbmuxMessage, WhatIsNoMessageIsDamaged) {
+TEST(UsbmuxMessage, RejectsInvalidMessages) {
   const std::string type = "<key>MessageType</key>";
   const std::string bad[] = {
       "",

@@ -349,7 +349,7 @@ TEST_F(UsbmuxSourceTest, AMessageThatDoesNotComeWholeEndsTheConnection) {
   EXPECT_TRUE(eventually([&] { return connected(); }));
 }
 
-TEST_F(UsbmuxSourceTest, WhatIsNotKnownIsPassedOver) {
+TEST_F(UsbmuxSourceTest, SkipsUnknownMessages) {
   FakeUsbmuxd usbmuxd(socket_path());
   start(usbmuxd.address());
   ASSERT_TRUE(eventually([&] { return connected() && usbmuxd.listeners() == 1; }));
@@ -459,7 +459,7 @@ TEST_F(UsbmuxSourceTest, StalledReaderHoldsNobodyElseUp) {
   EXPECT_TRUE(wait_devices(2));
 }
 
-TEST_F(UsbmuxSourceTest, NothingIsAnsweredAfterStop) {
+TEST_F(UsbmuxSourceTest, DoesNotAnswerAfterStop) {
   FakeUsbmuxd usbmuxd(socket_path());
   usbmuxd.attach(kPhone);
   start(usbmuxd.address());

@@ -50,7 +50,7 @@ TEST_F(CollectorAttachTest, OnlyWhoAnswersAtTheAddressIsTheAnswer) {
   EXPECT_EQ(again->state(), api::AGENT_STATE_CONNECTED);
 }
 
-TEST_F(CollectorAttachTest, WhatDoesNotAnswerIsToldNothing) {
+TEST_F(CollectorAttachTest, RefusesCommandsForUnansweringAgents) {
   const auto dialing = attach(nobody_there());
   ASSERT_TRUE(dialing.ok());
   const auto told_nothing = detail({.mode = api::DETAIL_MODE_ON, .target = any(dialing->name())});
@@ -66,7 +66,7 @@ TEST_F(CollectorAttachTest, WhatDoesNotAnswerIsToldNothing) {
   EXPECT_EQ(gone->status(), "detached by command");
 }
 
-TEST_F(CollectorAttachTest, WhoCameByItselfIsDetachedToo) {
+TEST_F(CollectorAttachTest, DetachesAgentsThatConnectedByThemselves) {
   FakeAgent agent(process(1, "app", 10));
   connect(agent);
   const api::Agent app = shown("app", api::AGENT_STATE_CONNECTED);

@@ -15,14 +15,14 @@ class CollectorOrdersTest : public CollectorTest {
   void connect(FakeAgent& agent) {
     agent.on_command([this](const wire::Command& command, wire::CommandResult& result) {
       std::lock_guard lock(mutex_);
-      told_.push_back(command);
+      received_.push_back(command);
       if (answer_) answer_(command, result);
     });
     ASSERT_TRUE(agent.connect(collector_->ingest_address()));
   }
   std::vector<wire::Command> told() {
     std::lock_guard lock(mutex_);
-    return told_;
+    return received_;
   }
   void answer_with(std::function<void(const wire::Command&, wire::CommandResult&)> answer) {
     std::lock_guard lock(mutex_);
@@ -46,7 +46,7 @@ class CollectorOrdersTest : public CollectorTest {
   }
 
   std::mutex mutex_;
-  std::vector<wire::Command> told_;
+  std::vector<wire::Command> received_;
   std::function<void(const wire::Command&, wire::CommandResult&)> answer_;
 };
 

@@ -18,7 +18,7 @@ TEST_F(CollectorOrdersTest, PreRollThatIsShorterThanAskedForIsSaid) {
   connect(agent);
   begin(agent, 1, 10);
   shown("app", api::AGENT_STATE_RECORDING);
-  control::DetailOrder order;
+  control::DetailCommand command;
   const auto warnings = [&](uint64_t records, uint64_t from_ns) -> std::vector<std::string> {
     EXPECT_TRUE(detail({.mode = api::DETAIL_MODE_ARMED, .target = {}}).ok());
     shown([](const api::Agent& one) { return one.detail() == api::DETAIL_MODE_ARMED; });
@@ -27,9 +27,9 @@ TEST_F(CollectorOrdersTest, PreRollThatIsShorterThanAskedForIsSaid) {
       result.set_pre_roll_records(records);
       result.set_pre_roll_from_ns(from_ns);
     });
-    order.mode = api::DETAIL_MODE_ON;
-    order.pre_roll_ns = 5'000'000'000;
-    const auto outcome = detail(order);
+    command.mode = api::DETAIL_MODE_ON;
+    command.pre_roll_ns = 5'000'000'000;
+    const auto outcome = detail(command);
     EXPECT_TRUE(outcome.ok());
     EXPECT_EQ(outcome->detail(), api::DETAIL_MODE_ON);
     shown([](const api::Agent& one) { return one.detail() == api::DETAIL_MODE_ON; });
@@ -48,22 +48,22 @@ TEST_F(CollectorOrdersTest, DetailIsOfNoMoreThreadsThanAnAgentHolds) {
   FakeAgent agent(process(1, "app", 10));
   connect(agent);
   ASSERT_TRUE(agent.start_recording(1));
-  control::DetailOrder order;
-  order.mode = api::DETAIL_MODE_ON;
+  control::DetailCommand command;
+  command.mode = api::DETAIL_MODE_ON;
   for (uint32_t at = 1; at <= wire::kMaxFilterThreads; ++at) {
     ASSERT_TRUE(agent.open_stream(at, 1'000 + at));
-    order.threads.push_back(std::to_string(1'000 + at));
+    command.threads.push_back(std::to_string(1'000 + at));
   }
   ASSERT_TRUE(agent.send_events(wire::kMaxFilterThreads, 0, 2));
   ASSERT_TRUE(agent.wait_stored(wire::kMaxFilterThreads, 2));
-  const auto all = detail(order);
+  const auto all = detail(command);
   ASSERT_TRUE(all.ok()) << to_string(all.error());
   EXPECT_EQ(all->threads_matched(), wire::kMaxFilterThreads);
   ASSERT_TRUE(agent.open_stream(5'000, 5'000));
   ASSERT_TRUE(agent.send_events(5'000, 0, 2));
   ASSERT_TRUE(agent.wait_stored(5'000, 2));
-  order.threads.push_back("5000");
-  const auto more = detail(order);
+  command.threads.push_back("5000");
+  const auto more = detail(command);
   EXPECT_EQ(more.code(), Code::kLimit);
   EXPECT_THAT(more.error().message, HasSubstr("at most 256: narrow the patterns"));
   EXPECT_THAT(told(), SizeIs(1));

@@ -148,9 +148,9 @@ class CollectorTest : public testing::Test {
     ASSERT_TRUE(agent.open_data(std::move(data), true));
   }
   // Of the only agent that is meant.
-  Result<api::DetailOutcome> detail(const control::DetailOrder& order) {
+  Result<api::DetailOutcome> detail(const control::DetailCommand& command) {
     Waiting<std::vector<api::DetailOutcome>> waiting;
-    collector_->methods().call(order, waiting.callback());
+    collector_->methods().call(command, waiting.callback());
     const auto outcomes = waiting.get();
     if (!outcomes.ok()) return outcomes.error();
     EXPECT_EQ(outcomes->size(), 1u);

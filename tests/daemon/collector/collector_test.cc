@@ -183,13 +183,13 @@ TEST_F(CollectorTest, DetailReachesTheAgentAsAsked) {
   begin(agent, 1, 10);
   const api::Agent shown_agent = shown("app", api::AGENT_STATE_RECORDING);
 
-  control::DetailOrder order;
-  order.mode = api::DETAIL_MODE_ON;
-  order.threads = {"7"};
-  order.functions = {"0x100000040"};
-  order.duration_ns = 2'000'000'000;
-  order.pre_roll_ns = 500;
-  const auto outcome = detail(order);
+  control::DetailCommand command;
+  command.mode = api::DETAIL_MODE_ON;
+  command.threads = {"7"};
+  command.functions = {"0x100000040"};
+  command.duration_ns = 2'000'000'000;
+  command.pre_roll_ns = 500;
+  const auto outcome = detail(command);
   ASSERT_TRUE(outcome.ok()) << to_string(outcome.error());
   EXPECT_FALSE(outcome->has_error());
   EXPECT_EQ(outcome->agent(), shown_agent.name());
@@ -213,8 +213,8 @@ TEST_F(CollectorTest, DetailReachesTheAgentAsAsked) {
   collector_->methods().call(named<api::ListThreadsRequest>("9"), of_nobody.callback());
   EXPECT_EQ(of_nobody.get().code(), Code::kNotFound);
   // Seen: an unknown thread was "ok".
-  order.threads = {"99"};
-  const auto unknown = detail(order);
+  command.threads = {"99"};
+  const auto unknown = detail(command);
   ASSERT_FALSE(unknown.ok());
   EXPECT_THAT(unknown.error().message, HasSubstr("agents/1: no thread is \"99\"; there is 7"));
   for (const std::string& target : {shown_agent.name(), shown_agent.session(), std::string("10"),
@@ -376,10 +376,10 @@ TEST_F(CollectorTest, FunctionsAreFoundByName) {
   ASSERT_TRUE(agent.data().send(wire::FrameType::kModules, modules));
   begin(agent, 1, 10);
 
-  control::DetailOrder order;
-  order.mode = api::DETAIL_MODE_ON;
-  order.functions = {"collector_test_land*"};
-  const auto found = detail(order);
+  control::DetailCommand command;
+  command.mode = api::DETAIL_MODE_ON;
+  command.functions = {"collector_test_land*"};
+  const auto found = detail(command);
   EXPECT_TRUE(found.ok()) << to_string(found.error());
   {
     std::lock_guard lock(mutex);
@@ -388,10 +388,10 @@ TEST_F(CollectorTest, FunctionsAreFoundByName) {
     ASSERT_TRUE((*elf)->load().ok());
     EXPECT_EQ((*elf)->find(static_cast<uint32_t>(ids[0])).name, "collector_test_landmark");
   }
-  order.functions = {"no_such_function"};
-  EXPECT_THAT(detail(order).error().message, HasSubstr("no_such_function"));
-  order.functions = {"*"};
-  EXPECT_THAT(detail(order).error().message, HasSubstr("at most 4096"));
+  command.functions = {"no_such_function"};
+  EXPECT_THAT(detail(command).error().message, HasSubstr("no_such_function"));
+  command.functions = {"*"};
+  EXPECT_THAT(detail(command).error().message, HasSubstr("at most 4096"));
 }
 
 TEST_F(CollectorTest, DetailForNobodySaysWhoThereIs) {
@@ -570,7 +570,7 @@ TEST_F(CollectorTest, ASnapshotIsWholeWhereTheAgentSaysSo) {
   EXPECT_EQ(sealed.get().code(), Code::kUnsupported);
 }
 
-TEST_F(CollectorTest, NobodyAtTheAddressIsShownAsDialing) {
+TEST_F(CollectorTest, ShowsUnreachableAddressAsDialing) {
   std::string nowhere;
   {
     fakes::ListeningSocket listener;

@@ -67,7 +67,7 @@ TEST_F(FunctionSearchTest, EachModuleThatHasTheFunctionIsMeant) {
   EXPECT_EQ(static_cast<uint32_t>((*found)[1]), static_cast<uint32_t>((*found)[2]));
 }
 
-TEST_F(FunctionSearchTest, WhatMatchesNothingIsNamedWithTheFirstFileThatCouldNotBeSearched) {
+TEST_F(FunctionSearchTest, NamesUnmatchedPatternsAndTheFirstUnsearchableFile) {
   modules_ = {module_named(1, "linux-vdso.so.1"), own_module(2)};
   const auto none = resolve({"collector_test_landmark", "no_such", "nor_this"});
   EXPECT_EQ(none.code(), Code::kNotFound);
@@ -92,7 +92,7 @@ TEST_F(FunctionSearchTest, ASearchThatIsStoppedIsCancelled) {
   EXPECT_TRUE(resolve({"0x7"}).ok()) << "nothing is searched for it";
 }
 
-TEST(FunctionPatternsTest, WhatIsEmptyMeansNothing) {
+TEST(FunctionPatternsTest, ReportsWhetherTheListIsEmpty) {
   EXPECT_TRUE(FunctionPatterns::parse({})->empty());
   EXPECT_FALSE(FunctionPatterns::parse({"0x7"})->empty());
   EXPECT_FALSE(FunctionPatterns::parse({"f"})->empty());

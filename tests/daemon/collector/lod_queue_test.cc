@@ -58,7 +58,7 @@ TEST_F(LodQueueTest, WhereTheDiskIsFullNothingIsMade) {
   EXPECT_FALSE(std::filesystem::exists(directory_ / "begun"));
 }
 
-TEST_F(LodQueueTest, WhatIsForgottenEnds) {
+TEST_F(LodQueueTest, EndsForgottenJobs) {
   const std::string begun = (directory_ / "begun").string();
   LodQueue queue(program("echo > " + begun + "; exec /bin/sleep 600"), fs_, {},
                  [](const std::string&, const std::string& said) { ADD_FAILURE() << said; });

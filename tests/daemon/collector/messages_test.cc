@@ -319,7 +319,7 @@ TEST(CollectorMessagesTest, AManifestIsShownWhole) {
   EXPECT_EQ(shown->detail_windows(0).pre_roll_records(), 17u);
 }
 
-TEST(CollectorMessagesTest, WhatIsNoManifestIsDamaged) {
+TEST(CollectorMessagesTest, RejectsDamagedManifest) {
   EXPECT_EQ(manifest_message("s", "{").code(), Code::kDamaged);
 }
 

@@ -28,7 +28,7 @@ class RecordingOptionsTest : public CollectorTest {
             EXPECT_TRUE(agent.end_recording("command"));
           }
           std::lock_guard lock(mutex_);
-          told_.push_back(text_of(command));
+          received_.push_back(text_of(command));
         });
     ASSERT_TRUE(agent.connect(collector_->ingest_address()));
   }
@@ -52,7 +52,7 @@ class RecordingOptionsTest : public CollectorTest {
   }
   std::vector<std::string> told() {
     std::lock_guard lock(mutex_);
-    return told_;
+    return received_;
   }
   Result<api::StartSessionResponse> start(const api::StartSessionRequest& request) {
     Waiting<api::StartSessionResponse> started;
@@ -74,10 +74,10 @@ class RecordingOptionsTest : public CollectorTest {
   }
 
   std::mutex mutex_;
-  std::vector<std::string> told_;  // guarded by mutex_
+  std::vector<std::string> received_;  // guarded by mutex_
 };
 
-TEST_F(RecordingOptionsTest, NothingIsRecordedBeforeItsFunctionsAreChosen) {
+TEST_F(RecordingOptionsTest, RecordsNothingUntilFunctionsAreChosen) {
   FakeAgent agent(process(1, "app", 10));
   connect(agent);
   shown("app", api::AGENT_STATE_CONNECTED);
@@ -102,7 +102,7 @@ TEST_F(RecordingOptionsTest, DetailOfEverythingIsThereFromTheFirstEventOn) {
   EXPECT_THAT(told(), ElementsAre("detail 1 of 0 for 0", "start"));
 }
 
-TEST_F(RecordingOptionsTest, WhatCannotBeAsItWasAskedForDoesNotGoOn) {
+TEST_F(RecordingOptionsTest, StopsRecordingWhoseFunctionsAreNotFound) {
   FakeAgent agent(process(1, "app", 10));
   connect(agent);
   shown("app", api::AGENT_STATE_CONNECTED);
@@ -133,7 +133,7 @@ TEST_F(RecordingOptionsTest, ItStopsByItself) {
 }
 
 // Only detail that is wanted is asked for, and what has no duration goes on.
-TEST_F(RecordingOptionsTest, NothingIsToldThatWasNotAskedFor) {
+TEST_F(RecordingOptionsTest, SendsOnlyRequestedCommands) {
   FakeAgent agent(process(1, "app", 10));
   connect(agent, false);
   shown("app", api::AGENT_STATE_CONNECTED);
@@ -163,13 +163,13 @@ TEST_F(RecordingOptionsTest, ModulesMayComeLater) {
 }
 
 // What the agent refuses is not asked for a second time, and nothing else is.
-TEST_F(RecordingOptionsTest, WhatTheAgentRefusesEndsTheOrder) {
+TEST_F(RecordingOptionsTest, StopsAtTheFirstRefusedCommand) {
   FakeAgent agent(process(1, "app", 10));
   agent.on_command([this](const wire::Command& command, wire::CommandResult& result) {
     result.set_ok(false);
     result.set_error("not today");
     std::lock_guard lock(mutex_);
-    told_.push_back(text_of(command));
+    received_.push_back(text_of(command));
   });
   ASSERT_TRUE(agent.connect(collector_->ingest_address()));
   shown("app", api::AGENT_STATE_CONNECTED);
@@ -220,12 +220,12 @@ TEST_F(RecordingOptionsTest, RulesHoldForAgentsThatCome) {
   EXPECT_THAT(told(), ElementsAre("detail 2 of 0 for 0", "start"));
 
   // The first rule that is about it holds, and no other.
-  told_.clear();
+  received_.clear();
   FakeAgent other(process(2, "other", 11));
   other.set_recording(1, true);
   other.on_command([this](const wire::Command& command, wire::CommandResult&) {
     std::lock_guard lock(mutex_);
-    told_.push_back(text_of(command));
+    received_.push_back(text_of(command));
   });
   ASSERT_TRUE(other.connect(collector_->ingest_address()));
   EXPECT_TRUE(eventually([&] { return !told().empty(); }));
@@ -248,7 +248,7 @@ TEST_F(RecordingOptionsTest, BufferingOfARuleIsSetBeforeItsRecordingBegins) {
     set_rules(rules);
     {
       std::lock_guard lock(mutex_);
-      told_.clear();
+      received_.clear();
     }
     const std::string name = "app" + std::to_string(number);
     FakeAgent agent(process(number, name, 10u + number));

@@ -90,7 +90,7 @@ TEST_F(CollectorRegistryTest, AShortNumberIsAnAgentWhereItIsNothingElse) {
   EXPECT_THAT(targets("agents/1"), ElementsAre(1));
 }
 
-TEST_F(CollectorRegistryTest, OfSeveralTheLivingAreMeant) {
+TEST_F(CollectorRegistryTest, PrefersConnectedAgentsOfTheSameName) {
   registry_.put(agent(1, "app", AgentState::kGone));
   registry_.put(agent(2, "app", AgentState::kDisconnected));
   EXPECT_THAT(targets("app"), ElementsAre(1, 2)) << "nobody lives";
@@ -151,7 +151,7 @@ TEST_F(CollectorRegistryTest, LongListsAreCutInSentences) {
 }
 
 // Ingest knows nothing of names: what it tells of a session later takes none away.
-TEST_F(CollectorRegistryTest, WhatIsKnownOfNamesStays) {
+TEST_F(CollectorRegistryTest, KeepsSymbolStateOverSessionUpdates) {
   registry_.set_symbols("a", SymbolsState::kDone);
   EXPECT_FALSE(registry_.session("a").ok()) << "there is none yet";
   registry_.put(session("a", SessionState::kComplete));
@@ -165,7 +165,7 @@ TEST_F(CollectorRegistryTest, WhatIsKnownOfNamesStays) {
   EXPECT_EQ(registry_.session("a")->state, SessionState::kRecovered);
 }
 
-TEST_F(CollectorRegistryTest, OfEndedAgentsTheOldestIsForgotten) {
+TEST_F(CollectorRegistryTest, ForgetsTheOldestEndedAgent) {
   registry_.put(agent(1, "alive", AgentState::kConnected));
   for (ingest::AgentId id = 2; id < 2 + kMaxEndedAgents; ++id) {
     registry_.put(agent(id, "gone", AgentState::kGone));
@@ -179,7 +179,7 @@ TEST_F(CollectorRegistryTest, OfEndedAgentsTheOldestIsForgotten) {
   EXPECT_EQ(registry_.put(agent(1, "alive", AgentState::kRecording)), Registry::Change::kChanged);
 }
 
-TEST_F(CollectorRegistryTest, OfEndedSessionsTheOldestIsForgotten) {
+TEST_F(CollectorRegistryTest, ForgetsTheOldestEndedSession) {
   registry_.put(session("alive", SessionState::kActive, 1));
   for (size_t at = 0; at < kMaxEndedSessions; ++at) {
     registry_.put(

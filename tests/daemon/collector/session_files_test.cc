@@ -91,7 +91,7 @@ TEST_F(CollectorFilesTest, ASessionIsConvertedBesideTheFirst) {
   EXPECT_EQ(convert("sessions/none/pid_1").code(), Code::kNotFound);
 }
 
-TEST_F(CollectorFilesTest, WhatIsConvertedIsNotRemovedMeanwhile) {
+TEST_F(CollectorFilesTest, DoesNotRemoveSessionsDuringConversion) {
   FakeAgent agent(process(1, "app", 10));
   const api::Session first = record(agent);
   std::promise<void> begun;
@@ -130,7 +130,7 @@ TEST_F(CollectorFilesTest, AConversionThatNobodyWantsAnyMoreLeavesNothing) {
   EXPECT_TRUE(convert(first.name()).ok()) << "it is in use no more";
 }
 
-TEST_F(CollectorFilesTest, WhatIsNotSealedIsNeitherConvertedNorRemoved) {
+TEST_F(CollectorFilesTest, RefusesToConvertOrRemoveUnsealedSessions) {
   FakeAgent agent(process(1, "app", 10));
   ASSERT_TRUE(agent.connect(collector_->ingest_address()));
   begin(agent, 1, 100);
@@ -216,7 +216,7 @@ TEST_F(CollectorFilesTest, FilesAreReadInPieces) {
   EXPECT_EQ(read((*reader)->size(), 1), "");
 }
 
-TEST_F(CollectorFilesTest, WhatIsRemovedIsCounted) {
+TEST_F(CollectorFilesTest, CountsRemovedFilesAndBytes) {
   FakeAgent agent(process(1, "app", 10));
   const api::Session first = record(agent);
   uint64_t files = 0;
@@ -268,12 +268,12 @@ TEST_F(CollectorFilesTest, OtherSessionsAreMadeWithLowPriority) {
 
 // What a session that is not sealed costs, is charged for as long as one is made: exactly so much
 // must be free.
-TEST_F(CollectorFilesTest, WhatIsMadeIsChargedToThisMachine) {
+TEST_F(CollectorFilesTest, ChargesConversionsToTheBudget) {
   FakeAgent agent(process(1, "app", 10));
   const api::Session first = record(agent);
   collector_.reset();
-  const auto place = storage::parse_session_path(root_, first.name().substr(9));
-  ASSERT_TRUE(place);
+  const auto session_path = storage::parse_session_path(root_, first.name().substr(9));
+  ASSERT_TRUE(session_path);
   const auto convert_with = [&](Resource resource, uint64_t free) {
     principal::BudgetLimits limits;
     limits[resource] = {free, free, "a_setting"};
@@ -284,7 +284,7 @@ TEST_F(CollectorFilesTest, WhatIsMadeIsChargedToThisMachine) {
     converter.start(budget);
     std::promise<Result<storage::MadeSession>> made;
     SessionConverter::Job job;
-    job.from = *place;
+    job.from = *session_path;
     job.wanted = atf::Version::kV1;
     job.progress = [](uint64_t, uint64_t) { return true; };
     job.done = [&](const Result<storage::MadeSession>& result) { made.set_value(result); };
@@ -294,7 +294,8 @@ TEST_F(CollectorFilesTest, WhatIsMadeIsChargedToThisMachine) {
       EXPECT_EQ(budget.used(one), 0u) << "it is given back";
     }
     if (result.ok()) {
-      std::filesystem::remove_all(std::filesystem::path(result->place.directory).parent_path());
+      std::filesystem::remove_all(
+          std::filesystem::path(result->session_path.directory).parent_path());
     }
     return result.ok() ? "made" : std::string(code_name(result.code()));
   };

@@ -24,7 +24,7 @@ class StartFilterTest : public CollectorTest {
   void connect(FakeAgent& agent) {
     agent.on_command([this](const wire::Command& command, wire::CommandResult& result) {
       std::lock_guard lock(mutex_);
-      told_.push_back(command.set_function_filter());
+      received_.push_back(command.set_function_filter());
       result.set_at_ns(77);
     });
     ASSERT_TRUE(agent.connect(collector_->ingest_address()));
@@ -36,13 +36,13 @@ class StartFilterTest : public CollectorTest {
   wire::SetFunctionFilter told() {
     EXPECT_TRUE(eventually([this] {
       std::lock_guard lock(mutex_);
-      return !told_.empty();
+      return !received_.empty();
     }));
     std::lock_guard lock(mutex_);
-    return told_.empty() ? wire::SetFunctionFilter() : told_.back();
+    return received_.empty() ? wire::SetFunctionFilter() : received_.back();
   }
   std::mutex mutex_;
-  std::vector<wire::SetFunctionFilter> told_;
+  std::vector<wire::SetFunctionFilter> received_;
 };
 
 TEST_F(StartFilterTest, PatternsBecomeAFilterAndWhatMatchesNothingIsSaid) {
@@ -86,7 +86,7 @@ TEST_F(StartFilterTest, ExceptAloneLeavesTheOthers) {
   EXPECT_TRUE(outcome().unmatched().empty());
 }
 
-TEST_F(StartFilterTest, WhatCannotBeLookedUpIsNotRecorded) {
+TEST_F(StartFilterTest, DoesNotRecordFunctionsItCannotLookUp) {
   FakeAgent agent(asking());
   connect(agent);
   ASSERT_TRUE(agent.want_filter(this_program(), "0xnonsense", ""));

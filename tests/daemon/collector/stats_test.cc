@@ -20,7 +20,7 @@ class CollectorStatsTest : public CollectorTest {
   }
 };
 
-TEST_F(CollectorStatsTest, NothingIsCountedBeforeSomebodyComes) {
+TEST_F(CollectorStatsTest, CountsAreZeroBeforeTheFirstAgent) {
   const api::Stats stats = collector_->stats();
   EXPECT_EQ(stats.version(), kVersion);
   EXPECT_EQ(stats.root(), root_);
@@ -101,7 +101,7 @@ TEST_F(CollectorStatsTest, StrangersAreRefused) {
 }
 
 // The requests of the methods that answer once and are served by a class of the collector. The
-// service answers the others itself: from what the collector shows, detail by a DetailOrder, and
+// service answers the others itself: from what the collector shows, detail by a DetailCommand, and
 // what depends on the caller by a CallOf.
 std::set<std::string> requests_of_methods() {
   const std::set<std::string> by_the_service = {
@@ -144,7 +144,7 @@ TEST_F(CollectorStatsTest, EveryMethodIsServed) {
   expect_served(api::ListFilesRequest(), Waiting<api::ListFilesResponse>());
   expect_served(api::SnapshotSessionRequest(), Waiting<api::Session>());
   expect_served(api::DeleteSessionRequest(), Waiting<api::DeleteSessionResponse>());
-  expect_served(control::DetailOrder(), Waiting<std::vector<api::DetailOutcome>>());
+  expect_served(control::DetailCommand(), Waiting<std::vector<api::DetailOutcome>>());
   expect_served(api::SetTriggersRequest(), Waiting<api::SetTriggersResponse>());
   expect_served(api::GetTriggersRequest(), Waiting<api::GetTriggersResponse>());
   expect_served(api::SetFunctionFilterRequest(), Waiting<api::SetFunctionFilterResponse>());

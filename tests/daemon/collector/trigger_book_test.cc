@@ -62,7 +62,7 @@ TEST(TriggerBook, ItsDetailEndsOnceAndThenItMayFireAgain) {
   EXPECT_FALSE(book.end(1, set, 0, kNow + seconds(5))) << "it ended by itself";
 }
 
-TEST(TriggerBook, WhatWasReplacedForgottenOrAnothersDoesNotFire) {
+TEST(TriggerBook, DoesNotFireReplacedForgottenOrForeignTriggers) {
   TriggerBook book;
   const uint64_t old = book.set(1, "one", triggers(0, 1));
   const uint64_t set = book.set(1, "one", triggers(0, 1));

@@ -154,7 +154,7 @@ TEST(CollectorWatchTest, WatchThatStandsStillGetsTheNewestOfEach) {
   watches.stop();
 }
 
-TEST(CollectorWatchTest, WhatWasAddedSinceTheWatchBeganIsNew) {
+TEST(CollectorWatchTest, ReportsAgentsAddedSinceTheWatchBegan) {
   Watches watches;
   std::mutex mutex;
   std::condition_variable changed;
@@ -180,7 +180,7 @@ TEST(CollectorWatchTest, WhatWasAddedSinceTheWatchBeganIsNew) {
   watches.stop();
 }
 
-TEST(CollectorWatchTest, WhatIsOlderThanTheWatchIsNoNews) {
+TEST(CollectorWatchTest, SkipsEventsOlderThanTheWatch) {
   Watches watches;
   StalledWatches stalled(watches, 1);
   // The first is being delivered, the second waits behind it.
@@ -256,7 +256,7 @@ TEST(CollectorWatchTest, AChangeOfStateIsToldAtOnceAndTheNewestNumbersAtTheirTim
   watches.stop();
 }
 
-TEST(CollectorWatchTest, NothingIsToldBeforeTheIntervalIsOver) {
+TEST(CollectorWatchTest, WaitsForTheIntervalBetweenEvents) {
   constexpr std::chrono::milliseconds kInterval{50};
   Watches watches;
   SessionCalls calls(watches, "s", kInterval);

@@ -47,7 +47,7 @@ TEST_F(CallServiceTest, AClientThatGoesEndsTheWatch) {
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-TEST_F(CallServiceTest, WhatItCannotDoItSays) {
+TEST_F(CallServiceTest, ReportsErrorsAsStatus) {
   api::WatchCallsRequest odd;
   odd.mutable_interval()->set_seconds(-1);
   const auto made = context();

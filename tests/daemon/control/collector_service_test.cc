@@ -181,12 +181,12 @@ TEST_F(CollectorServiceTest, EmptyAddressesAndNamesAreExplained) {
 TEST_F(CollectorServiceTest, AnEmptyStartDetailStartsItEverywhere) {
   api::StartDetailResponse response;
   ASSERT_TRUE(call(&Stub::StartDetail, {}, &response).ok());
-  const DetailOrder order = collector_.last_detail();
-  EXPECT_EQ(order.mode, api::DETAIL_MODE_ON);
-  EXPECT_EQ(order.target.ByteSizeLong(), 0u);
-  EXPECT_TRUE(order.functions.empty() && order.threads.empty());
-  EXPECT_EQ(order.duration_ns, 0u);
-  EXPECT_EQ(order.pre_roll_ns, 0u);
+  const DetailCommand command = collector_.last_detail();
+  EXPECT_EQ(command.mode, api::DETAIL_MODE_ON);
+  EXPECT_EQ(command.target.ByteSizeLong(), 0u);
+  EXPECT_TRUE(command.functions.empty() && command.threads.empty());
+  EXPECT_EQ(command.duration_ns, 0u);
+  EXPECT_EQ(command.pre_roll_ns, 0u);
   ASSERT_EQ(response.outcomes_size(), 1);
   EXPECT_FALSE(response.outcomes(0).has_error());
 }
@@ -200,12 +200,12 @@ TEST_F(CollectorServiceTest, DetailRequestsArriveWhole) {
   start.mutable_pre_roll()->set_nanos(250'000'000);
   api::StartDetailResponse started;
   ASSERT_TRUE(call(&Stub::StartDetail, start, &started).ok());
-  DetailOrder order = collector_.last_detail();
-  EXPECT_EQ(order.target.pid(), 7u);
-  EXPECT_THAT(order.threads, ::testing::ElementsAre("4711"));
-  EXPECT_THAT(order.functions, ::testing::ElementsAre("lua_*"));
-  EXPECT_EQ(order.duration_ns, 5'000'000'000u);
-  EXPECT_EQ(order.pre_roll_ns, 250'000'000u);
+  DetailCommand command = collector_.last_detail();
+  EXPECT_EQ(command.target.pid(), 7u);
+  EXPECT_THAT(command.threads, ::testing::ElementsAre("4711"));
+  EXPECT_THAT(command.functions, ::testing::ElementsAre("lua_*"));
+  EXPECT_EQ(command.duration_ns, 5'000'000'000u);
+  EXPECT_EQ(command.pre_roll_ns, 250'000'000u);
   EXPECT_THAT(started.outcomes(0).warnings(), ::testing::ElementsAre("there is no pre-roll"));
   start.mutable_duration()->set_seconds(-1);
   EXPECT_EQ(call(&Stub::StartDetail, start, &started).error_code(),
@@ -217,11 +217,11 @@ TEST_F(CollectorServiceTest, DetailRequestsArriveWhole) {
   arm.add_threads("name=w*");
   api::ArmDetailResponse armed;
   ASSERT_TRUE(call(&Stub::ArmDetail, arm, &armed).ok());
-  order = collector_.last_detail();
-  EXPECT_EQ(order.mode, api::DETAIL_MODE_ARMED);
-  EXPECT_EQ(order.target.agent(), "agents/1");
-  EXPECT_THAT(order.functions, ::testing::ElementsAre("f"));
-  EXPECT_THAT(order.threads, ::testing::ElementsAre("name=w*"));
+  command = collector_.last_detail();
+  EXPECT_EQ(command.mode, api::DETAIL_MODE_ARMED);
+  EXPECT_EQ(command.target.agent(), "agents/1");
+  EXPECT_THAT(command.functions, ::testing::ElementsAre("f"));
+  EXPECT_THAT(command.threads, ::testing::ElementsAre("name=w*"));
   arm.add_functions("");
   EXPECT_EQ(call(&Stub::ArmDetail, arm, &armed).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 
@@ -229,9 +229,9 @@ TEST_F(CollectorServiceTest, DetailRequestsArriveWhole) {
   stop.add_threads("12");
   api::StopDetailResponse stopped;
   ASSERT_TRUE(call(&Stub::StopDetail, stop, &stopped).ok());
-  order = collector_.last_detail();
-  EXPECT_EQ(order.mode, api::DETAIL_MODE_OFF);
-  EXPECT_THAT(order.threads, ::testing::ElementsAre("12"));
+  command = collector_.last_detail();
+  EXPECT_EQ(command.mode, api::DETAIL_MODE_OFF);
+  EXPECT_THAT(command.threads, ::testing::ElementsAre("12"));
   stop.mutable_target()->set_tag("\n");
   EXPECT_EQ(call(&Stub::StopDetail, stop, &stopped).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);

@@ -129,7 +129,7 @@ TEST_F(ControlListenerTest, PassesOnWhatItsOwnUserSays) {
   EXPECT_FALSE(std::filesystem::exists(path_)) << "its own file goes with it";
 }
 
-TEST_F(ControlListenerTest, WhatIsNoDescriptorIsRefusedAndNothingStaysOpen) {
+TEST_F(ControlListenerTest, ClosesDescriptorsItCannotTakeOver) {
   const size_t before = open_descriptors();
   EXPECT_FALSE(ControlListener::take_over(-1, {}).ok());
   EXPECT_EQ(open_descriptors(), before);
@@ -258,7 +258,7 @@ TEST_F(ControlListenerTest, WithoutADescriptorClientsAreTurnedAway) {
   EXPECT_GE(server(), 0);
 }
 
-TEST_F(ControlListenerTest, WhoIsConnectedStaysSoWhenNobodyElseIsTaken) {
+TEST_F(ControlListenerTest, KeepsConnectionsAfterItStopsAccepting) {
   open();
   start();
   const int client = connected_client();
@@ -294,7 +294,7 @@ TEST_F(ControlListenerTest, TheEndWaitsForWhoIsStillConnected) {
   listener_->stop();  // again does nothing
 }
 
-TEST_F(ControlListenerTest, NobodyConnectedIsNobodyToWaitFor) {
+TEST_F(ControlListenerTest, StopsAtOnceWithoutConnections) {
   open();
   start();
   const int client = connected_client();

@@ -213,7 +213,7 @@ TEST_F(ControlRelayTest, ASlowReaderGetsEverything) {
   }
 }
 
-TEST_F(ControlRelayTest, WhatIsNoHttp2IsClosed) {
+TEST_F(ControlRelayTest, ClosesConnectionsThatAreNotHttp2) {
   End client = admit(kUser);
   ASSERT_NE(client.send("GET / HTTP/1.1\r\n"), 0u);
   EXPECT_TRUE(run_until([this] { return relay_->is_empty(); }));
@@ -303,7 +303,7 @@ TEST_F(ControlRelayTest, AFloodIsReadAtItsPace) {
 }
 
 // Another connection of the same user goes on, with what it has for itself.
-TEST_F(ControlRelayTest, WhoFloodsDoesNotStopItsOtherConnections) {
+TEST_F(ControlRelayTest, FloodDoesNotStopTheUsersOtherConnections) {
   End flood = admit(kUser);
   const End flooded = std::move(server_);
   std::string pings = kPreface;
@@ -358,7 +358,7 @@ TEST_F(ControlRelayTest, BytesWithinTlsAreReadAtTheirPace) {
   EXPECT_GE(came, before + (48u << 10)) << "2 MiB downwards give 64 KiB upwards";
 }
 
-TEST_F(ControlRelayTest, WhoIsRefusedIsToldWhyWithEachCall) {
+TEST_F(ControlRelayTest, AnswersEachRefusedCallWithTheReason) {
   End client = refuse("not you");
   run();
   EXPECT_EQ(client.receive(), frame(4, 0, 0)) << "SETTINGS come first";
@@ -424,7 +424,7 @@ TEST(ControlRates, AreThoseOfTheTable) {
   }
 }
 
-TEST_F(ControlRelayTest, NothingStaysOpenAtTheEnd) {
+TEST_F(ControlRelayTest, ClosesAllDescriptorsAtTheEnd) {
   const auto open_descriptors = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
   };

@@ -127,7 +127,7 @@ api::SetFunctionFilterRequest FakeCollector::last_filter() {
   return last_filter_;
 }
 
-DetailOrder FakeCollector::last_detail() {
+DetailCommand FakeCollector::last_detail() {
   const std::lock_guard lock(mutex_);
   return last_detail_;
 }
@@ -485,17 +485,17 @@ void FakeCollector::delete_session(const std::string& name,
   answer(name, response, std::move(done));
 }
 
-void FakeCollector::set_detail(const DetailOrder& order,
+void FakeCollector::set_detail(const DetailCommand& command,
                                Callback<std::vector<api::DetailOutcome>> done) {
   {
     const std::lock_guard lock(mutex_);
-    last_detail_ = order;
+    last_detail_ = command;
   }
   api::DetailOutcome outcome;
   outcome.set_agent("agents/1");
-  outcome.set_detail(order.mode);
-  if (order.pre_roll_ns != 0) outcome.add_warnings("there is no pre-roll");
-  answer(word_of(order.target), std::vector{outcome}, std::move(done));
+  outcome.set_detail(command.mode);
+  if (command.pre_roll_ns != 0) outcome.add_warnings("there is no pre-roll");
+  answer(word_of(command.target), std::vector{outcome}, std::move(done));
 }
 
 api::Rules FakeCollector::rules() {

@@ -50,7 +50,7 @@ class FakeCollector : public CollectorApi {
   void fail_with(Error error);
 
   std::string last_argument();
-  DetailOrder last_detail();
+  DetailCommand last_detail();
   api::SetFunctionFilterRequest last_filter();
   api::StartSessionRequest last_start();
   api::WatchCallsRequest last_calls();
@@ -88,7 +88,8 @@ class FakeCollector : public CollectorApi {
                        Callback<api::ConversionEnd> done) override;
   virtual void snapshot_session(const std::string& name, Callback<api::Session> done);
   virtual void delete_session(const std::string& name, Callback<api::DeleteSessionResponse> done);
-  virtual void set_detail(const DetailOrder& order, Callback<std::vector<api::DetailOutcome>> done);
+  virtual void set_detail(const DetailCommand& command,
+                          Callback<std::vector<api::DetailOutcome>> done);
   virtual void set_triggers(const api::SetTriggersRequest& request,
                             Callback<api::SetTriggersResponse> done);
   Result<api::GetTriggersResponse> triggers(const api::Selector& target);
@@ -130,7 +131,7 @@ class FakeCollector : public CollectorApi {
   std::vector<std::function<void()>> held_;
   std::unique_ptr<Error> failure_;
   std::string last_argument_;
-  DetailOrder last_detail_;
+  DetailCommand last_detail_;
   api::GetTriggersResponse triggers_;  // guarded by mutex_
   api::SetFunctionFilterRequest last_filter_;
   api::StartSessionRequest last_start_;

@@ -33,7 +33,7 @@ void FakeCollector::serve_methods() {
   });
   methods_.serve<api::DeleteSessionRequest, api::DeleteSessionResponse>(
       [this](const auto& request, auto done) { delete_session(request.name(), std::move(done)); });
-  methods_.serve<DetailOrder, std::vector<api::DetailOutcome>>(
+  methods_.serve<DetailCommand, std::vector<api::DetailOutcome>>(
       [this](const auto& order, auto done) { set_detail(order, std::move(done)); });
   methods_.serve<api::SetTriggersRequest, api::SetTriggersResponse>(
       [this](const auto& request, auto done) { set_triggers(request, std::move(done)); });

@@ -102,7 +102,7 @@ TEST_F(FileServiceTest, RangesBeginAndEndWhereTheyAreWanted) {
   EXPECT_EQ(beyond.status.error_code(), grpc::StatusCode::OUT_OF_RANGE);
 }
 
-TEST_F(FileServiceTest, WhatCannotBeSentIsSaid) {
+TEST_F(FileServiceTest, ReportsDownloadsItCannotComplete) {
   EXPECT_EQ(download("").status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(download("x\n").status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(download("thread_9/index.atf").status.error_code(), grpc::StatusCode::NOT_FOUND);
@@ -263,7 +263,7 @@ TEST_F(ConversionServiceTest, AVersionIsNeverADefault) {
   EXPECT_EQ(collector_.last_atf_version(), 0u);
 }
 
-TEST_F(ConversionServiceTest, WhatTheCollectorSaysBecomesItsStatus) {
+TEST_F(ConversionServiceTest, MapsCollectorErrorsToStatusCodes) {
   const std::pair<Code, grpc::StatusCode> cases[] = {
       {Code::kNotFound, grpc::StatusCode::NOT_FOUND},
       {Code::kUnsupported, grpc::StatusCode::FAILED_PRECONDITION},

@@ -100,7 +100,7 @@ TEST(RefusalAnswerTest, TwoHundredAndFiftySixFramesAreRead) {
   EXPECT_EQ(out.size(), 256 * kAck.size());
 }
 
-TEST(RefusalAnswerTest, WhatIsNotHttp2IsNotAnswered) {
+TEST(RefusalAnswerTest, DoesNotAnswerOtherProtocols) {
   RefusalAnswer refusal("no");
   std::string out;
   EXPECT_FALSE(answer(refusal, "GET / HTTP/1.1\r\n\r\n", out));

@@ -21,9 +21,9 @@ TEST(RequestChecksTest, NamesAreBoundedText) {
 }
 
 TEST(RequestChecksTest, AnEmptyDetailRequestIsFine) {
-  EXPECT_TRUE(detail_order(v1::ArmDetailRequest()).ok());
-  EXPECT_TRUE(detail_order(v1::StartDetailRequest()).ok());
-  EXPECT_TRUE(detail_order(v1::StopDetailRequest()).ok());
+  EXPECT_TRUE(detail_command_of(v1::ArmDetailRequest()).ok());
+  EXPECT_TRUE(detail_command_of(v1::StartDetailRequest()).ok());
+  EXPECT_TRUE(detail_command_of(v1::StopDetailRequest()).ok());
 }
 
 TEST(RequestChecksTest, TriggersNameFunctionsAndTimesThatFit) {
@@ -99,30 +99,30 @@ TEST(RequestChecksTest, BufferingOfARuleHasLimits) {
 TEST(RequestChecksTest, DetailLimitsPlusOne) {
   v1::StartDetailRequest request;
   for (int i = 0; i < kMaxDetailFunctions; ++i) request.add_threads("name=w*");
-  EXPECT_TRUE(detail_order(request).ok());
+  EXPECT_TRUE(detail_command_of(request).ok());
   request.add_threads("name=w*");
-  EXPECT_FALSE(detail_order(request).ok());
+  EXPECT_FALSE(detail_command_of(request).ok());
 
   request.Clear();
   for (int i = 0; i < kMaxDetailFunctions; ++i) request.add_functions("f*");
-  EXPECT_TRUE(detail_order(request).ok());
+  EXPECT_TRUE(detail_command_of(request).ok());
   request.add_functions("f*");
-  EXPECT_FALSE(detail_order(request).ok());
+  EXPECT_FALSE(detail_command_of(request).ok());
 
   request.Clear();
   request.add_functions(std::string(kMaxFunctionPatternBytes, 'f'));
-  EXPECT_TRUE(detail_order(request).ok());
+  EXPECT_TRUE(detail_command_of(request).ok());
   request.set_functions(0, std::string(kMaxFunctionPatternBytes + 1, 'f'));
-  EXPECT_FALSE(detail_order(request).ok());
+  EXPECT_FALSE(detail_command_of(request).ok());
   request.set_functions(0, "");
-  EXPECT_FALSE(detail_order(request).ok());
+  EXPECT_FALSE(detail_command_of(request).ok());
 }
 
 TEST(RequestChecksTest, EachPartOfADetailRequestIsLookedAt) {
   const auto said = [](auto change) {
     v1::StartDetailRequest request;
     change(request);
-    const auto checked = detail_order(request);
+    const auto checked = detail_command_of(request);
     return checked.ok() ? std::string() : checked.error().message;
   };
   EXPECT_NE(said([](auto& request) { request.mutable_target()->set_tag("\n"); }).find("target.tag"),
@@ -155,7 +155,7 @@ TEST(RequestChecksTest, EveryWordOfASelectorIsLookedAt) {
 }
 
 // Of StartSession and of rules alike.
-TEST(RequestChecksTest, WhatARecordingIsToHoldIsLookedAt) {
+TEST(RequestChecksTest, ChecksRecordingOptionsOfStartsAndRules) {
   const auto refused = [](auto change, const char* field) {
     v1::StartSessionRequest start;
     change(start);
@@ -230,16 +230,16 @@ TEST(RequestChecksTest, DurationsAreNotNegative) {
   v1::StartDetailRequest request;
   request.mutable_duration()->set_seconds(kMaxDetailSeconds);
   request.mutable_pre_roll()->set_nanos(999'999'999);
-  EXPECT_TRUE(detail_order(request).ok());
+  EXPECT_TRUE(detail_command_of(request).ok());
   request.mutable_pre_roll()->set_nanos(1'000'000'000);
-  EXPECT_FALSE(detail_order(request).ok());
+  EXPECT_FALSE(detail_command_of(request).ok());
   request.mutable_pre_roll()->set_nanos(-1);
-  EXPECT_FALSE(detail_order(request).ok());
+  EXPECT_FALSE(detail_command_of(request).ok());
   request.clear_pre_roll();
   request.mutable_duration()->set_seconds(-1);
-  EXPECT_FALSE(detail_order(request).ok());
+  EXPECT_FALSE(detail_command_of(request).ok());
   request.mutable_duration()->set_seconds(kMaxDetailSeconds + 1);
-  EXPECT_FALSE(detail_order(request).ok());
+  EXPECT_FALSE(detail_command_of(request).ok());
 }
 
 TEST(RequestChecksTest, WatchIntervalsAreClamped) {

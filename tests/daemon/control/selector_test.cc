@@ -46,7 +46,7 @@ TEST(SelectorTest, AnyWordOfASession) {
   EXPECT_FALSE(matches_any(session, "3")) << "it may be a pid";
 }
 
-TEST(SelectorTest, WhatIsGivenMustAllHold) {
+TEST(SelectorTest, MatchesOnlyWhenAllFieldsHold) {
   const auto holds = [](auto set) {
     v1::Selector selector;
     set(selector);

@@ -132,7 +132,7 @@ class DoctorTest : public ::testing::Test {
   ProgramRunner runner_;
 };
 
-TEST(DoctorChecks, WhoMayAttachToARunningProcess) {
+TEST(DoctorChecks, ReportsWhoMayAttachToRunningProcesses) {
   EXPECT_EQ(check_attach("", false).verdict, Verdict::kOk) << "no Yama";
   EXPECT_EQ(check_attach("0\n", false).found, "your own processes");
   EXPECT_EQ(check_attach("0\n", true).found, "any process");

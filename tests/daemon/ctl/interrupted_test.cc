@@ -55,14 +55,14 @@ class InterruptedTest : public testing::OfflineTest {
 };
 
 // Seen: `x.wtf-trace.session-…/` stayed, and in another run half a session.
-TEST_F(InterruptedTest, NothingIsLeftOfAConversion) {
+TEST_F(InterruptedTest, InterruptedConversionLeavesNoFiles) {
   runner_.run({"--version"});  // makes the files of the runner's streams
   expect_nothing_left(dial9_, "wtf", "x.wtf-trace");
   expect_nothing_left(dial9_, "atf", "sessions");
 }
 
 // One file has its name already when the second is written.
-TEST_F(InterruptedTest, NothingIsLeftOfTheFilesOfALongSession) {
+TEST_F(InterruptedTest, InterruptedLongConversionLeavesNoFiles) {
   constexpr uint64_t kTwoHours = 7'200'000'000'000;  // a file holds 71 minutes
   std::vector<testing::Step> steps = {{0, testing::kCall, 0x10}, {1000, testing::kReturn, 0x10}};
   for (uint64_t i = 0; i < kEvents; ++i) {

@@ -82,7 +82,7 @@ class LeaseTableTest : public testing::Test {
   std::string dead_;  // the collector that does not renew its entry
 };
 
-TEST_F(LeaseTableTest, WhatArrivesIsTakenOverAndWhatIsThereIsNot) {
+TEST_F(LeaseTableTest, TakesOverOnlyArrivingDevices) {
   EXPECT_EQ(put(kA, {phone("x")}, {phone("x")}).held, 1u);
   EXPECT_THAT(leases(), ElementsAre("x|127.0.0.1:1001"));
   EXPECT_EQ(put(kB, {phone("x")}, {phone("x")}).held, 1u);
@@ -132,7 +132,7 @@ TEST_F(LeaseTableTest, ARenewedLeaseKeepsItsAgeAndItsNewWords) {
   EXPECT_EQ(postgres().value("SELECT now() - since < interval '59 min' FROM collect_leases"), "t");
 }
 
-TEST_F(LeaseTableTest, WhatIsRightIsNotWrittenAgain) {
+TEST_F(LeaseTableTest, DoesNotRewriteUnchangedLeases) {
   put(kA, {phone("x"), phone("y")}, {phone("x"), phone("y")});
   const std::string versions =
       "SELECT string_agg(xmin || ' ' || xmax, ' ' ORDER BY key) FROM collect_leases";

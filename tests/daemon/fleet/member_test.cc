@@ -148,7 +148,7 @@ TEST_F(MemberTest, ADatabaseThatLostItsTablesGetsThemAgain) {
   EXPECT_TRUE(eventually([] { return holders() == std::vector<std::string>{"device/x|a"}; }));
 }
 
-TEST_F(MemberTest, WhoAsksWhileTheDatabaseHangsGetsAnAnswer) {
+TEST_F(MemberTest, AnswersQuestionsWhileTheDatabaseHangs) {
   Played a("a", postgres().url());
   EXPECT_TRUE(eventually([&] { return a.connected(); }));
   postgres().freeze();

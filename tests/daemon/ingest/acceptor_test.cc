@@ -195,7 +195,7 @@ TEST_F(AcceptorTest, AnInheritedSocketThatOthersReachNeedsTlsAndACheck) {
   EXPECT_FALSE(is_open(handle));
 }
 
-TEST_F(AcceptorTest, WhatIsNoSocketCannotBeInherited) {
+TEST_F(AcceptorTest, RejectsInheritedNonSockets) {
   options_.listening = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const int handle = options_.listening;
   const auto refused = bound();

@@ -51,7 +51,7 @@ TEST_F(AccessTest, OtherMachinesNeedTlsAndACheck) {
   EXPECT_EQ(missing("secret", tls(true)), "");
 }
 
-TEST_F(AccessTest, WhatOthersMustShowIsNotTakenBack) {
+TEST_F(AccessTest, RefusesAccessTooWeakForAGuardedAddress) {
   options_.token = "secret";
   options_.tls = tls(false);
   IngestCore core(options_, posix_, reported_);

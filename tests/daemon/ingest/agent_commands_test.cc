@@ -80,7 +80,7 @@ TEST_F(AgentCommandsTest, SoManyMayWait) {
   EXPECT_EQ(answers_.size(), 2u) << "there is room for another";
 }
 
-TEST_F(AgentCommandsTest, NobodyWaitsForLongerThanTheTimeout) {
+TEST_F(AgentCommandsTest, CommandsFailAfterTheTimeout) {
   issue();
   commands().sweep(in(kCommandTimeout - milliseconds{2'000}));
   EXPECT_THAT(answers_, IsEmpty());

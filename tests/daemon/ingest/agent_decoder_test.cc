@@ -147,7 +147,7 @@ TEST_F(AgentDecoderTest, EachFlippedByteIsSeenAndAWrongPageCounted) {
   EXPECT_EQ(counters_.pages_bad_checksum, 3u * 32) << "flips of its records";
 }
 
-TEST_F(AgentDecoderTest, WhatStandsBeforeAFaultIsTaken) {
+TEST_F(AgentDecoderTest, TakesBytesBeforeAFault) {
   std::vector<uint8_t> bytes = page(0, 4);
   const size_t sound = bytes.size();
   add(bytes, page(2, 4));

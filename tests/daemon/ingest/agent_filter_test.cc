@@ -38,7 +38,7 @@ TEST(AgentFilterTest, SwitchesNoMoreOffThanItsLimit) {
   EXPECT_THAT(filter.still_on(functions), IsEmpty());
 }
 
-TEST(AgentFilterTest, WhatPeopleAskForReplacesAll) {
+TEST(AgentFilterTest, RequestedFilterReplacesSwitchedOffFunctions) {
   AgentFilter filter;
   filter.switch_off({{1, 900}}, 50);
   filter.set({60, {"parse_*"}, {}, 3});

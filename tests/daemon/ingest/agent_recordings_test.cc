@@ -134,7 +134,7 @@ TEST_F(AgentRecordingsTest, WithoutRoomNoneBegins) {
   EXPECT_EQ(core_->live_sessions, 0u);
 }
 
-TEST_F(AgentRecordingsTest, WhatIsGivenUpIsOverForGood) {
+TEST_F(AgentRecordingsTest, GivenUpRecordingIsOverForGood) {
   begin();
   record_and_open(1);
   recordings().note("a reason");
@@ -148,7 +148,7 @@ TEST_F(AgentRecordingsTest, WhatIsGivenUpIsOverForGood) {
   recordings().note("to nobody");
 }
 
-TEST_F(AgentRecordingsTest, WhoWaitsForTheSealIsAnswered) {
+TEST_F(AgentRecordingsTest, AnswersEveryWaiterOfTheSeal) {
   begin();
   std::vector<std::string> answers;
   const auto wait = [&] {
@@ -318,7 +318,7 @@ TEST_F(AgentRecordingsTest, ACompleteOneIsRepeatedForNothing) {
   EXPECT_EQ(core_->live_sessions, 0u);
 }
 
-TEST_F(AgentRecordingsTest, WhatTheDiskDoesNotTakeIsToComeAgain) {
+TEST_F(AgentRecordingsTest, FailedStorageAsksTheAgentToRetry) {
   begin();
   record_and_open(1);
   faulty_.set_plan({.fail_at = faulty_.changes(), .lasting = true});
@@ -348,7 +348,7 @@ TEST_F(AgentRecordingsTest, AnEndWhoseDataIsLostIsNotTheEnd) {
   EXPECT_THAT(ended(), IsEmpty());
 }
 
-TEST_F(AgentRecordingsTest, WhatIsNoRecordEndsItForGood) {
+TEST_F(AgentRecordingsTest, InvalidRecordsEndTheRecordingForGood) {
   begin();
   record_and_open(1);
   recordings().current()->store(

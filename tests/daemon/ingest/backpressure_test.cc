@@ -176,7 +176,7 @@ TEST_F(BackpressureTest, FullDiskEndsItsSessionAndNothingElse) {
 }
 
 // What could not be synced may be gone: it is never acknowledged.
-TEST_F(BackpressureTest, WhatIsNotSyncedIsNotAcknowledged) {
+TEST_F(BackpressureTest, DoesNotAcknowledgeUnsyncedEvents) {
   options_.storage.durability = storage::Durability::kFsync;
   start();
   FakeAgent agent;

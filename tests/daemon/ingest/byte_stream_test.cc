@@ -152,7 +152,7 @@ TEST_F(ByteStreamTest, TheEndOfSendingIsSaidWithinTlsToo) {
   EXPECT_TRUE(ended_cleanly);
 }
 
-TEST_F(ByteStreamTest, WhatComesIsReadToItsEnd) {
+TEST_F(ByteStreamTest, ReadsTheStreamToItsEnd) {
   const std::vector<uint8_t> sent = pattern(300'000);
   std::promise<void> over;
   std::thread peer([&] {

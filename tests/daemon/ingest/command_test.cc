@@ -84,9 +84,9 @@ TEST_F(CommandTest, StopAnswersWhenTheFilesAreSealed) {
 TEST_F(CommandTest, StopWhileTheAgentIsAwaySealsAndHoldsWhenItReturns) {
   start();
   FakeAgent agent;
-  std::atomic<bool> told_to_stop{false};
+  std::atomic<bool> has_stop{false};
   agent.on_command([&](const wire::Command& command, wire::CommandResult&) {
-    if (command.has_stop_recording()) told_to_stop = true;
+    if (command.has_stop_recording()) has_stop = true;
   });
   ASSERT_TRUE(agent.connect(address()));
   ASSERT_TRUE(agent.start_recording(1));
@@ -100,7 +100,7 @@ TEST_F(CommandTest, StopWhileTheAgentIsAwaySealsAndHoldsWhenItReturns) {
   ASSERT_TRUE(session.ok()) << to_string(session.error());
   EXPECT_EQ(session->state, SessionState::kRecovered);
   ASSERT_TRUE(agent.connect(address()));
-  EXPECT_TRUE(eventually([&] { return told_to_stop.load(); }));
+  EXPECT_TRUE(eventually([&] { return has_stop.load(); }));
   ASSERT_TRUE(agent.start_recording(1));
   EXPECT_TRUE(agent.wait_recording_ended(1));
   EXPECT_EQ(reported_.session_count(), 1u);
@@ -122,7 +122,7 @@ TEST_F(CommandTest, AnAgentThatIsAwayCannotBeCommanded) {
   EXPECT_THAT(answer.error().message, HasSubstr("is not connected"));
 }
 
-TEST_F(CommandTest, WhoIsDetachedWhileAwayHasItsSessionSealed) {
+TEST_F(CommandTest, DetachingAnAbsentAgentSealsItsSession) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
@@ -265,7 +265,7 @@ TEST_F(CommandTest, OrdersReachTheirProcess) {
   EXPECT_THAT(*rolled, HasSubstr(session->directory));
 }
 
-TEST_F(CommandTest, NobodyIsNotFound) {
+TEST_F(CommandTest, ReportsUnknownAgentsAsNotFound) {
   start();
   const auto answer =
       answer_of<SessionSnapshot>([&](auto done) { ingest_->stop_recording(process(99), done); });

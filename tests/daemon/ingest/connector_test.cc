@@ -32,7 +32,7 @@ class ConnectorTest : public testing::Test {
   IoLoop loop_;
 };
 
-TEST_F(ConnectorTest, WhatNobodyTakesIsClosed) {
+TEST_F(ConnectorTest, ClosesSocketsThatAreNotTaken) {
   auto [socket, other] = loop_.connection();
   {
     Result<ConnectedSocket> made = ConnectedSocket::from(std::move(socket));
@@ -43,7 +43,7 @@ TEST_F(ConnectorTest, WhatNobodyTakesIsClosed) {
   EXPECT_TRUE(other.ends(milliseconds{0}));
 }
 
-TEST_F(ConnectorTest, WhatIsTakenStaysOpen) {
+TEST_F(ConnectorTest, KeepsTakenSocketsOpen) {
   auto [socket, other] = loop_.connection();
   std::optional<Result<Socket>> taken;
   {
@@ -104,7 +104,7 @@ TEST(ResolveTest, NamesAreLookedUp) {
 
 // ---- the thread that a connection comes to
 
-TEST(HandoverTest, WhatNobodyAdoptsIsClosed) {
+TEST(HandoverTest, ClosesSocketsThatAreNotAdopted) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   FrameSocket other(ends[1]);
@@ -132,7 +132,7 @@ class IoThreadTest : public IngestTest {
   IoThread thread_;
 };
 
-TEST_F(IoThreadTest, WhoComesWhileTheCollectorStopsIsToldToComeAgain) {
+TEST_F(IoThreadTest, AsksNewAgentsToRetryWhileStopping) {
   core_.stopping = true;
   thread_.run();
   auto [handover, other] = connection();

@@ -37,7 +37,7 @@ TEST(RecentProcessesTest, TheOldestIsForgotten) {
   EXPECT_TRUE(remembered.holds(process(kMaxRecentProcesses)));
 }
 
-TEST(RecentProcessesTest, WhatIsRemovedLeavesItsPlace) {
+TEST(RecentProcessesTest, RemovalFreesAPlace) {
   RecentProcesses remembered;
   for (size_t at = 0; at < kMaxRecentProcesses; ++at) remembered.add(process(at));
   remembered.remove(process(7));
@@ -65,17 +65,17 @@ TEST(LogRateLimiterTest, LinesOfAPeriodAreBoundedAndTheRestIsCounted) {
 
 TEST(CompletedSessionsTest, AreFoundByProcessAndRecording) {
   CompletedSessions completed;
-  const storage::SessionPath place{"session", 1, "session/pid_1", "/traces/session/pid_1"};
-  completed.add(process(1), 2, place);
-  completed.add(process(1), 0, place);  // a feed's
-  ASSERT_TRUE(completed.find(process(1), 2, 1).place);
-  EXPECT_EQ(completed.find(process(1), 2, 1).place->name, "session/pid_1");
-  EXPECT_FALSE(completed.find(process(1), 1, 1).place);
-  EXPECT_FALSE(completed.find(process(1), 0, 1).place);
-  EXPECT_FALSE(completed.find(process(2), 2, 1).place);
+  const storage::SessionPath session_path{"session", 1, "session/pid_1", "/traces/session/pid_1"};
+  completed.add(process(1), 2, session_path);
+  completed.add(process(1), 0, session_path);  // a feed's
+  ASSERT_TRUE(completed.find(process(1), 2, 1).session_path);
+  EXPECT_EQ(completed.find(process(1), 2, 1).session_path->name, "session/pid_1");
+  EXPECT_FALSE(completed.find(process(1), 1, 1).session_path);
+  EXPECT_FALSE(completed.find(process(1), 0, 1).session_path);
+  EXPECT_FALSE(completed.find(process(2), 2, 1).session_path);
 }
 
-TEST(CompletedSessionsTest, NothingIsKnownOfAProcessWhoseOldSessionsAreToBeLookedAt) {
+TEST(CompletedSessionsTest, IsUnknownUntilOldSessionsAreLookedAt) {
   CompletedSessions completed;
   completed.expect(4711);
   completed.expect(4711);
@@ -95,11 +95,11 @@ TEST(CompletedSessionsTest, TheOldestIsForgotten) {
   CompletedSessions completed;
   for (size_t at = 0; at < kMaxCompletedSessions; ++at) completed.add(process(at), 1, {});
   completed.add(process(3), 1, {});  // known already
-  EXPECT_TRUE(completed.find(process(0), 1, 1).place);
+  EXPECT_TRUE(completed.find(process(0), 1, 1).session_path);
   completed.add(process(kMaxCompletedSessions), 1, {});
-  EXPECT_FALSE(completed.find(process(0), 1, 1).place);
-  EXPECT_TRUE(completed.find(process(1), 1, 1).place);
-  EXPECT_TRUE(completed.find(process(kMaxCompletedSessions), 1, 1).place);
+  EXPECT_FALSE(completed.find(process(0), 1, 1).session_path);
+  EXPECT_TRUE(completed.find(process(1), 1, 1).session_path);
+  EXPECT_TRUE(completed.find(process(kMaxCompletedSessions), 1, 1).session_path);
 }
 
 // Each field where it belongs.
@@ -118,8 +118,8 @@ TEST(OldSessionsTest, ASessionOnDiskIsShownAsItsManifestSays) {
   manifest.totals.events = 5;
   manifest.process_end = {storage::ProcessEnd::How::kExited, 6};
   manifest.symbols_state = storage::SymbolsState::kDone;
-  const storage::SessionPath place{"session", 2, "session/pid_2", "/sessions/session/pid_2"};
-  const SessionSnapshot shown = snapshot_of(manifest, place);
+  const storage::SessionPath session_path{"session", 2, "session/pid_2", "/sessions/session/pid_2"};
+  const SessionSnapshot shown = snapshot_of(manifest, session_path);
   EXPECT_EQ(shown.name, "session/pid_2");
   EXPECT_EQ(shown.directory, "/sessions/session/pid_2");
   EXPECT_EQ(shown.state, SessionState::kComplete);
@@ -138,12 +138,12 @@ TEST(OldSessionsTest, ASessionOnDiskIsShownAsItsManifestSays) {
   EXPECT_TRUE(shown.health.is_complete());
   // Complete is only what has the last counts of each thread.
   manifest.threads.resize(1);
-  EXPECT_EQ(snapshot_of(manifest, place).state, SessionState::kRecovered);
+  EXPECT_EQ(snapshot_of(manifest, session_path).state, SessionState::kRecovered);
   manifest.state = storage::SessionState::kRecovered;
-  EXPECT_EQ(snapshot_of(manifest, place).state, SessionState::kRecovered);
+  EXPECT_EQ(snapshot_of(manifest, session_path).state, SessionState::kRecovered);
   for (const auto state : {storage::SessionState::kFailed, storage::SessionState::kRecording}) {
     manifest.state = state;
-    EXPECT_EQ(snapshot_of(manifest, place).state, SessionState::kFailed);
+    EXPECT_EQ(snapshot_of(manifest, session_path).state, SessionState::kFailed);
   }
 }
 
@@ -239,7 +239,7 @@ class Waiting {
   std::vector<int> clients_;
 };
 
-TEST(SpareDescriptorTest, WhoeverWaitsIsToldToComeAgain) {
+TEST(SpareDescriptorTest, TellsWaitingPeersToComeAgain) {
   SpareDescriptor spare;
   const Waiting waiting(2);
   EXPECT_EQ(spare.turn_away(waiting.listener(), true), 2u);
@@ -253,7 +253,7 @@ TEST(SpareDescriptorTest, WhoeverWaitsIsToldToComeAgain) {
 
 // What it has sent already is read, so that the end is an end and no reset; and whoever has ended
 // its own side is not waited for.
-TEST(SpareDescriptorTest, WhoHasSentSomethingIsToldToo) {
+TEST(SpareDescriptorTest, TurnsSendersAwayWithoutAReset) {
   SpareDescriptor spare;
   Waiting waiting(2);
   const char sent[6000] = {};

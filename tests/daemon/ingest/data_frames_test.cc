@@ -67,7 +67,7 @@ TEST_F(DataFramesTest, EverythingOfARecordingIsStored) {
   EXPECT_EQ(parts_->modules.all().size(), 1u);
 }
 
-TEST_F(DataFramesTest, NothingBelongsToARecordingThatDidNotBegin) {
+TEST_F(DataFramesTest, RejectsFramesBeforeTheRecordingBegins) {
   begin();
   EXPECT_THAT(data(FrameType::kModules, modules_of({"/bin/a"})), HasSubstr("modules before"));
   EXPECT_THAT(open_stream(1), HasSubstr("stream 1 of a recording that did not begin"));
@@ -119,7 +119,7 @@ TEST_F(DataFramesTest, AnotherConnectionGoesOnWithTheSameSession) {
       << "the stream is charged once";
 }
 
-TEST_F(DataFramesTest, WhatIsRepeatedOfAFinishedRecordingIsDropped) {
+TEST_F(DataFramesTest, DropsRepeatedFramesOfFinishedRecordings) {
   begin_recording();
   EXPECT_EQ(data(FrameType::kRecordingEnd, end_of(1)), "");
   ASSERT_TRUE(loop_.run_until([this] { return !recordings().any(); }));
@@ -172,7 +172,7 @@ TEST_F(DataFramesTest, SoManyThreadsAtOnce) {
   EXPECT_EQ(open_stream(3), "");
 }
 
-TEST_F(DataFramesTest, WhatFindsNoRoomIsRefusedForNow) {
+TEST_F(DataFramesTest, RefusesStreamsForNowWithoutMemory) {
   options_.accounted_memory = kSessionMemory + 2 * kStreamMemory;
   begin_recording();
   EXPECT_EQ(open_stream(1), "");

@@ -235,7 +235,7 @@ TEST_F(DataLaneTest, BadBytesAreToldBehindTheGoodOnes) {
   EXPECT_EQ(core_->counters.pages_bad_checksum, 0u);
 }
 
-TEST_F(DataLaneTest, WhatMustNotComeIsSaid) {
+TEST_F(DataLaneTest, ReportsInvalidFrames) {
   const auto fault_of = [this](std::vector<uint8_t> bytes) {
     begin_lane();
     lane_->start();
@@ -286,7 +286,7 @@ TEST_F(DataLaneTest, WithoutASessionNothingIsStored) {
 }
 
 // What has come is read at once, before anything else happens on the io thread.
-TEST_F(DataLaneTest, WhatNoSessionTakesCanBeReadNow) {
+TEST_F(DataLaneTest, ReadsFramesAtOnceWithoutASession) {
   begin_lane();
   lane_->store_into(nullptr);
   lane_->start();
@@ -297,7 +297,7 @@ TEST_F(DataLaneTest, WhatNoSessionTakesCanBeReadNow) {
 }
 
 // The link is the turn's until that is over.
-TEST_F(DataLaneTest, WhatIsWantedWithTheLinkWaitsForTheTurn) {
+TEST_F(DataLaneTest, EndingWaitsForTheTurn) {
   begin_lane();
   hold();
   lane_->start();
@@ -316,7 +316,7 @@ TEST_F(DataLaneTest, WhatIsWantedWithTheLinkWaitsForTheTurn) {
   EXPECT_THAT(owner_->ends, IsEmpty());
 }
 
-TEST_F(DataLaneTest, WhatAFailedSessionDoesNotTakeIsReadAllTheSame) {
+TEST_F(DataLaneTest, ReadsOnAfterTheSessionFailed) {
   begin_lane();
   lane_->start();
   push(storage::StreamEnd{.stream_id = 99, .thread_name = {}});  // of no stream
@@ -329,7 +329,7 @@ TEST_F(DataLaneTest, WhatAFailedSessionDoesNotTakeIsReadAllTheSame) {
 }
 
 // Of descriptors there are soon more: the same pages are stored then, and once.
-TEST_F(DataLaneTest, WhatCannotBeStoredForAMomentIsTriedAgain) {
+TEST_F(DataLaneTest, RetriesPagesAfterTransientStorageErrors) {
   fs_ = &faulty_;
   begin_lane();
   lane_->start();

@@ -381,7 +381,7 @@ TEST_F(Dial9FeedTest, RecordingsAreStoredByteForByte) {
 }
 
 // There is no agent that could come back for it.
-TEST_F(Dial9FeedTest, WhatAKilledCollectorLeftIsRecoveredAtTheNextStart) {
+TEST_F(Dial9FeedTest, RecoversSessionsOfAKilledCollectorAtStart) {
   start();
   FrameSocket feed = connect();
   ASSERT_TRUE(feed.send_bytes(Bytes(kDial9Example).first(5)));

@@ -61,7 +61,7 @@ TEST_F(DiallerTest, ListeningAgentIsDialledAndRecorded) {
 }
 
 // No child of the daemon gets it.
-TEST_F(DiallerTest, WhatIsDialledIsCloseOnExec) {
+TEST_F(DiallerTest, DialledSocketsAreCloseOnExec) {
   ListeningSocket listener;
   start();
   ASSERT_TRUE(attach(listener.address()).ok());
@@ -85,7 +85,7 @@ TEST_F(DiallerTest, WhatIsDialledIsCloseOnExec) {
 }
 
 // Whoever dials a process that was detached wants it back.
-TEST_F(DiallerTest, WhoIsDialledIsDetachedNoMore) {
+TEST_F(DiallerTest, DiallingEndsDetachment) {
   ListeningSocket listener;
   start();
   ASSERT_TRUE(attach(listener.address()).ok());
@@ -139,7 +139,7 @@ TEST_F(DiallerTest, BrokenLinkIsDialledAgainAndResumed) {
   EXPECT_EQ(agent.resumed().at(1).index_next(), 100u);
 }
 
-TEST_F(DiallerTest, NobodyThereShowsAsDialing) {
+TEST_F(DiallerTest, ShowsUnreachableAddressAsDialing) {
   std::string nowhere;
   {
     ListeningSocket listener;
@@ -350,7 +350,7 @@ TEST_F(DiallerTest, SoManyAddressesMayBeAttached) {
 }
 
 // All of them at once: each takes its five seconds.
-TEST_F(DiallerTest, WhoSaysNothingIsLetGoAtItsDeadline) {
+TEST_F(DiallerTest, DropsSilentPeersAtTheirDeadline) {
   ListeningSocket listener;
   start();
   std::mutex mutex;

@@ -186,7 +186,7 @@ std::vector<uint8_t> zeros(uint8_t mask, uint32_t count) {
 }
 
 // The same bytes would come again: refused for good, as records that are none.
-TEST_F(EncodedPageTest, WhatDoesNotDecodeIsRefusedForGood) {
+TEST_F(EncodedPageTest, RefusesUndecodablePagesForGood) {
   start();
   const auto records = index_events(100, 100);
   const auto good = fakes::encoded_page_frame_bytes(index_page_header(1, 100, 100), records);

@@ -127,7 +127,7 @@ TEST_P(EventWatchTest, RecursionIsMeasuredCallByCall) {
 }
 
 // Without its return a call would seem to go on for ever.
-TEST_P(EventWatchTest, WhatWasLostEndsWhatWasOpen) {
+TEST_P(EventWatchTest, LossEndsOpenCalls) {
   for (const bool is_numbered : {true, false}) {
     watch({{Kind::kLongCall, 100, {5}}});
     look(0, {{0, 5, kCall}});
@@ -173,7 +173,7 @@ TEST_P(EventWatchTest, ATimeThatGoesBackIsNotALongOne) {
 }
 
 // A call without an end of its own ended with the one around it.
-TEST_P(EventWatchTest, WhatIsInsideEndsWithIt) {
+TEST_P(EventWatchTest, InnerCallsEndWithTheOuterCall) {
   watch({{Kind::kLongCall, 100, {5}}, {Kind::kLongCall, 1000, {6}}});
   look(0, {{0, 5, kCall}, {10, 6, kCall}, {20, 5, kReturn}, {5000, 9, kCall}});
   EXPECT_EQ(take(), Numbers{});

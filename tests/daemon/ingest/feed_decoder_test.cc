@@ -63,7 +63,7 @@ TEST_F(FeedDecoderTest, PiecesOfAnySizeComeToTheSame) {
   }
 }
 
-TEST_F(FeedDecoderTest, WhatIsNotDial9IsAFaultThatNamesTheRule) {
+TEST_F(FeedDecoderTest, RejectsOtherStreamsNamingTheRule) {
   FeedDecoder decoder;
   const std::string text = "GET / HTTP/1.1\r\n\r\n";
   const LaneTurn turn =

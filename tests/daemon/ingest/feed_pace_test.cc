@@ -133,7 +133,7 @@ TEST_F(FeedPaceTest, AFrameThatStandsStillEndsIt) {
             "the frame at 26 had not come whole: a frame came to a stop half-way, at 30");
 }
 
-TEST_F(FeedPaceTest, WhatHasNotChangedIsNotShownAgain) {
+TEST_F(FeedPaceTest, DoesNotShowUnchangedSessionsAgain) {
   begin_with_header();
   send(Bytes(kDial9Example).subspan(5));
   const auto later = std::chrono::steady_clock::now() + 2 * kProgressInterval;

@@ -184,7 +184,7 @@ TEST(HandshakeTest, EachLimitOfAHello) {
   }
 }
 
-TEST(HandshakeTest, WhatIsWrongWithAHelloIsSaid) {
+TEST(HandshakeTest, ExplainsWhyAHelloIsRefused) {
   const auto refusal = [](const std::function<void(wire::Hello&)>& change) {
     wire::Hello hello = full_hello();
     hello.set_channel(wire::CHANNEL_CONTROL);
@@ -233,7 +233,7 @@ TEST(HandshakeTest, AnUnknownSystemIsShownAsThat) {
   EXPECT_EQ(shown(99, 0), "unknown unknown");
 }
 
-TEST(HandshakeTest, WhoIsDialledShowsNoToken) {
+TEST(HandshakeTest, DialledAgentsNeedNoToken) {
   wire::Hello hello = full_hello();
   hello.set_nonce("0123456789abcdef");
   const auto context = begin_proofs(hello, true);

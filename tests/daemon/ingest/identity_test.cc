@@ -220,7 +220,7 @@ TEST_F(ResumeTest, TwoProcessesHaveTwoKeys) {
   EXPECT_EQ(refused(thief), wire::REFUSE_RESUME);
 }
 
-TEST_F(ResumeTest, WhoDoesNotAnswerTheChallengeIsRefused) {
+TEST_F(ResumeTest, RefusesAgentsThatDoNotAnswerTheChallenge) {
   start();
   FrameSocket socket = FrameSocket::connect(address());
   ASSERT_TRUE(socket.send(wire::FrameType::kHello, FakeAgent().hello(wire::CHANNEL_CONTROL)));

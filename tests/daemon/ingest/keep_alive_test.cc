@@ -37,7 +37,7 @@ TEST_F(KeepAliveTest, AHeartbeatIsDueWhereNothingElseIsSent) {
   EXPECT_EQ(after(kHeartbeat + milliseconds{1}, 6), Due::kHeartbeat);
 }
 
-TEST_F(KeepAliveTest, WhatIsSentPutsItOff) {
+TEST_F(KeepAliveTest, SentFramesPostponeTheHeartbeat) {
   EXPECT_EQ(after(kHeartbeat / 2, 9), Due::kNothing);
   EXPECT_EQ(after(kHeartbeat - milliseconds{1}, 9), Due::kNothing);
   EXPECT_EQ(after(kHeartbeat, 9), Due::kHeartbeat);

@@ -98,7 +98,7 @@ TEST_F(LinkTest, TheLargestFrameFits) {
   EXPECT_EQ(owner_->bodies[1], body);
 }
 
-TEST_F(LinkTest, WhatWasReadBeforeComesFirst) {
+TEST_F(LinkTest, DeliversEarlierBytesFirst) {
   const auto one = fakes::frame_bytes(FrameType::kHeartbeat, beat(1));
   const auto two = fakes::frame_bytes(FrameType::kBye, wire::Bye());
   begin(joined({one, std::vector<uint8_t>(two.begin(), two.begin() + 10)}));
@@ -111,7 +111,7 @@ TEST_F(LinkTest, WhatWasReadBeforeComesFirst) {
   EXPECT_EQ(link_->received_bytes(), two.size() - 10);
 }
 
-TEST_F(LinkTest, WhoTakesOverGetsWhatStandsBehindTheFrame) {
+TEST_F(LinkTest, NextOwnerGetsTheUnreadBytes) {
   link_->read_control_frames();
   owner_->then = [](Link& link, const wire::Frame&) { link.set_owner(nullptr); };
   const auto one = fakes::frame_bytes(FrameType::kHeartbeat, beat(1));
@@ -125,7 +125,7 @@ TEST_F(LinkTest, WhoTakesOverGetsWhatStandsBehindTheFrame) {
   EXPECT_THAT(link_->take_early(), IsEmpty());
 }
 
-TEST_F(LinkTest, WhatIsNoFrameIsToldWithItsBytes) {
+TEST_F(LinkTest, ReportsInvalidFramesWithTheirBytes) {
   link_->read_control_frames();
   const std::vector<uint8_t> bytes{'T', 'R', 'C', 0, 9};
   ASSERT_TRUE(other_.send_bytes(bytes));
@@ -172,7 +172,7 @@ wire::Refuse frame_of(size_t bytes) {
   return message;
 }
 
-TEST_F(LinkTest, WhatIsNotReadWaitsUpToALimit) {
+TEST_F(LinkTest, QueuesUnreadFramesUpToALimit) {
   static_assert(kMaxSendQueueBytes == 1u << 20);
   const auto fill = [this] {
     for (int frame = 0; frame < 31; ++frame) link_->send(FrameType::kRefuse, frame_of(32 << 10));
@@ -225,7 +225,7 @@ TEST_F(LinkTest, ARefusalThatFindsNoRoomIsToldNobody) {
   EXPECT_FALSE(link_->open());
 }
 
-TEST_F(LinkTest, WhoDoesNotCloseAfterTheLastFrameIsClosed) {
+TEST_F(LinkTest, ClosesPeersThatStayAfterTheLastFrame) {
   const std::weak_ptr<LinkOwner> owner = owner_;
   link_->send(FrameType::kBye, wire::Bye());
   link_->close_after_sending();

@@ -142,7 +142,7 @@ TEST_F(LiveSessionTest, ADeferredSealIsShownWithoutTheSession) {
   EXPECT_EQ(reports_, reports) << "none of them is the session's any more";
 }
 
-TEST_F(LiveSessionTest, WhoLeavesHearsNothingMore) {
+TEST_F(LiveSessionTest, LeavingEndsReports) {
   open();
   const int reports = reports_;
   session_->leave();

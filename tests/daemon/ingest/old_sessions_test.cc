@@ -57,10 +57,10 @@ class FormerCollectorTest : public IngestTest {
     core_ = std::make_unique<IngestCore>(options_, posix_, listing_);
     old_ = std::make_unique<OldSessions>(
         *core_, [this](const storage::Manifest& manifest, const storage::ResumeKey& key,
-                       const storage::SessionPath& place) {
-          EXPECT_EQ(manifest.identity.pid, place.pid);
+                       const storage::SessionPath& session_path) {
+          EXPECT_EQ(manifest.identity.pid, session_path.pid);
           EXPECT_EQ(key.bytes, key_.bytes);
-          restored_.push_back(place.name);
+          restored_.push_back(session_path.name);
         });
     old_->find();
   }
@@ -148,8 +148,8 @@ TEST_F(FormerCollectorTest, OnlyWhoCanComeBackIsWaitedFor) {
   EXPECT_EQ(states.at(complete->name()), SessionState::kComplete);
   EXPECT_EQ(states.at(broken->name()), SessionState::kRecovered);
   EXPECT_TRUE(core_->completed.find({2}, 1, 2).is_known);
-  EXPECT_FALSE(core_->completed.find({2}, 1, 2).place) << "of what is complete alone";
-  const auto known = core_->completed.find({4}, 7, 4).place;
+  EXPECT_FALSE(core_->completed.find({2}, 1, 2).session_path) << "of what is complete alone";
+  const auto known = core_->completed.find({4}, 7, 4).session_path;
   ASSERT_TRUE(known.has_value());
   EXPECT_EQ(known->directory, complete->directory());
   EXPECT_EQ(storage::read_manifest(posix_, options_.storage.root + "/" + waits)->state,
@@ -176,7 +176,7 @@ TEST_F(FormerCollectorTest, AnInterruptedSealIsFinished) {
 }
 
 // A conversion bears the identity of the recording that it was made of.
-TEST_F(FormerCollectorTest, WhatWasMadeOfASessionIsNotTheRecording) {
+TEST_F(FormerCollectorTest, DoesNotTakeConversionsForTheRecording) {
   const auto complete = leave({.pid = 4, .recording = 7});
   ASSERT_TRUE(complete->seal(storage::SessionState::kComplete, "exit").ok());
   const std::filesystem::path from = std::filesystem::path(complete->directory()).parent_path();
@@ -185,10 +185,10 @@ TEST_F(FormerCollectorTest, WhatWasMadeOfASessionIsNotTheRecording) {
   list();
   EXPECT_EQ(listed().size(), 1u);
   EXPECT_TRUE(core_->completed.find({4}, 7, 4).is_known);
-  EXPECT_FALSE(core_->completed.find({4}, 7, 4).place);
+  EXPECT_FALSE(core_->completed.find({4}, 7, 4).session_path);
 }
 
-TEST_F(FormerCollectorTest, WhatIsToBeNamedStill) {
+TEST_F(FormerCollectorTest, RequestsNamesForUnnamedSessions) {
   options_.storage.symbolize = true;
   const auto pending = leave({.pid = 1, .has_key = false, .events = 10});
   const auto sealed = leave({.pid = 2, .events = 10});

@@ -54,7 +54,7 @@ class PeerEndTest : public PeerTest {
 
 // ---- links
 
-TEST_F(PeerEndTest, WhatHappenedToItsLinksIsInItsManifest) {
+TEST_F(PeerEndTest, ManifestNotesLinkEvents) {
   begin();
   record();
   peer_->drop_links("the cable");
@@ -226,7 +226,7 @@ TEST_F(PeerEndTest, ARecordingThatWasToldToStopEndsWithItsLink) {
 }
 
 // One that still records is as long stopped as it sends nothing.
-TEST_F(PeerEndTest, WhatStillComesKeepsAStoppedRecordingOpen) {
+TEST_F(PeerEndTest, IncomingDataKeepsAStoppedRecordingOpen) {
   options_.heartbeat = kMaxHeartbeat;
   begin();
   record();
@@ -256,7 +256,7 @@ TEST_F(PeerEndTest, ACounterWithoutANameIsRefused) {
   EXPECT_THAT(refuse->parsed<wire::Refuse>().reason(), HasSubstr("a counter's name is empty"));
 }
 
-TEST_F(PeerEndTest, WhoIsDetachedStopsAndIsRefused) {
+TEST_F(PeerEndTest, DetachingStopsTheRecordingAndRefusesTheAgent) {
   begin();
   record();
   std::optional<Result<AgentSnapshot>> detached;
@@ -284,7 +284,7 @@ TEST_F(PeerEndTest, WhoIsDetachedStopsAndIsRefused) {
   EXPECT_EQ(shown().state, AgentState::kDisconnected);
 }
 
-TEST_F(PeerEndTest, WhoIsDetachedWhileAwayIsOverAtOnce) {
+TEST_F(PeerEndTest, DetachingAnAbsentAgentEndsItAtOnce) {
   begin();
   record();
   peer_->drop_links("the cable");
@@ -401,7 +401,7 @@ TEST_F(PeerEndTest, AnEndedRecordingIsSealedBeforeItsAgentIsLeft) {
   EXPECT_EQ(core_->live_sessions, 0u);
 }
 
-TEST_F(PeerEndTest, WhoHasGoneAlreadyStaysGone) {
+TEST_F(PeerEndTest, ShutdownKeepsGoneAgentsGone) {
   begin();
   connect();
   wire::Bye bye;

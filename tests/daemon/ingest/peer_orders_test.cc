@@ -35,7 +35,7 @@ class PeerOrdersTest : public PeerTest {
   std::vector<Code> codes_;
 };
 
-TEST_F(PeerOrdersTest, WhoDoesNotRecordTakesNoOrders) {
+TEST_F(PeerOrdersTest, RefusesOrdersWithoutARecording) {
   begin();
   connect();
   peer_->annotate(1, "a marker", heard<uint64_t>());
@@ -63,7 +63,7 @@ TEST_F(PeerOrdersTest, AnAgentIsToldOnceToStop) {
 }
 
 // And where it comes back with it, that recording is over for good.
-TEST_F(PeerOrdersTest, WhatAnAbsentAgentRecordedIsStoppedWithoutIt) {
+TEST_F(PeerOrdersTest, StopsTheRecordingOfAnAbsentAgent) {
   begin();
   connect();
   start_recording();

@@ -68,7 +68,7 @@ wire::WantFunctionFilter want(const std::string& only, const std::string& except
 
 // ---- functions that are called too often
 
-TEST_F(PeerRecordingTest, WhatIsCalledTooOftenIsSwitchedOffOnce) {
+TEST_F(PeerRecordingTest, SwitchesOffHotFunctionsOnce) {
   begin();
   connect();
   wire::RecordingStart start;
@@ -405,7 +405,7 @@ TEST_F(PeerRecordingTest, TheDetailIsShown) {
 }
 
 // Threads without a stream: counted by heartbeats of this recording, and by its end.
-TEST_F(PeerRecordingTest, WhatHadNoStreamIsCountedAsLost) {
+TEST_F(PeerRecordingTest, CountsEventsWithoutAStreamAsLost) {
   begin();
   connect();
   start_recording();
@@ -453,7 +453,7 @@ TEST_F(PeerRecordingTest, AFunctionFilterHoldsForLaterRecordingsToo) {
 
 // ---- what a former collector left
 
-TEST_F(PeerRecordingTest, OfTwoThatWereLeftOpenTheNewerGoesOn) {
+TEST_F(PeerRecordingTest, ResumesTheNewerOfTwoOpenRecordings) {
   const auto left = [this](uint32_t recording) {
     storage::SessionIdentity identity;
     identity.process_id.fill(1);
@@ -461,11 +461,11 @@ TEST_F(PeerRecordingTest, OfTwoThatWereLeftOpenTheNewerGoesOn) {
     identity.pid = 4711;
     auto writer = storage::SessionWriter::create(posix_, options_.storage, identity);
     EXPECT_TRUE(writer.ok());
-    storage::SessionPath place;
-    place.pid = 4711;
-    place.name = (*writer)->name();
-    place.directory = (*writer)->directory();
-    return place;
+    storage::SessionPath session_path;
+    session_path.pid = 4711;
+    session_path.name = (*writer)->name();
+    session_path.directory = (*writer)->directory();
+    return session_path;
   };
   for (const bool newer_first : {true, false}) {
     const storage::SessionPath older = left(1);

@@ -270,7 +270,7 @@ TEST_F(PeerSessionTest, ASessionIsChargedForWhatItTakes) {
   EXPECT_EQ(used(Resource::kInodes), 0u);
 }
 
-TEST_F(PeerSessionTest, WhatFindsNoRoomIsRefusedForNow) {
+TEST_F(PeerSessionTest, RefusesRecordingsForNowWithoutMemory) {
   options_.accounted_memory = kLeastMemory;
   begin();
   principal::Lease others(core_->budget.account(principal::Principal::of_uid(1)),
@@ -415,7 +415,7 @@ TEST_F(PeerSessionTest, CallsAndCountersAreLookedFor) {
 
 // ---- a session that stands still
 
-TEST_F(PeerSessionTest, WhatWasNotReadMeanwhileIsReadWhenItGoesOn) {
+TEST_F(PeerSessionTest, ReadsHeldBackEventsAfterAPause) {
   options_.data_threads = 1;
   begin();
   connect();
@@ -454,25 +454,25 @@ TEST_F(PeerSessionTest, WhatWasNotReadMeanwhileIsReadWhenItGoesOn) {
 // A former collector sealed it and went before the agent heard of that.
 TEST_F(PeerSessionTest, ACompleteRecordingIsRepeatedForNothing) {
   begin();
-  storage::SessionPath place;
-  place.pid = process_.pid;
-  place.name = "session_20260101_000000/pid_4711";
-  place.directory = root_ + "/" + place.name;
-  std::filesystem::create_directories(place.directory);
-  core_->completed.expect(place.pid);  // that is known when old sessions are listed
+  storage::SessionPath session_path;
+  session_path.pid = process_.pid;
+  session_path.name = "session_20260101_000000/pid_4711";
+  session_path.directory = root_ + "/" + session_path.name;
+  std::filesystem::create_directories(session_path.directory);
+  core_->completed.expect(session_path.pid);  // that is known when old sessions are listed
   connect();
   std::optional<Result<SessionSnapshot>> stopped;
   start_recording(3);
   peer_->stop_recording([&](auto result) { stopped.emplace(std::move(result)); });
   EXPECT_FALSE(stopped.has_value());
-  core_->completed.add(peer_->agent().process_id, 3, place);
-  core_->completed.looked_at(place.pid);
+  core_->completed.add(peer_->agent().process_id, 3, session_path);
+  core_->completed.looked_at(session_path.pid);
   ASSERT_TRUE(loop_.run_until([&] { return stopped.has_value(); }));
   ASSERT_TRUE(stopped->ok());
-  EXPECT_EQ((*stopped)->name, place.name);
+  EXPECT_EQ((*stopped)->name, session_path.name);
   EXPECT_EQ(core_->live_sessions, 0u);
   EXPECT_EQ(used(Resource::kSessions), 0u);
-  EXPECT_EQ(shown().session, place.name);
+  EXPECT_EQ(shown().session, session_path.name);
   EXPECT_EQ(ended(), std::vector<uint32_t>{3});
   EXPECT_EQ(reported_.session_count(), 0u);
   open_stream(1, 3);
@@ -507,7 +507,7 @@ TEST_F(PeerSessionTest, ARecordingThatIsBeingSealedIsNotOverYet) {
 }
 
 // Not at once where it was shown a moment ago; then with the next report.
-TEST_F(PeerSessionTest, WhatComesLaterIsShownWithItsReport) {
+TEST_F(PeerSessionTest, ShowsLaterEventsWithTheNextReport) {
   begin();
   connect();
   start_recording();
@@ -520,7 +520,7 @@ TEST_F(PeerSessionTest, WhatComesLaterIsShownWithItsReport) {
   EXPECT_TRUE(when([](const auto& one) { return one.totals.events == 10; }));
 }
 
-TEST_F(PeerSessionTest, WhatHasNotChangedIsNotShownAgain) {
+TEST_F(PeerSessionTest, DoesNotShowUnchangedSessionsAgain) {
   options_.heartbeat = kMaxHeartbeat;
   begin();
   connect();

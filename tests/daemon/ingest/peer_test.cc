@@ -77,7 +77,7 @@ TEST_F(PeerTest, HalfAPairIsLetGoAfterAWhile) {
 }
 
 // Whatever is shown of it stays when it comes back, and what its new hello says is taken over.
-TEST_F(PeerTest, WhoComesBackIsTheSameAgent) {
+TEST_F(PeerTest, ReturningAgentKeepsItsIdentity) {
   begin();
   connect();
   start_recording();
@@ -114,7 +114,7 @@ TEST_F(PeerTest, WhoComesBackIsTheSameAgent) {
   EXPECT_EQ(shown().state, AgentState::kGone) << "half of it came and went";
 }
 
-TEST_F(PeerTest, WhatIsDialledIsShownByItsAddress) {
+TEST_F(PeerTest, ShowsDialledAgentsWithTheirAddress) {
   begin();
   connect("10.0.0.1:7710");
   EXPECT_EQ(shown().address, "10.0.0.1:7710");
@@ -376,7 +376,7 @@ TEST_F(PeerTest, AnAgentThatDoesNotStopIsNotWaitedForForEver) {
   EXPECT_EQ(ack->parsed<wire::Ack>().recording_ended(), 1u);
 }
 
-TEST_F(PeerTest, WhoStopsIsAnsweredWhenTheSealIsUnderWayAlready) {
+TEST_F(PeerTest, StopIsAnsweredDuringTheSeal) {
   begin();
   connect();
   start_recording();

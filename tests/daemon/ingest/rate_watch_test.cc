@@ -77,7 +77,7 @@ TEST_P(RateWatchTest, ThreadsAreCountedTogetherHoweverTheyArrive) {
   EXPECT_TRUE(watch.take().empty()) << "too far behind";
 }
 
-TEST_P(RateWatchTest, WhatWasLookedAtBeforeIsNotCounted) {
+TEST_P(RateWatchTest, CountsOnlyNewEvents) {
   RateWatch watch(GetParam(), 1);
   const auto events = calls(5, kBegin, 2, 100);
   look(watch, {events.begin(), events.begin() + 2});

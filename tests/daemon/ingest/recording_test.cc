@@ -235,7 +235,7 @@ TEST_F(IngestTest, GoodbyeWithoutAnEndSealsAtOnce) {
 }
 
 // A goodbye holds for the connection that it was said on.
-TEST_F(IngestTest, WhoComesBackAfterAGoodbyeIsWaitedForAgain) {
+TEST_F(IngestTest, WaitsAgainForAgentsBackFromAGoodbye) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
@@ -450,7 +450,7 @@ TEST_F(IngestTest, SuccessorResumesWhatAKilledCollectorLeftOpen) {
 }
 
 // The functions of a session that an earlier collector left open are named like any other's.
-TEST_F(IngestTest, WhatASuccessorSealsIsToBeNamed) {
+TEST_F(IngestTest, RequestsNamesForSessionsASuccessorSeals) {
   struct Naming final : IngestObserver {
     void agent_changed(const AgentSnapshot&) override {}
     void agent_removed(AgentId) override {}

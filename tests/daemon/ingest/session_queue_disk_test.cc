@@ -78,7 +78,7 @@ TEST_F(SessionQueueTest, ADiskThatTakesNoMoreIsNoReasonNotToStop) {
 }
 
 // Of descriptors and memory there is soon more.
-TEST_F(SessionQueueTest, WhatTheMachineLacksForAMomentIsTriedAgain) {
+TEST_F(SessionQueueTest, RetriesAfterTransientExhaustion) {
   fs_ = &faulty_;
   begin();
   open();
@@ -120,7 +120,7 @@ TEST_F(SessionQueueTest, WhereOldSessionsAreNotListedYetItWaits) {
   ASSERT_TRUE(loop_.run_until([this] { return opened_.has_value() && answered_ == 1; }));
 }
 
-TEST_F(SessionQueueTest, WhatIsStoredIsCountedOnce) {
+TEST_F(SessionQueueTest, CountsStoredEventsOnce) {
   begin();
   open();
   EXPECT_FALSE(queue_->has_too_many_files());
@@ -184,7 +184,7 @@ TEST_F(SessionQueueTest, ReportsGoWhereTheyAreWanted) {
 }
 
 // A principal whose manifests came too fast is not acknowledged before they may be written.
-TEST_F(SessionQueueTest, WhatNeedsAManifestThatComesTooSoonWaits) {
+TEST_F(SessionQueueTest, WaitsUntilTheNextManifestMayBeWritten) {
   begin();
   open();
   settle();
@@ -201,7 +201,7 @@ TEST_F(SessionQueueTest, WhatNeedsAManifestThatComesTooSoonWaits) {
     const auto next = std::make_shared<SessionQueue>(core_->queue_dependencies,
                                                      loop_.io().get_executor(), account_, nullptr);
     open_as(*next, {});
-    next->order(
+    next->command(
         [&](storage::SessionWriter&) -> Result<std::string> {
           passed.set_value();
           return std::string();
@@ -386,7 +386,7 @@ TEST_F(SessionQueueTest, AFailureIsNotSaidTwice) {
   core_->stop_threads();
 }
 
-TEST_F(SessionQueueTest, WhoseFaultAnErrorIs) {
+TEST_F(SessionQueueTest, TellsStorageFaultsFromAgentFaults) {
   for (const Code code : {Code::kNoSpace, Code::kExhausted, Code::kIo, Code::kPermission,
                           Code::kAlreadyExists, Code::kNotFound, Code::kUnavailable}) {
     EXPECT_TRUE(is_storage_fault(code)) << static_cast<int>(code);
@@ -397,7 +397,7 @@ TEST_F(SessionQueueTest, WhoseFaultAnErrorIs) {
 }
 
 // A session that can't go on is finished as it is.
-TEST_F(SessionQueueTest, WhatCannotGoOnIsRecovered) {
+TEST_F(SessionQueueTest, RecoversSessionsThatCannotGoOn) {
   begin();
   open();
   push(storage::StreamInfo{1, 11, "thread", 1});

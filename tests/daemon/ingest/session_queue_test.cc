@@ -35,7 +35,7 @@ TEST_F(SessionQueueTest, RoundsOfASessionAreNeverTwo) {
   EXPECT_EQ(most, 1);
 }
 
-TEST_F(SessionQueueTest, WhatIsDroppedIsToldSo) {
+TEST_F(SessionQueueTest, ReportsDroppedActions) {
   begin();
   open();
   hold();
@@ -74,7 +74,7 @@ TEST_F(SessionQueueTest, OrdersAreAnsweredInTheirPlace) {
   EXPECT_EQ(late->code(), Code::kUnavailable);
 }
 
-TEST_F(SessionQueueTest, WhatIsRefusedIsStoredNoMore) {
+TEST_F(SessionQueueTest, StopsStoringAfterARefusal) {
   begin();
   open();
   push(storage::StreamInfo{1, 11, "thread", 1});
@@ -98,7 +98,7 @@ TEST_F(SessionQueueTest, WhatIsRefusedIsStoredNoMore) {
   EXPECT_THAT(manifest.notes[0].what, testing::StartsWith("the agent's data was refused: "));
 }
 
-TEST_F(SessionQueueTest, WhatIsSaidOfTheRecordingIsInItsManifest) {
+TEST_F(SessionQueueTest, ManifestHoldsFactsOfTheRecording) {
   begin();
   open();
   storage::FunctionFilter filter;
@@ -260,7 +260,7 @@ TEST_F(SessionQueueTest, BehindACommitThatFailsNothingIsAnswered) {
 }
 
 // A place where nothing was recorded is removed; there is nothing to wait for.
-TEST_F(SessionQueueTest, WhatCannotBeRecoveredIsFailedAtOnce) {
+TEST_F(SessionQueueTest, FailsUnrecoverableSessionsAtOnce) {
   begin();
   const std::string directory = root_ + "/session_20260101_000000/pid_1";
   std::filesystem::create_directories(directory);

@@ -153,7 +153,7 @@ TEST_F(SessionSealingTest, ABrokenDiskDoesNotGetBetter) {
 }
 
 // This machine was out of something: nothing has become of the session yet.
-TEST_F(SessionSealingTest, WhatTheMachineLacksForAMomentIsNotReported) {
+TEST_F(SessionSealingTest, RetriesTransientExhaustionWithoutReportingIt) {
   begin();
   break_disk(Code::kExhausted);
   begin_seal(kComplete, "exit");
@@ -181,7 +181,7 @@ TEST_F(SessionSealingTest, FunctionsThatOccurAreToBeNamed) {
   EXPECT_EQ(sealed_.symbols, storage::SymbolsState::kPending);
 }
 
-TEST_F(SessionSealingTest, WhatCannotGoOnIsRecovered) {
+TEST_F(SessionSealingTest, RecoversSessionsThatCannotGoOn) {
   begin();
   begin_seal(kRecovered, "cut");
   ASSERT_TRUE(attempt());

@@ -146,8 +146,8 @@ TEST_F(SessionSegmentsTest, ARepeatedRecordingIsOverWhenTheStoreHasIt) {
   const std::string name = opened_->name;
   options_.segments = &store_;
   begin();
-  storage::SessionPath place = *storage::parse_session_path(options_.storage.root, name);
-  core_->completed.add({7}, 1, place);
+  storage::SessionPath session_path = *storage::parse_session_path(options_.storage.root, name);
+  core_->completed.add({7}, 1, session_path);
   storage::SessionIdentity identity;
   identity.process_id = {7};
   identity.recording = 1;

@@ -154,7 +154,7 @@ TEST_F(TlsTest, ARecordingOfACertificateIsItsHoldersAlone) {
   EXPECT_EQ(comes_back(own), "resumed");
 }
 
-TEST_F(TlsTest, WhoSpeaksNoTlsIsClosedAndOthersLiveOn) {
+TEST_F(TlsTest, ClosesOnlyPeersWithoutTls) {
   options_.tls = load();
   options_.io_threads = 1;  // what one of them does wrong would be the others' too
   capture_log();
@@ -287,7 +287,7 @@ TEST_F(TlsTest, ReachableAddressesNeedTlsAndACheck) {
   EXPECT_TRUE(ingest_->set_access("", load(authority_.certificate())).ok());
 }
 
-TEST_F(TlsTest, WhatIsSuspiciousIsWarnedOf) {
+TEST_F(TlsTest, WarnsOfSuspiciousCertificatesAndKeys) {
   capture_log();
   (void)load();
   EXPECT_EQ(log_->text(), "");

@@ -138,7 +138,7 @@ TEST(WorkThreadsTest, WorkIsDestroyedWhereItMayScheduleMore) {
   EXPECT_EQ(more.get_future().wait_for(fakes::kPatience), std::future_status::ready);
 }
 
-TEST(WorkThreadsTest, WhatIsDeferredIsTriedAgainAndBounded) {
+TEST(WorkThreadsTest, RetriesALimitedNumberOfDeferredSeals) {
   WorkThreads threads("test", 1, 1);
   std::promise<void> again;
   std::atomic<size_t> done{0};

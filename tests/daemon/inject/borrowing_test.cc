@@ -86,7 +86,7 @@ TEST(Defines, OnlyWhatTheFileItselfHas) {
   EXPECT_FALSE(defines("/bin/true", "malloc")) << "imported";
 }
 
-TEST(Defines, WhatCannotBeReadMayDefineAnything) {
+TEST(Defines, UnreadableFilesMayDefineAnything) {
   EXPECT_TRUE(defines("/nowhere", "malloc"));
   const std::string path = ::testing::TempDir() + "defines_" + std::to_string(::getpid());
   std::ifstream in("/bin/true", std::ios::binary);

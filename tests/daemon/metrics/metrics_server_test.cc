@@ -44,7 +44,7 @@ class MetricsTest : public ::testing::Test {
   control::FakeCollector collector_;
 };
 
-TEST_F(MetricsTest, WhatTheCollectorCountsIsServed) {
+TEST_F(MetricsTest, ServesTheCollectorsCounters) {
   const auto server = MetricsServer::start("127.0.0.1:0", collector_);
   ASSERT_TRUE(server.ok()) << to_string(server.error());
   const std::string text = scraped((*server)->url());

@@ -126,7 +126,7 @@ TEST_F(PlanStoreTest, ASharedFolderCanBeReadAndNotWritten) {
   }
 }
 
-TEST_F(PlanStoreTest, WhatAKilledProcessLeftGoes) {
+TEST_F(PlanStoreTest, RemovesFoldersOfKilledProcesses) {
   ::setenv("TMPDIR", folder_.c_str(), 1);
   const pid_t ended = ::fork();
   if (ended == 0) ::_exit(0);

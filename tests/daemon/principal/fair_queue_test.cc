@@ -93,7 +93,7 @@ TEST_F(FairQueueTest, AFewWithoutWorkAreKept) {
 }
 
 // Forgetting those who have no work must not give them their time back.
-TEST_F(FairQueueTest, WhoHasUsedMoreIsNotForgottenBeforeTheOthersCaughtUp) {
+TEST_F(FairQueueTest, RemembersUsageUntilOthersCaughtUp) {
   push(kGreedy, "");
   run(milliseconds(1000));
   for (uid_t uid = 100; uid < 100 + 2 * kMaxIdleLines; ++uid) {
@@ -106,7 +106,7 @@ TEST_F(FairQueueTest, WhoHasUsedMoreIsNotForgottenBeforeTheOthersCaughtUp) {
   EXPECT_EQ(done_, "iiig");
 }
 
-TEST_F(FairQueueTest, WhatIsClearedIsNotDone) {
+TEST_F(FairQueueTest, DropsClearedWork) {
   push(kGreedy, "g");
   push(kInnocent, "i");
   queue_.clear();

@@ -175,7 +175,7 @@ TEST(ChildProgram, HasNoCapabilitiesWhicheverItsParentHas) {
 }
 
 // A locked-down service that has none may not even make the call that would drop them.
-TEST(ChildProgram, WhoHasNoCapabilitiesDropsNone) {
+TEST(ChildProgram, StartsWithoutCapabilitiesToDrop) {
   constexpr int kNotPermitted = 77;
   fakes::OtherUser child(
       [] {
@@ -230,7 +230,7 @@ TEST(ChildProgram, EndsAtItsLimitOfCpuTime) {
 }
 
 // Both were said to have used too much CPU time.
-TEST(ChildProgram, WhoeverEndsItIsNotTakenForTheLimitOfCpuTime) {
+TEST(ChildProgram, TellsOtherEndsFromTheCpuLimit) {
   const Probed mute = probe("mute");
   EXPECT_EQ(mute.fault, "ended: it closed its output and went on");
   EXPECT_EQ(mute.exit_code, -1);
@@ -271,7 +271,7 @@ TEST(ChildProgram, MaySayAsMuchAsItsLimitOfOutput) {
 }
 
 // However it ended: nothing is left that runs on, or that nobody has waited for.
-TEST(ChildProgram, NothingIsLeftOfIt) {
+TEST(ChildProgram, LeavesNoChildBehind) {
   (void)probe("answer");
   (void)probe("sleep", milliseconds(1));
   (void)probe("flood", milliseconds(60'000), 1'000);
@@ -298,7 +298,7 @@ TEST(ChildProgram, StopsWhenItIsToldTo) {
   EXPECT_EQ(ending.code(), Code::kCancelled);
 }
 
-TEST(ChildProgram, WhatIsNotThereIsNotFound) {
+TEST(ChildProgram, ReportsMissingProgramsAsNotFound) {
   const auto ending = run_child({"/nowhere/collect-symbolizer"}, {},
                                 {milliseconds(1'000), 1, nullptr}, [](Bytes) { return Status(); });
   ASSERT_FALSE(ending.ok());

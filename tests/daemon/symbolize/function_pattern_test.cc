@@ -67,7 +67,7 @@ TEST(FunctionPattern, BaseNames) {
   EXPECT_EQ(base_name("f(char)::{lambda(int)#1}"), "{lambda(int)#1}");
 }
 
-TEST(FunctionPattern, WhatIsNoCxxNameIsOnePart) {
+TEST(FunctionPattern, KeepsOtherNamesInOnePart) {
   for (const char* name : {"f(g", "lib:open", "ns::", "a:", "(x)", "::"}) {
     EXPECT_EQ(base_name(name), name);
   }
@@ -90,7 +90,7 @@ TEST(FunctionPattern, NoPatternMeansNothing) {
   EXPECT_FALSE(means_function("", "f", "f(int)"));
 }
 
-TEST(FunctionPattern, OfADeepNameTheInnermostPartsCount) {
+TEST(FunctionPattern, MatchesTheInnermostPartsOfADeepName) {
   std::string name;
   for (int i = 0; i < 100; ++i) name += "n" + std::to_string(i) + "::";
   EXPECT_TRUE(means_function("f", "", name + "f(int)"));

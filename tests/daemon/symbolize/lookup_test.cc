@@ -98,7 +98,7 @@ TEST_F(LookupTest, AnAddressIsWithinItsFunctionOrHasNoName) {
                                             "0x11f next+0xf", "0x200 entry"));
 }
 
-TEST_F(LookupTest, OfSeveralNamesThePublicOneIsTaken) {
+TEST_F(LookupTest, PrefersPublicNames) {
   ElfFile file;
   file.symbols = {{0x10, "local", kLocal}, {0x10, "weak", kWeak}, {0x10, "global"},
                   {0x20, "local", kLocal}, {0x20, "weak", kWeak}, {0x30, "local", kLocal},
@@ -360,7 +360,7 @@ TEST_F(LookupTest, APatternMayMeanAnyOfTheNamesOfAnAddress) {
   EXPECT_THAT(look(file).functions, ElementsAre(0x10));
 }
 
-TEST_F(LookupTest, WhatHasNoNameNoPatternMeans) {
+TEST_F(LookupTest, PatternsSkipUnnamedSymbols) {
   ElfFile file;
   file.symbols = {{0x10, "f"}, {0x20, ""}};
   request_.patterns = {"*"};
@@ -368,7 +368,7 @@ TEST_F(LookupTest, WhatHasNoNameNoPatternMeans) {
 }
 
 // The daemon is gone: nothing more is looked up.
-TEST_F(LookupTest, WhatCannotBeSaidEndsTheLookup) {
+TEST_F(LookupTest, StopsWhenAnAnswerCannotBeSent) {
   ElfFile file;
   file.symbols = {{0x10, "f"}};
   request_.addresses = {0x10};

@@ -119,7 +119,7 @@ TEST_F(NamingQueueTest, ASessionThatIsGoneIsNoTrouble) {
   EXPECT_FALSE(std::filesystem::exists(scratch_.file("gone")));
 }
 
-TEST_F(NamingQueueTest, WhatIsStoppedStaysPendingAndIsDoneNext) {
+TEST_F(NamingQueueTest, StoppedSessionsStayPendingUntilTheNextStart) {
   start(endless_program());
   ASSERT_TRUE(queue_->add(session("one", good_file())));
   ASSERT_TRUE(queue_->add(session("two", good_file())));
@@ -172,7 +172,7 @@ TEST_F(NamingQueueTest, TheSessionBehindAForgottenOneIsNamed) {
 }
 
 // What the first file gave is kept, and the next start looks at the second alone.
-TEST_F(NamingQueueTest, WhatWasNamedBeforeTheStopStays) {
+TEST_F(NamingQueueTest, KeepsNamesFoundBeforeTheStop) {
   const std::string program = scratch_.file("program");
   std::ofstream(program) << "#!/bin/sh\nif [ ! -e " << scratch_.file("once") << " ]; then touch "
                          << scratch_.file("once") << "; exec " << SYMBOLIZER << "; fi\ntouch "

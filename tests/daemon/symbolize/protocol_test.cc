@@ -227,7 +227,7 @@ TEST(AnswerFrames, ComeBackAndAreRefusedWhenCut) {
   EXPECT_FALSE(decode_done(encode_done({5, 0, std::vector<uint8_t>(kMaxPatterns + 1)})).ok());
 }
 
-TEST(AnswerFrames, OfACutFrameWhatIsWholeIsTaken) {
+TEST(AnswerFrames, TakesWholeEntriesOfACutFrame) {
   std::vector<uint8_t> body;
   append_name(body, 7, "seven");
   append_name(body, 8, "eight");
@@ -281,7 +281,7 @@ TEST(AnswerFrames, AsMuchAsTheirLimitsIsTaken) {
   EXPECT_EQ(done->matched.size(), kMaxPatterns);
 }
 
-TEST(AnswerFrames, NothingFollowsWhatTheySay) {
+TEST(AnswerFrames, RejectTrailingBytes) {
   std::vector<uint8_t> source = encode_source({"/a", "b", "c"});
   source.push_back(0);
   EXPECT_FALSE(decode_source(source).ok());

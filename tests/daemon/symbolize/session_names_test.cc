@@ -158,7 +158,7 @@ TEST(SessionNamesTest, AManifestHasNoMoreNamesThanItMay) {
   EXPECT_EQ(manifest.symbols_left_out, 0u);
 }
 
-TEST(SessionNamesTest, WhoeverAsksAgainGetsNoMoreThanAManifestMayHave) {
+TEST(SessionNamesTest, LimitsNamesToTheManifestMaximum) {
   const Scratch scratch;
   ElfFile file;
   for (uint32_t at = 1; at <= 13; ++at) file.symbols.push_back({at * 16, "f"});
@@ -217,7 +217,7 @@ TEST(SessionNamesTest, AllNamesTogetherHaveALimit) {
 }
 
 // What one file's lookup lacked stays said, whatever the next ones say.
-TEST(SessionNamesTest, WhatTheConfinementLacksIsSaid) {
+TEST(SessionNamesTest, KeepsReportingMissingConfinement) {
   const Scratch scratch;
   const std::string program = scratch.file("program");
   std::ofstream(program) << "#!/bin/sh\ncat " << scratch.file("answer") << "\n";
@@ -273,7 +273,7 @@ TEST(SessionNamesTest, APoisonousModuleCostsItsOwnNames) {
 }
 
 // SYMBOLIZE.md "A session's names": the next start continues with the other files.
-TEST(SessionNamesTest, WhatWasNotLookedUpYetHasNoOutcome) {
+TEST(SessionNamesTest, HasNoOutcomeForModulesNotLookedUp) {
   const Scratch scratch;
   storage::Manifest manifest;
   manifest.modules = {module_of(0, good_file(scratch)), module_of(1, "/nowhere/lib.so")};
@@ -309,7 +309,7 @@ TEST(SessionNamesTest, NamesThatWereAskedForAgainReplaceTheOldOnes) {
   EXPECT_EQ(manifest.module_symbols.at(0).source, scratch.file("good.so"));
 }
 
-TEST(SessionNamesTest, WhatWasNamedBeforeStays) {
+TEST(SessionNamesTest, KeepsEarlierNames) {
   const Scratch scratch;
   storage::Manifest manifest;
   manifest.modules = {module_of(0, good_file(scratch))};

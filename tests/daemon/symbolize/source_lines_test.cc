@@ -76,7 +76,7 @@ TEST(SourceLines, WhereAFunctionBegins) {
   expect_lines(answer_for(own_module()));
 }
 
-TEST(SourceLines, OfAFileWithoutDebugInformationNamesAlone) {
+TEST(SourceLines, GivesOnlyNamesWithoutDebugInformation) {
   const Scratch scratch;
   const Answer answer = answer_for(own_module_at(copied(scratch, "plain", "--strip-debug")));
   EXPECT_EQ(answer.problem, "");
@@ -84,7 +84,7 @@ TEST(SourceLines, OfAFileWithoutDebugInformationNamesAlone) {
   for (const NamedAddress& named : answer.names) EXPECT_EQ(named.file, "");
 }
 
-TEST(SourceLines, OfAFileOfDebugInformation) {
+TEST(SourceLines, ReadsASeparateDebugFile) {
   const Scratch scratch;
   const std::string stripped = copied(scratch, "stripped", "--strip-all");
   std::filesystem::create_directory(scratch.file("debug"));
@@ -92,7 +92,7 @@ TEST(SourceLines, OfAFileOfDebugInformation) {
   expect_lines(answer_for(own_module_at(stripped), {scratch.file("debug")}));
 }
 
-TEST(SourceLines, OfCompressedSections) {
+TEST(SourceLines, ReadsCompressedSections) {
   const Scratch scratch;
   expect_lines(
       answer_for(own_module_at(copied(scratch, "small", "--compress-debug-sections=zlib"))));

@@ -108,7 +108,7 @@ TEST_F(CredentialSourcesTest, TheEnvironmentComesFirstThenWebIdentityThenTheFile
   EXPECT_EQ((*make(file))->get()->access_key_id, "AKIAIOSFODNN7EXAMPLE");
 }
 
-TEST_F(CredentialSourcesTest, WhatIsMissingIsSaid) {
+TEST_F(CredentialSourcesTest, NamesMissingSettings) {
   EXPECT_EQ(make().code(), Code::kInvalidArgument);  // not even a home
   CredentialSettings identity_wanted;
   identity_wanted.kind = CredentialKind::kWebIdentity;

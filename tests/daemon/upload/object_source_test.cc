@@ -94,7 +94,7 @@ class ObjectSinkTest : public ObjectSourceTest {
   int files_ = 0;
 };
 
-TEST_F(ObjectSinkTest, WhatWasSentComesBack) {
+TEST_F(ObjectSinkTest, RestoresSentContent) {
   for (const size_t bytes : {size_t{0}, size_t{1}, 2 * kReadBytes + 5}) {
     const auto content = mixed(bytes);
     const auto packed = object_of(file_of(content), true, 1 << 20);

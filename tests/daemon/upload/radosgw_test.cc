@@ -40,11 +40,11 @@ class RadosgwTest : public UploadTest {
     EXPECT_OK(made);
     return std::move(*made);
   }
-  UploadStatus send(const storage::SessionPath& place) {
+  UploadStatus send(const storage::SessionPath& session_path) {
     const auto uploader =
         Uploader::start(settings_, {fs_, storage::system_clock(), *sources_.front()});
     EXPECT_OK(uploader);
-    EXPECT_OK((*uploader)->add(place, kPart));
+    EXPECT_OK((*uploader)->add(session_path, kPart));
     EXPECT_TRUE((*uploader)->wait_idle(60'000)) << (*uploader)->status().problem;
     return (*uploader)->status();
   }
@@ -56,10 +56,10 @@ class RadosgwTest : public UploadTest {
   }
   // With a container that goes in three parts.
   storage::SessionPath make_large_session(uint32_t recording) {
-    const auto place = make_session(recording);
-    storage::test::write_file(place.directory + "/capture-000001.rtc",
+    const auto session_path = make_session(recording);
+    storage::test::write_file(session_path.directory + "/capture-000001.rtc",
                               random_bytes(2 * kLeastPart + 77'777));
-    return place;
+    return session_path;
   }
 
   std::vector<std::unique_ptr<StaticCredentials>> sources_;
@@ -69,8 +69,8 @@ class RadosgwTest : public UploadTest {
 };
 
 TEST_F(RadosgwTest, ASessionGoesThereAndComesBack) {
-  const auto place = make_large_session(1);
-  const UploadStatus sent = send(place);
+  const auto session_path = make_large_session(1);
+  const UploadStatus sent = send(session_path);
   EXPECT_EQ(sent.committed_sessions, 1u) << sent.problem;
   const auto parts = list_committed_parts(*client_, retries_, "v1/");
   ASSERT_OK(parts);
@@ -80,28 +80,28 @@ TEST_F(RadosgwTest, ASessionGoesThereAndComesBack) {
   const auto directory = download_part(*client_, retries_, prefix, fs_, back.path());
   ASSERT_OK(directory);
   size_t files = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(place.directory)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(session_path.directory)) {
     if (!entry.is_regular_file()) continue;
     ++files;
     const std::string path = entry.path().string();
-    EXPECT_EQ(storage::test::read_file(*directory + path.substr(place.directory.size())),
+    EXPECT_EQ(storage::test::read_file(*directory + path.substr(session_path.directory.size())),
               storage::test::read_file(path));
   }
   EXPECT_EQ(files, 6u);
 
-  EXPECT_EQ(send(place).present_sessions, 1u);
+  EXPECT_EQ(send(session_path).present_sessions, 1u);
   // All but COMMIT is there, and known by what the server lists.
   EXPECT_OK(client_->remove(prefix + kCommitName));
-  const UploadStatus again = send(place);
+  const UploadStatus again = send(session_path);
   EXPECT_EQ(again.committed_sessions, 1u) << again.problem;
   EXPECT_EQ(again.sent_bytes, 0u);
 }
 
 TEST_F(RadosgwTest, AnInterruptedUploadGoesOn) {
-  const auto place = make_large_session(2);
-  const auto manifest = storage::read_manifest(fs_, place.directory);
+  const auto session_path = make_large_session(2);
+  const auto manifest = storage::read_manifest(fs_, session_path.directory);
   const std::string prefix = *part_prefix(manifest->identity, kPart);
-  const auto bytes = storage::test::read_file(place.directory + "/capture-000001.rtc");
+  const auto bytes = storage::test::read_file(session_path.directory + "/capture-000001.rtc");
   const std::string key = prefix + "capture-000001.rtc";
   const auto id = client_->create_upload(key, "application/octet-stream");
   ASSERT_OK(id);
@@ -109,7 +109,7 @@ TEST_F(RadosgwTest, AnInterruptedUploadGoesOn) {
   ASSERT_OK(client_->upload_part(key, *id, 1, first, crc32c(first)));
   const auto lost = client_->create_upload(key, "application/octet-stream");
   ASSERT_OK(lost);
-  const UploadStatus status = send(place);
+  const UploadStatus status = send(session_path);
   EXPECT_EQ(status.committed_sessions, 1u) << status.problem;
   EXPECT_LT(status.sent_bytes, bytes.size());
   const auto open = client_->list_uploads(prefix);
@@ -117,7 +117,7 @@ TEST_F(RadosgwTest, AnInterruptedUploadGoesOn) {
   EXPECT_THAT(open->entries, SizeIs(0));
 }
 
-TEST_F(RadosgwTest, WhatTheUploaderReliesOn) {
+TEST_F(RadosgwTest, ProvidesTheRequestsTheUploaderNeeds) {
   PutOptions once;
   once.only_new = true;
   once.crc32c = crc32c(bytes_of("x"));

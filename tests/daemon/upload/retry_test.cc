@@ -37,7 +37,7 @@ TEST(BackoffTest, BoundsDoubleUpToTheLimitAndPausesFillThem) {
   }
 }
 
-TEST(RetriesTest, WhatMayPassIsTriedAgainAndNothingElse) {
+TEST(RetriesTest, RetriesOnlyTransientErrors) {
   CountedPauses pauses;
   size_t noticed = 0;
   Retries retries({}, pauses, 1, [&](const Error&) { ++noticed; });

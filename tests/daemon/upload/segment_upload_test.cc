@@ -29,7 +29,7 @@ class SegmentUploadTest : public UploadTest {
         part_name_of(storage::read_manifest(fs_, place_.directory)->identity.collector));
   }
   Status send(const storage::ChangedFiles& files, bool is_first = false, bool is_last = false) {
-    return SegmentUpload(*client_, retries_, fs_, root_.path(), places_)
+    return SegmentUpload(*client_, retries_, fs_, root_.path(), positions_)
         .send({1, place_.name, is_first, is_last, files});
   }
   Result<RebuiltSession> rebuild() {
@@ -67,7 +67,7 @@ class SegmentUploadTest : public UploadTest {
   storage::test::TemporaryDirectory back_;
   std::unique_ptr<S3Client> client_;
   Retries retries_{{.attempts = 1}, time_, 1, [](const Error&) {}};
-  SegmentPlaces places_;
+  SegmentPositions positions_;
   storage::SessionPath place_;
   std::string prefix_;
 };
@@ -91,7 +91,7 @@ TEST_F(SegmentUploadTest, ALargeFileTakesSeveralSegments) {
 
 TEST_F(SegmentUploadTest, AnotherRunOfTheProgramGoesOn) {
   ASSERT_OK(send({}, true));
-  SegmentPlaces others;
+  SegmentPositions others;
   const auto changed = write("thread_1/index.atf", 70, "changed");
   ASSERT_OK(SegmentUpload(*client_, retries_, fs_, root_.path(), others)
                 .send({2, place_.name, false, false, changed}));
@@ -123,7 +123,7 @@ TEST_F(SegmentUploadTest, ACopyThatIsOnlyBegunIsNotTaken) {
   expect_same();
 }
 
-TEST_F(SegmentUploadTest, WhatFailedIsSentAgainBehindWhatCame) {
+TEST_F(SegmentUploadTest, ResendsFailedSegments) {
   ASSERT_OK(send({}, true));
   const auto changed = write("stream.dial9", 0, std::string(kMaxSegmentBytes + 5, 'x'));
   for (const char* kind : {"lost_answer", "reset"}) {

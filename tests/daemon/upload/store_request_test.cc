@@ -11,7 +11,8 @@ namespace {
 TEST(StoreRequest, ComesBackFromItsArguments) {
   StoreRequest request;
   request.want = StoreWant::kVerify;
-  request.place = {"s3://traces/v1/a=b", "https://store.lab:9000", "eu-south-7", 123'456'789'012};
+  request.location = {"s3://traces/v1/a=b", "https://store.lab:9000", "eu-south-7",
+                      123'456'789'012};
   request.paths = {"a b", "", "not UTF-8: \xff", "path=path"};
   request.output = "out=put";
   request.keep_local = "14 days";

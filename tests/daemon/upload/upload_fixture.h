@@ -91,8 +91,8 @@ class UploadTest : public ::testing::Test {
   std::unique_ptr<Uploader> start(const UploadSettings& wanted) {
     auto uploader =
         Uploader::start(wanted, {fs_, time_, source_,
-                                 [this](const storage::SessionPath& place) -> Status {
-                                   const auto removed = storage::remove_session(fs_, place);
+                                 [this](const storage::SessionPath& session_path) -> Status {
+                                   const auto removed = storage::remove_session(fs_, session_path);
                                    return removed.ok() ? Status() : Status(removed.error());
                                  },
                                  &time_, tables_});
@@ -100,9 +100,9 @@ class UploadTest : public ::testing::Test {
     return std::move(*uploader);
   }
   UploadStatus upload(const UploadSettings& wanted,
-                      const std::vector<storage::SessionPath>& places) {
+                      const std::vector<storage::SessionPath>& session_paths) {
     const auto uploader = start(wanted);
-    for (const auto& place : places) EXPECT_OK(uploader->add(place, kPart));
+    for (const auto& session_path : session_paths) EXPECT_OK(uploader->add(session_path, kPart));
     EXPECT_TRUE(uploader->wait_idle(60'000)) << uploader->status().problem;
     return uploader->status();
   }

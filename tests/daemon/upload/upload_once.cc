@@ -13,9 +13,9 @@ int main(int argc, char** argv) {
   if (argc != 3 && argc != 5) return 2;
   const std::string directory = argv[2];
   const size_t leaf = directory.rfind('/', directory.rfind('/') - 1);
-  const auto place =
+  const auto session_path =
       storage::parse_session_path(directory.substr(0, leaf), directory.substr(leaf + 1));
-  if (!place) return 2;
+  if (!session_path) return 2;
   while (std::getchar() != EOF) {
   }
   storage::PosixFs fs;
@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
   const upload::PartName part =
       argc == 3 ? upload::test::kPart : upload::PartName{argv[3], argv[4]};
   const auto uploader = upload::Uploader::start(settings, {fs, storage::system_clock(), source});
-  if (!uploader.ok() || !(*uploader)->add(*place, part).ok()) return 1;
+  if (!uploader.ok() || !(*uploader)->add(*session_path, part).ok()) return 1;
   const bool idle = (*uploader)->wait_idle(60'000);
   const upload::UploadStatus status = (*uploader)->status();
   if (!status.problem.empty()) std::fprintf(stderr, "%s\n", status.problem.c_str());

@@ -46,8 +46,8 @@ class UploaderTest : public UploadTest {
 };
 
 TEST_F(UploaderTest, ASessionBecomesObjectsAndCommitComesLast) {
-  const auto place = make_session();
-  const UploadStatus status = upload(settings(), {place});
+  const auto session_path = make_session();
+  const UploadStatus status = upload(settings(), {session_path});
   EXPECT_EQ(status.committed_sessions, 1u);
   EXPECT_EQ(status.pending_sessions, 0u);
   EXPECT_EQ(status.pending_bytes, 0u);
@@ -63,7 +63,7 @@ TEST_F(UploaderTest, ASessionBecomesObjectsAndCommitComesLast) {
 
   const auto commit = commit_from_json(server().body(kPrefix + "COMMIT"));
   ASSERT_OK(commit);
-  EXPECT_EQ(commit->session, place.name);
+  EXPECT_EQ(commit->session, session_path.name);
   EXPECT_EQ(commit->process_id + "-1", kSessionKey);
   EXPECT_EQ(commit->device_id, "phone 7");
   EXPECT_EQ(commit->state, "complete");
@@ -71,7 +71,7 @@ TEST_F(UploaderTest, ASessionBecomesObjectsAndCommitComesLast) {
   ASSERT_EQ(commit->files.size(), 5u);
   uint64_t bytes = 0;
   for (const CommittedFile& file : commit->files) {
-    const std::string local = file_text(place.directory + "/" + file.path);
+    const std::string local = file_text(session_path.directory + "/" + file.path);
     const std::string object = server().body(kPrefix + file.object);
     EXPECT_EQ(file.bytes, local.size());
     EXPECT_EQ(file.crc32c, crc32c(bytes_of(local)));
@@ -88,8 +88,8 @@ TEST_F(UploaderTest, ASessionBecomesObjectsAndCommitComesLast) {
 
 // Scenario: thread 0 stores its events 0–7 and 11–21; details 0–17; thread 1 has no loss.
 TEST_F(UploaderTest, CommitNamesTheAgentsNumbers) {
-  const auto place = make_session();
-  upload(settings(), {place});
+  const auto session_path = make_session();
+  upload(settings(), {session_path});
   const auto commit = commit_from_json(server().body(kPrefix + "COMMIT"));
   ASSERT_OK(commit);
   ASSERT_EQ(commit->threads.size(), 2u);
@@ -100,12 +100,12 @@ TEST_F(UploaderTest, CommitNamesTheAgentsNumbers) {
   EXPECT_THAT(commit->threads[1].detail.ranges, ElementsAre(NumberRange{0, 9}));
 }
 
-TEST_F(UploaderTest, WhatIsCommittedIsNotSentAgain) {
-  const auto place = make_session();
-  upload(settings(), {place});
+TEST_F(UploaderTest, DoesNotResendCommittedSessions) {
+  const auto session_path = make_session();
+  upload(settings(), {session_path});
   const auto before = bucket();
   server().set({{"min_part", 1}});
-  const UploadStatus again = upload(settings(), {place});
+  const UploadStatus again = upload(settings(), {session_path});
   EXPECT_EQ(again.present_sessions, 1u);
   EXPECT_EQ(again.sent_bytes, 0u);
   EXPECT_EQ(count("PUT"), 0u);
@@ -167,7 +167,8 @@ TEST_F(UploaderTest, ASessionThatAlwaysFailsLetsOthersGoFirst) {
                    {"status", 500},
                    {"code", "InternalError"}}}}});
   const auto uploader = start(settings());
-  for (const auto& place : {first, second, third}) EXPECT_OK(uploader->add(place, kPart));
+  for (const auto& session_path : {first, second, third})
+    EXPECT_OK(uploader->add(session_path, kPart));
   while (uploader->status().committed_sessions < 2) std::this_thread::yield();
   EXPECT_EQ(uploader->status().pending_sessions, 1u);
   EXPECT_EQ(count("PUT", "0f10-3/part=lab-1-e7/COMMIT"), 1u);
@@ -210,25 +211,25 @@ TEST_F(UploaderTest, RefusedCredentialsKeepTheDataAndAreTriedEachMinute) {
          {{"at", 3}, {"to", 3}, {"kind", "status"}, {"status", 404}, {"code", "NoSuchBucket"}}}}});
   UploadSettings removing = settings();
   removing.keep_local = {KeepUntil::kCommitted};
-  const auto place = make_session();
-  const UploadStatus status = upload(removing, {place});
+  const auto session_path = make_session();
+  const UploadStatus status = upload(removing, {session_path});
   EXPECT_EQ(status.failed_runs, 4u);
   EXPECT_EQ(status.committed_sessions, 1u);
   EXPECT_EQ(status.problem, "");
   EXPECT_GE(time_.passed_ns(), 240ull * 1'000'000'000);
   EXPECT_EQ(status.removed_sessions, 1u);
-  EXPECT_FALSE(fs_.exists(place.directory));
+  EXPECT_FALSE(fs_.exists(session_path.directory));
 }
 
-TEST_F(UploaderTest, WhatWasSentBeforeABreakIsNotSentAgain) {
-  const auto place = make_session();
+TEST_F(UploaderTest, DoesNotResendPartsAfterABreak) {
+  const auto session_path = make_session();
   // LIST, uploads, manifest: create, part 1, part 2 …
   UploadSettings fragile = small_parts();
   fragile.retry.attempts = 1;
   server().set(
       {{"min_part", 1},
        {"faults", {{{"at", 5}, {"kind", "status"}, {"status", 500}, {"code", "InternalError"}}}}});
-  const UploadStatus status = upload(fragile, {place});
+  const UploadStatus status = upload(fragile, {session_path});
   EXPECT_EQ(status.failed_runs, 1u);
   EXPECT_EQ(status.committed_sessions, 1u);
   const auto log = server().log();
@@ -243,11 +244,11 @@ TEST_F(UploaderTest, WhatWasSentBeforeABreakIsNotSentAgain) {
 }
 
 // Of several that were begun, the one that has come furthest goes on, and the others are ended.
-TEST_F(UploaderTest, OfSeveralOpenUploadsTheFurthestGoesOn) {
-  const auto place = make_session();
+TEST_F(UploaderTest, ContinuesTheFurthestOpenUpload) {
+  const auto session_path = make_session();
   auto client = S3Client::create(server().settings(), source_, storage::system_clock());
   const std::string key = kPrefix + "manifest.json";
-  const auto bytes = storage::test::read_file(place.directory + "/manifest.json");
+  const auto bytes = storage::test::read_file(session_path.directory + "/manifest.json");
   const Bytes first = Bytes(bytes).first(700);
   EXPECT_OK((*client)->create_upload(key, "x"));
   const auto id = (*client)->create_upload(key, "x");
@@ -255,7 +256,7 @@ TEST_F(UploaderTest, OfSeveralOpenUploadsTheFurthestGoesOn) {
   EXPECT_OK((*client)->upload_part(key, *id, 1, first, crc32c(first)));
   EXPECT_OK((*client)->create_upload(key, "x"));
   server().set({{"min_part", 1}});
-  EXPECT_EQ(upload(small_parts(), {place}).committed_sessions, 1u);
+  EXPECT_EQ(upload(small_parts(), {session_path}).committed_sessions, 1u);
   EXPECT_EQ(count("PUT", "partNumber=1&"), 0u);
   EXPECT_EQ(count("POST", "uploads="), 0u);
   EXPECT_EQ(server().body(key), std::string(text_of(bytes)));
@@ -263,15 +264,15 @@ TEST_F(UploaderTest, OfSeveralOpenUploadsTheFurthestGoesOn) {
 }
 
 TEST_F(UploaderTest, ObjectsThatAreThereAreKnownByTheirChecksums) {
-  const auto place = make_session();
+  const auto session_path = make_session();
   UploadSettings fragile = small_parts();
-  upload(fragile, {place});
+  upload(fragile, {session_path});
   const auto whole = bucket();
   // As if it had been killed before COMMIT.
   auto client = S3Client::create(server().settings(), source_, storage::system_clock());
   EXPECT_OK((*client)->remove(kPrefix + "COMMIT"));
   server().set({{"min_part", 1}});
-  const UploadStatus status = upload(fragile, {place});
+  const UploadStatus status = upload(fragile, {session_path});
   EXPECT_EQ(status.committed_sessions, 1u);
   EXPECT_EQ(status.sent_bytes, 0u);
   EXPECT_EQ(count("PUT"), 1u);
@@ -279,43 +280,43 @@ TEST_F(UploaderTest, ObjectsThatAreThereAreKnownByTheirChecksums) {
 }
 
 TEST_F(UploaderTest, AnotherCommitStaysAndSoDoTheFiles) {
-  const auto place = make_session();
+  const auto session_path = make_session();
   UploadSettings removing = settings();
-  upload(removing, {place});
+  upload(removing, {session_path});
   const auto before = bucket();
   removing.keep_local = {KeepUntil::kCommitted};
-  storage::test::write_file(place.directory + "/thread_1/index.atf", {1, 2, 3});
-  const UploadStatus status = upload(removing, {place});
+  storage::test::write_file(session_path.directory + "/thread_1/index.atf", {1, 2, 3});
+  const UploadStatus status = upload(removing, {session_path});
   EXPECT_EQ(status.refused_sessions, 1u);
   EXPECT_EQ(status.removed_sessions, 0u);
   EXPECT_THAT(status.problem, HasSubstr("thread_1/index.atf differs"));
-  EXPECT_TRUE(fs_.exists(place.directory));
+  EXPECT_TRUE(fs_.exists(session_path.directory));
   EXPECT_EQ(bucket(), before);
 }
 
 TEST_F(UploaderTest, ADamagedCommitRemovesNothing) {
-  const auto place = make_session();
-  upload(settings(), {place});
+  const auto session_path = make_session();
+  upload(settings(), {session_path});
   server().damage(kPrefix + "COMMIT", 0);
   UploadSettings removing = settings();
   removing.keep_local = {KeepUntil::kCommitted};
   const auto uploader = start(removing);
-  EXPECT_OK(uploader->add(place, kPart));
+  EXPECT_OK(uploader->add(session_path, kPart));
   while (uploader->status().failed_runs == 0) std::this_thread::yield();
   EXPECT_THAT(uploader->status().problem, HasSubstr("COMMIT: "));
   EXPECT_EQ(uploader->status().removed_sessions, 0u);
-  EXPECT_TRUE(fs_.exists(place.directory + "/manifest.json"));
+  EXPECT_TRUE(fs_.exists(session_path.directory + "/manifest.json"));
 }
 
 TEST_F(UploaderTest, FilesStayForTheDaysThatWereAskedFor) {
-  const auto place = make_session();
+  const auto session_path = make_session();
   UploadSettings days = settings();
   days.keep_local = {KeepUntil::kDays, 2};
   // The session's clock is years ahead of this machine's: kDays after then.
   const auto uploader = start(days);
-  EXPECT_OK(uploader->add(place, kPart));
+  EXPECT_OK(uploader->add(session_path, kPart));
   while (uploader->status().removed_sessions == 0) std::this_thread::yield();
-  EXPECT_FALSE(fs_.exists(place.directory));
+  EXPECT_FALSE(fs_.exists(session_path.directory));
   const auto manifest_end = session_clock_.unix - 10'000'000'000;
   EXPECT_GE(time_.unix_ns(), manifest_end + 2 * 86'400ull * 1'000'000'000);
   EXPECT_GT(bucket().size(), 1u);
@@ -358,10 +359,10 @@ class TablesTest : public UploaderTest {
 };
 
 TEST_F(TablesTest, StandBesideTheSessionAndAreMadeOnce) {
-  const auto place = make_session();
-  EXPECT_EQ(upload(small_parts(), {place}).committed_sessions, 1u);
+  const auto session_path = make_session();
+  EXPECT_EQ(upload(small_parts(), {session_path}).committed_sessions, 1u);
   EXPECT_THAT(tables(), ElementsAre("tables/a.parquet", "tables/b.parquet"));
-  const UploadStatus again = upload(small_parts(), {place});
+  const UploadStatus again = upload(small_parts(), {session_path});
   EXPECT_EQ(again.present_sessions, 1u);
   EXPECT_EQ(again.sent_bytes, 0u);
   EXPECT_EQ(made_, 1);
@@ -369,9 +370,9 @@ TEST_F(TablesTest, StandBesideTheSessionAndAreMadeOnce) {
 
 // COMMIT does not wait for them; what lacks them gets them by a later run.
 TEST_F(TablesTest, AnInterruptedRunIsEndedByALaterOne) {
-  const auto place = make_session();
+  const auto session_path = make_session();
   const WantedTables wanted = std::exchange(tables_, {});
-  EXPECT_EQ(upload(small_parts(), {place}).committed_sessions, 1u);
+  EXPECT_EQ(upload(small_parts(), {session_path}).committed_sessions, 1u);
   tables_ = wanted;
   // LIST, uploads, COMMIT, a.parquet, then b.parquet: create, parts of 700.
   UploadSettings fragile = small_parts();
@@ -379,7 +380,7 @@ TEST_F(TablesTest, AnInterruptedRunIsEndedByALaterOne) {
   server().set(
       {{"min_part", 1},
        {"faults", {{{"at", 6}, {"kind", "status"}, {"status", 500}, {"code", "InternalError"}}}}});
-  const UploadStatus status = upload(fragile, {place});
+  const UploadStatus status = upload(fragile, {session_path});
   EXPECT_EQ(status.failed_runs, 1u);
   EXPECT_EQ(status.present_sessions, 1u);
   EXPECT_THAT(tables(), ElementsAre("tables/a.parquet", "tables/b.parquet"));
@@ -388,24 +389,24 @@ TEST_F(TablesTest, AnInterruptedRunIsEndedByALaterOne) {
 }
 
 TEST_F(TablesTest, ASessionOfWhichNoneCanBeMadeIsCommittedAndSaid) {
-  const auto place = make_session();
+  const auto session_path = make_session();
   refused_ = Error{Code::kInvalidArgument, "no tables"};
   UploadSettings removing = small_parts();
   removing.keep_local = {KeepUntil::kCommitted};
-  const UploadStatus status = upload(removing, {place});
+  const UploadStatus status = upload(removing, {session_path});
   EXPECT_EQ(status.refused_sessions, 1u);
   EXPECT_THAT(status.problem, HasSubstr("no tables"));
   EXPECT_TRUE(tables().empty());
   EXPECT_THAT(bucket(), Contains(Pair(HasSubstr("/COMMIT"), _)));
-  EXPECT_TRUE(fs_.exists(place.directory));
+  EXPECT_TRUE(fs_.exists(session_path.directory));
 }
 
 TEST_F(UploaderTest, NoRecordedSessionNoUpload) {
   const auto uploader = start(settings());
   for (const char* name :
        {"session_20260131_235959_snap1/pid_1", "session_20260131_235959_atf1/pid_1"}) {
-    const auto place = storage::parse_session_path(root_.path(), name);
-    EXPECT_EQ(uploader->add(*place, kPart).error().code, Code::kInvalidArgument) << name;
+    const auto session_path = storage::parse_session_path(root_.path(), name);
+    EXPECT_EQ(uploader->add(*session_path, kPart).error().code, Code::kInvalidArgument) << name;
   }
   const auto gone = storage::parse_session_path(root_.path(), "session_20260131_235959/pid_1");
   EXPECT_OK(uploader->add(*gone, kPart));

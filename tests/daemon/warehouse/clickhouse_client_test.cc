@@ -172,7 +172,7 @@ TEST(ClickHouseSettingsTest, TakesAnAddressAndNoMore) {
   }
 }
 
-TEST(SqlTextTest, NothingEndsTheLiteral) {
+TEST(SqlTextTest, EscapesQuotesAndBackslashes) {
   EXPECT_EQ(sql_text("it's"), "'it\\'s'");
   EXPECT_EQ(sql_text("\\'"), "'\\\\\\''");
 }

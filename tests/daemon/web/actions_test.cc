@@ -86,7 +86,7 @@ TEST_F(ActionsTest, WithoutTheNameOfASessionNothingIsDone) {
   }
 }
 
-TEST_F(ActionsTest, WhatTheCollectorRefusesIsSaid) {
+TEST_F(ActionsTest, ReportsRefusalsOfTheCollector) {
   collector_.fail_with(Error{Code::kUnsupported, "its agent is away"});
   const HttpAnswer answer = run("/api/stop", "{\"session\":\"a/pid_1\"}");
   EXPECT_EQ(answer.status, 409);

@@ -172,7 +172,7 @@ TEST(HttpRequestTest, EveryLimitPlusOneIsRefused) {
   EXPECT_EQ(status_of(with_head("Content-Length: 18446744073709551616\r\n")), 413);
 }
 
-TEST(HttpRequestTest, WhatIsAmbiguousIsRefused) {
+TEST(HttpRequestTest, RejectsAmbiguousRequests) {
   const struct {
     std::string text;
     int status;

@@ -30,7 +30,7 @@ class LiveViewTest : public ::testing::Test {
   LiveView view_{collector_};
 };
 
-TEST_F(LiveViewTest, NothingIsShownAsNothing) {
+TEST_F(LiveViewTest, ShowsEmptyListsWhenEmpty) {
   EXPECT_EQ(look(0), json::parse("{\"version\":1,\"sessions\":[],\"agents\":[],\"devices\":[],"
                                  "\"sessions_left_out\":0,\"agents_left_out\":0,"
                                  "\"devices_left_out\":0}"));
@@ -105,7 +105,7 @@ TEST_F(LiveViewTest, EqualStatesAreEqualTexts) {
   EXPECT_EQ(first, view_.look(LiveView::Clock::time_point(milliseconds(20))));
 }
 
-TEST_F(LiveViewTest, OfManySessionsThoseThatRecordAreShownAndTheNewest) {
+TEST_F(LiveViewTest, ShowsRecordingAndNewestSessionsFirst) {
   collector_.add_session("oldest/pid_1", api::SESSION_STATE_ACTIVE);
   for (size_t i = 0; i < kMaxShownSessions; ++i) {
     collector_.add_session("s" + std::to_string(i) + "/pid_1", api::SESSION_STATE_COMPLETE);
@@ -117,7 +117,7 @@ TEST_F(LiveViewTest, OfManySessionsThoseThatRecordAreShownAndTheNewest) {
   EXPECT_EQ(view["sessions"][1]["name"], "s" + std::to_string(kMaxShownSessions - 1) + "/pid_1");
 }
 
-TEST_F(LiveViewTest, OfManyAgentsThoseThatAreThereAreShown) {
+TEST_F(LiveViewTest, ShowsConnectedAgentsFirst) {
   for (size_t i = 0; i < kMaxShownAgents; ++i) {
     collector_.add_agent(std::to_string(i), "gone", api::AGENT_STATE_GONE);
   }

@@ -23,7 +23,7 @@ TEST(PageRequestTest, EveryPathComesThroughAsItIs) {
   EXPECT_THAT(read->symbols->roots, IsEmpty());
 }
 
-TEST(PageRequestTest, WhatIsWantedComesThrough) {
+TEST(PageRequestTest, RoundTripsThroughJson) {
   PageRequest request;
   request.directory = "/a";
   request.want = PageWant::kRecord;

@@ -185,7 +185,7 @@ TEST_F(WebServerTest, ANewConnectionTakesTheSlotOfAnIdleOne) {
   EXPECT_EQ(idle.back().read_answer().status, 200) << "the oldest goes, no other";
 }
 
-TEST_F(WebServerTest, WhatIsNoRequestIsAnsweredAndTheConnectionEnds) {
+TEST_F(WebServerTest, AnswersInvalidRequestsAndCloses) {
   const std::string host = "Host: " + browser_->address().host() + "\r\n";
   const struct {
     std::string sent;

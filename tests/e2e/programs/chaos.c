@@ -31,7 +31,7 @@ struct slot {
 
 static struct slot* slots;
 static uint64_t iterations;
-static _Atomic int told_to_end;
+static _Atomic int should_end;
 
 /* Ends with a declaration of something that is there, so that a semicolon can follow. */
 #define LEAF(n)                                   \
@@ -63,13 +63,13 @@ static void (*const leaves[16])(void) = {leaf_0,  leaf_1,  leaf_2,  leaf_3, leaf
 
 NOT_TRACED static void on_term(int number) {
   (void)number;
-  told_to_end = 1;
+  should_end = 1;
 }
 
 NOT_TRACED static void* work(void* argument) {
   struct slot* mine = argument;
   mine->thread_id = (uint64_t)syscall(SYS_gettid);
-  for (uint64_t i = 0; i < iterations && !told_to_end; ++i) {
+  for (uint64_t i = 0; i < iterations && !should_end; ++i) {
     atomic_store_explicit(&mine->begun, i + 1, memory_order_relaxed);
     /* The upper bits of a multiplicative hash: looks random, and a test computes it too. */
     leaves[(i * 0x9E3779B97F4A7C15ull) >> 60]();

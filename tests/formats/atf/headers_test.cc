@@ -239,7 +239,7 @@ DetailRecord sample_record(Bytes payload) {
 }
 
 // The worked example of FORMAT.md, byte for byte; its checksum was computed by another program.
-TEST(WorkedExample, OfTheFormatDocument) {
+TEST(WorkedExample, MatchesTheFormatDocument) {
   IndexHeader header{Version::kV2, Arch::kArm64, Os::kAndroid, ClockType::kBoottime};
   header.flags = kIndexFlagHasDetailFile;
   header.thread_id = 7;

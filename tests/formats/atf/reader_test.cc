@@ -109,7 +109,7 @@ TEST_P(BothVersions, AFirstEventThatLooksLikeAFooterHidesNothing) {
   EXPECT_EQ(IndexReader::open(made.index, findings_)->state(), FileState::kFinalized);
 }
 
-TEST_P(BothVersions, OfTwoFootersTheConsistentOneWins) {
+TEST_P(BothVersions, PreferTheConsistentFooter) {
   ThreadBytes made = build_thread(plan(10));
   // The header points at event 3, whose time spells the magic; the true footer is at the end.
   std::copy_n(kIndexFooterMagic, 4, made.index.begin() + 64 + 3 * 32);

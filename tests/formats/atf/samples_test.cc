@@ -156,7 +156,7 @@ TEST_P(Samples, GiveTheirExpectedOutcome) {
 }
 
 // They are from programs of others.
-TEST(AtfSamples, OfThePublishedWriterGiveTheirExpectedOutcome) {
+TEST(AtfSamples, PublishedSamplesGiveTheirExpectedOutcome) {
   const fs::path reference = testing::reference_folder();
   if (reference.empty()) GTEST_SKIP() << testing::kNoPack;
   const auto samples = testing::files_with(reference / "data" / "atf", ".expected.json");

@@ -206,7 +206,7 @@ TEST_P(CheckRanges, AWholeFileChecksumIsFoundByRanges) {
   expect_same(made, "no checksum");
 }
 
-TEST(CheckRanges, OfADetailFileAlone) {
+TEST(CheckRanges, GiveTheSameResultForADetailFile) {
   ThreadPlan plan;
   plan.events = 60;
   plan.detail_every = 2;

@@ -57,7 +57,7 @@ TEST(FunctionSeconds, ACallCountsWhereItEnded) {
                   "3 a: 1 calls, total 3000000000, self 2999999969, longest 3000000000 of 1"));
 }
 
-TEST(FunctionSeconds, OfTheTimeOfDay) {
+TEST(FunctionSeconds, SplitAtSecondsOfTheDay) {
   EXPECT_THAT(
       Seconds().of(
           {{5'000, kCall, 'a'}, {5'100, kReturn, 'a'}, {5'101, kCall, 'a'}, {5'200, kReturn, 'a'}},

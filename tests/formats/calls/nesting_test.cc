@@ -45,7 +45,7 @@ TEST(Nesting, BehindAGapACallCountsByItself) {
   EXPECT_EQ(nesting.end(20, false).added_ns, 0u) << "never less than nothing";
 }
 
-TEST(Nesting, WhatEndedInAGapKeepsItsTime) {
+TEST(Nesting, KeepsTimeOfCallsEndedInAGap) {
   Nesting nesting;
   nesting.begin(0, 0);
   nesting.begin(0, 1);
@@ -54,7 +54,7 @@ TEST(Nesting, WhatEndedInAGapKeepsItsTime) {
 }
 
 // What was counted within a call that is no outermost one is handed on to the one that is.
-TEST(Nesting, WhatWasCountedIsHandedOutwards) {
+TEST(Nesting, HandsCountedTimeOutwards) {
   Nesting nesting;
   nesting.begin(0, 0);
   nesting.begin(0, 0);  // within the first, for certain

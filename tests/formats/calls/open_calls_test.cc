@@ -53,7 +53,7 @@ TEST_F(OpenCallsTest, AReturnOfAnOuterCallEndsTheInnerOnes) {
   EXPECT_EQ(open_.depth(), 0u);
 }
 
-TEST_F(OpenCallsTest, OfRecursiveCallsTheInnermostReturns) {
+TEST_F(OpenCallsTest, ReturnEndsTheInnermostRecursiveCall) {
   open_.call(kA, at(0));
   open_.call(kA, at(10));
   std::vector<bool> outermost;
@@ -148,7 +148,7 @@ TEST_F(OpenCallsTest, AReturnBehindAGapSaysWhichCallsSurvivedIt) {
                                   "a 0..100 self 50 returned"));
 }
 
-TEST_F(OpenCallsTest, WhatAGapLeftInDoubtEndsThereWhenNothingElseIsKnown) {
+TEST_F(OpenCallsTest, DoubtfulCallsEndAtTheGap) {
   open_.call(kA, at(0));
   open_.call(kB, at(10));
   gap(30);

@@ -148,7 +148,7 @@ class CountedEvents {
   mutable uint64_t most_ = 0;
 };
 
-TEST(ReadThread, WhatIsFarBehindTheWindowIsNotRead) {
+TEST(ReadThread, DoesNotReadFarBehindTheWindow) {
   std::vector<Event> all;
   for (uint64_t i = 0; i < 400'000; ++i) all.push_back({i, i % 2 == 0 ? kCall : kReturn, 'a'});
   const CountedEvents events(all);

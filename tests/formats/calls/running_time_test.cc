@@ -24,7 +24,7 @@ TEST(RunningTime, StandsStillInStalls) {
   EXPECT_EQ(RunningTime().at(77), 77u);
 }
 
-TEST(RunningTime, OfJoinedStallsEveryPartCountsAlike) {
+TEST(RunningTime, SpreadsJoinedStallsEvenly) {
   Stall joined = own(1000, 2000);
   joined.count = 10;
   joined.stalled_ns = 250;
@@ -110,7 +110,7 @@ TEST(RunningTime, TimesMayBeAskedInAnyOrder) {
 }
 
 // The part of a wait beside a stop has its share of what was stalled in all of it.
-TEST(RunningTime, OfAJoinedWaitAStopTakesItsPartOut) {
+TEST(RunningTime, StopTakesItsShareOfAJoinedWait) {
   RunningTime time({{1000, 2000, 500, 5, false}, stop(1200, 1400)});
   EXPECT_EQ(time.stalled_until(1200), 100u);
   EXPECT_EQ(time.stalled_until(1400), 300u);

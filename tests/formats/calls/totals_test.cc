@@ -450,7 +450,7 @@ TEST(CallTree, ManyPathsHaveOneNodeEach) {
 }
 
 // A tree that is full takes another one: the outermost of what has no node counts in the total.
-TEST(CallTree, WhatAFullTreeIsGivenOfAnotherIsCountedTogether) {
+TEST(CallTree, FullTreeCountsAddedFunctionsTogether) {
   FunctionSlots slots, other_slots;
   CallTree tree, other;
   constexpr uint64_t kPlaces = CallTree::kMaxNodes - CallTree::kFirstFunction;

@@ -35,7 +35,7 @@ TEST(Address, IsPrintedAsItIsRead) {
   }
 }
 
-TEST(Address, WhatIsNoneIsSaidWithTheWayOut) {
+TEST(Address, RejectsInvalidAddressesWithTheRightForm) {
   for (const std::string& text : fakes::bad_addresses()) {
     const auto address = parse_address(text);
     ASSERT_FALSE(address.ok()) << text;

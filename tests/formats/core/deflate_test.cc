@@ -47,7 +47,7 @@ TEST(ZlibPieces, EachPieceIsAStreamOfItsOwn) {
   }
 }
 
-TEST(GzipSink, WhatComesInPartsIsOneFile) {
+TEST(GzipSink, JoinsPartsIntoOneFile) {
   const Raw text = text_of(2'000'000, 7);
   VectorSink file;
   GzipSink gzip(file);
@@ -62,7 +62,7 @@ TEST(GzipSink, WhatComesInPartsIsOneFile) {
   EXPECT_EQ(inflated(file.bytes(), 31), text);
 }
 
-TEST(GzipSink, NothingIsAFileToo) {
+TEST(GzipSink, EmptyInputMakesAValidFile) {
   VectorSink file;
   GzipSink gzip(file);
   ASSERT_TRUE(gzip.finish().ok());

@@ -63,7 +63,7 @@ TEST(NearestWordTest, TakesTheNearestWithinReach) {
   EXPECT_EQ(near(longest + "x", {longest}), "");
 }
 
-TEST(NearestWordTest, OfSeveralWithinReachTheNearestCounts) {
+TEST(NearestWordTest, PicksTheNearestOfSeveralWords) {
   EXPECT_EQ(near("abcdefghi", {"abcdefghX", "abcdefgXX"}), "abcdefghX");
   EXPECT_EQ(near("abcdefghi", {"abcdefgXX", "abcdefghX"}), "abcdefghX");
   EXPECT_EQ(near("abcdefghi", {"abcdefghX", "abcdefghY"}), "abcdefghX") << "the first of two";

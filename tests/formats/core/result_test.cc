@@ -53,8 +53,10 @@ TEST(Result, MovesWhatCannotBeCopied) {
   EXPECT_EQ(*taken, 7);
 }
 
-TEST(Result, TextNamesTheCode) {
-  EXPECT_EQ(to_string({Code::kNoSpace, "/x: write at 4096"}), "no space: /x: write at 4096");
+TEST(Result, TextIsTheMessageAndSaysWhatIsDamaged) {
+  EXPECT_EQ(to_string({Code::kNoSpace, "/x: write at 4096"}), "/x: write at 4096");
+  EXPECT_EQ(to_string({Code::kDamaged, "/x: at 4096"}), "damaged: /x: at 4096");
+  EXPECT_EQ(to_string({Code::kTruncated, "/x: at 4096"}), "truncated: /x: at 4096");
 }
 
 TEST(Result, EveryCodeHasItsOwnName) {

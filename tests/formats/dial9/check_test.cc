@@ -128,7 +128,7 @@ TEST(Check, DamageSaysWhereReadingCouldBeginAgain) {
             std::string::npos);
 }
 
-TEST(Check, WhatIsNoStreamIsRejected) {
+TEST(Check, RejectsOtherFiles) {
   EXPECT_EQ(check_stream({}).grade, Grade::kRejected);
   const std::vector<uint8_t> other = {'A', 'T', 'I', '2', 1, 1};
   EXPECT_EQ(check_stream(other).grade, Grade::kRejected);

@@ -84,7 +84,7 @@ TEST(CopyFrames, DamageInTheMiddleIsNamedWithWhatFollows) {
   EXPECT_EQ(copied->next_header, part.size() + 1);
 }
 
-TEST(CopyFrames, WhatOnlyBeginsWithinTheLastFrameIsNoHeader) {
+TEST(CopyFrames, IgnoresHeadersBeginningInTheLastFrame) {
   auto bytes = a_stream();
   bytes.insert(bytes.end(), {3, 1, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 'T'});
   const size_t whole = bytes.size();

@@ -109,7 +109,7 @@ TEST(Decoder, RefusesOtherVersionsAtTheStartAndInside) {
   EXPECT_EQ(to_error({Rule::kVersion, 1, 1, ""}).code, Code::kUnsupported);
 }
 
-TEST(Decoder, WhatIsNoStreamAtAll) {
+TEST(Decoder, RejectsOtherStreams) {
   EXPECT_EQ(record({}).rule, Rule::kTruncated);
   EXPECT_EQ(record(Raw{'T', 'R'}).rule, Rule::kTruncated);
   EXPECT_EQ(record(Raw{'T', 'O', 'K'}).rule, Rule::kHeader);

@@ -331,7 +331,7 @@ TEST(Encoder, TheFirstRefusalStands) {
 }
 
 // Also where lists were open as deep as they may be.
-TEST(Encoder, NothingIsOpenInARefusedEvent) {
+TEST(Encoder, RefusedEventHasNoOpenLists) {
   Encoder encoder;
   const EventType type = *encoder.define(simple(0, {{"v", FieldType::kDynamicList}}));
   encoder.begin_event(type, 1);

@@ -101,7 +101,7 @@ TEST(HtmlWriter, DataIsThatOfTheDocument) {
       "functions": [[1, 1, 6000, 6000, 6000, 6001, 6002]]})text"));
 }
 
-TEST(HtmlWriter, NothingRecordedIsAPageToo) {
+TEST(HtmlWriter, WritesAPageForAnEmptyRecording) {
   const json data = data_of(written({}));
   EXPECT_TRUE(data["threads"].empty());
   EXPECT_EQ(data["names"], json::array());
@@ -130,7 +130,7 @@ TEST(HtmlWriter, BytesThatAreNoTextAreReplaced) {
 }
 
 // It works from a mail or a USB stick: nothing is fetched.
-TEST(HtmlWriter, NothingElseIsLoaded) {
+TEST(HtmlWriter, PageLoadsNoOtherFiles) {
   const std::string html = written(small_page());
   EXPECT_THAT(html, HasSubstr("default-src 'none'"));
   EXPECT_THAT(html, Not(HasSubstr("connect-src")));

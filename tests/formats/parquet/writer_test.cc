@@ -254,7 +254,7 @@ TEST(ParquetWriter, AFullRowGroupIsWrittenAtOnce) {
   EXPECT_GT(sink.bytes().size(), 16u);
 }
 
-TEST(ParquetWriter, NothingIsTakenAfterTheEnd) {
+TEST(ParquetWriter, RejectsRowsAfterTheEnd) {
   VectorSink sink;
   auto writer = open(sink, {{"a", Type::kUint64}});
   ASSERT_TRUE(writer->append({kOne}).ok());

@@ -90,7 +90,7 @@ TEST_F(PerfettoWriter, ALossEndsWhatIsOpenAndForgetsTheNames) {
 }
 
 // 600 calls within each other: the 513th and what is in it are not there, and their ends neither.
-TEST_F(PerfettoWriter, WhatTheImporterDropsIsFolded) {
+TEST_F(PerfettoWriter, FoldsCallsTheImporterWouldDrop) {
   writer_.begin_thread({7, 42, 43, ""}, 0);
   for (uint64_t ns = 0; ns < 600; ++ns) call(ns, 0);
   EXPECT_EQ(writer_.depth(), kMaxDepth);

@@ -121,7 +121,7 @@ TEST(PprofWriter, LocationsAreWrittenAsTheyCome) {
   EXPECT_GT(before, sink.bytes().size() / 2);
 }
 
-TEST(PprofWriter, WhatIsNotKnownIsLeftOut) {
+TEST(PprofWriter, LeavesOutUnknownFields) {
   VectorSink sink;
   Writer writer(sink);
   writer.add_mapping({0x10, 0x20, "app", ""});

@@ -298,7 +298,7 @@ TEST_F(CopyCase, StreamsWithoutObjectsAndStreamsWithoutNamesAreThere) {
   EXPECT_EQ(streams[1]->name, "id 10");
 }
 
-TEST_F(CopyCase, WhatIsMissingIsCounted) {
+TEST_F(CopyCase, CountsMissingObjects) {
   const uint64_t text = open(R"({"name":"text"})");
   put(text, std::string(4000, 'a'));
   put(text, std::string(4000, 'b'), true);

@@ -65,7 +65,7 @@ TEST(RtcMeta, BadEntriesAreLeftOutAndBadKeysIgnored) {
   EXPECT_EQ(meta.complaints.size(), 9u + 7 + 2);
 }
 
-TEST(RtcMeta, WhatIsNoMeta) {
+TEST(RtcMeta, RejectsInvalidMeta) {
   for (const char* json :
        {"", "{}", "[]", "[{}]", "[{\"id\":9}]", "[\"9\"]", "[9", "9", "[9]x", "[1.5]", "[-1]",
         "nul", "[{\"id\":9,}]", "[{\"id\":9} 10]", "[\"\xff\",9]"}) {
@@ -102,7 +102,7 @@ bool same(const StreamInfo& a, const StreamInfo& b) {
          a.stream == b.stream && a.gain == b.gain && a.offset == b.offset && a.extra == b.extra;
 }
 
-TEST(RtcMeta, WhatIsWrittenComesBack) {
+TEST(RtcMeta, ReadsTheMetaItWrites) {
   std::mt19937_64 random(5);
   const auto pick = [&](auto& list) { return list[random() % std::size(list)]; };
   const std::string texts[] = {"",

@@ -185,7 +185,7 @@ TEST(RtcSamples, HoldTheGeneratedValuesAndTimes) {
   expect_generated(file_bytes(golden_path("mk_ieee_fixed.headcut.rtc")), all - left, left);
 }
 
-TEST(RtcSamples, OfThePackHoldTheGeneratedValuesAndTimes) {
+TEST(RtcSamples, PackHoldsTheGeneratedValuesAndTimes) {
   if (testing::reference_folder().empty()) GTEST_SKIP() << testing::kNoPack;
   expect_generated(file_bytes(sample_path("mk_ieee_fixed.rtc")), 0, 600);
   expect_generated(file_bytes(sample_path("mk_ieee_prefixed.rtc")), 0, 600);

@@ -46,7 +46,7 @@ TEST(Variants, AreTakenAsThePublishedViewerTakesThem) {
                    golden / "data/wtf/accept.json", 70);
 }
 
-TEST(Variants, OfThePackAreTakenAsThePublishedViewerTakesThem) {
+TEST(Variants, AreAcceptedLikeThePublishedViewer) {
   const fs::path reference = testing::reference_folder();
   if (reference.empty()) GTEST_SKIP() << testing::kNoPack;
   if (!testing::has_python()) GTEST_SKIP() << "python3 is not there";

@@ -171,7 +171,7 @@ TEST(Check, SaysHowFarItIs) {
 }
 
 // FileReport: the viewer has no JSON events, and refuses PARTIAL mode.
-TEST(Check, WhatTheViewerHasOfAJsonFile) {
+TEST(Check, ReportsWhatTheViewerLoadsFromJson) {
   const auto report = [](JsonMode mode, JsonEvents events) {
     VectorSink text;
     Findings findings;

@@ -191,7 +191,7 @@ TEST_F(EventChunkTest, BytesMayBeCharactersAndShortsMayBeUtf16) {
   EXPECT_FALSE(put(reverse, 1, {array_of(wide)}).ok());
 }
 
-TEST_F(EventChunkTest, OfARefusedEventNothingIsThere) {
+TEST_F(EventChunkTest, RefusedEventLeavesNoBytes) {
   const EventType type = type_of({{ArgType::kUint32, false, "a"}, {ArgType::kInt8, false, "b"}});
   ASSERT_TRUE(put(type, 1, {Arg(1), Arg(2)}).ok());
   EXPECT_THAT(refusal(type, {Arg(3), Arg(400)}), HasSubstr("argument 'b' (int8)"));

@@ -127,7 +127,7 @@ TEST_F(Types, WireId1StaysWhatItIs) {
   EXPECT_EQ(print_signature(types.find(1)->arguments), known.signature);
 }
 
-TEST_F(Types, WhatCannotBeReadIsUndefined) {
+TEST_F(Types, UnreadableDefinitionsAreUndefined) {
   define(2, "a", "uint32 x");
   define(2, "a", "uint64 x");
   EXPECT_EQ(types.find(2), nullptr);

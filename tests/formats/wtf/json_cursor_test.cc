@@ -54,7 +54,7 @@ TEST(JsonCursor, RefusesWhatIsNoJson) {
   }
 }
 
-TEST(JsonCursor, WhatIsNoValueIsNotPassed) {
+TEST(JsonCursor, DoesNotPassInvalidValues) {
   for (const char* bad : {"tru", "fals", "nul", "\"a", "\"\\x\"", "-", "1.", "[1", "[1 2]", "{",
                           "{\"a\" 1}", "{\"a\":tru}", "[nul]", "[-]", "[\"a]", "{\"a", ""}) {
     std::string_view raw = "as it was";

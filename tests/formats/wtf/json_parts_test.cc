@@ -116,7 +116,7 @@ TEST(JsonParts, TimesOfAChunkStandWhereItHasThem) {
 }
 
 // What a table or a text has that JSON has not.
-TEST(JsonParts, WhatIsNoTextStandsAsBytes) {
+TEST(JsonParts, WritesInvalidTextAsBytes) {
   for (const auto& [type, bytes, is_text] : {std::tuple{0x30000u, "a\0b\0"sv, true},
                                              {0x30000u, "a\0b"sv, false},
                                              {0x30000u, "a\0\xFF\0"sv, false},

@@ -337,7 +337,7 @@ TEST(Json, FragmentsOfThePublishedLibraryAreReadToo) {
   EXPECT_EQ(findings.errors(), 0u);
 }
 
-TEST(Json, WhatDoesNotFitIsSaidAndLeftOut) {
+TEST(Json, ReportsAndLeavesOutInvalidEvents) {
   const std::string head =
       R"({"wtfVersion":1,"formatVersion":10,"chunks":[{"id":2,"type":"event_data","parts":[)"
       R"({"type":"json_event_buffer","events":[{"wireId":1,"time":0,"args":{"wireId":2,"eventClass":0,)"
@@ -386,7 +386,7 @@ TEST(Json, CutFilesKeepTheEventsThatAreThere) {
 }
 
 // A cut chunk gives the parts that are whole; one of events needs its table for them.
-TEST(Json, OfACutChunkTheWholePartsStay) {
+TEST(Json, KeepsWholePartsOfACutChunk) {
   const auto note = testing::octets("a resource");
   const std::vector<uint8_t> events(200, 7);
   for (const ChunkType type : {ChunkType::kFileHeader, ChunkType::kEventData}) {

@@ -87,7 +87,7 @@ TEST(Places, AnEventThatIsCutOff) {
   }
 }
 
-TEST(Places, WhatIsNoFileIsRefusedAtItsBegin) {
+TEST(Places, RejectsOtherFilesAtTheirBeginning) {
   for (const ByHand& file : {ByHand().word(0xDEADBEEF).word(5), ByHand().word(1).word(5).word(10),
                              ByHand().file_header(11).word(0).word(0)}) {
     Findings findings;

@@ -8,7 +8,7 @@
 namespace collect::wtf {
 namespace {
 
-TEST(Properties, WhatWasWrittenIsRead) {
+TEST(Properties, ReadsTheEventsItWrites) {
   for (uint32_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     const size_t chunk_bytes = seed % 3 == 0 ? 64 : seed % 3 == 1 ? 2000 : size_t{1} << 20;

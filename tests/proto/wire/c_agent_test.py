@@ -60,7 +60,7 @@ class CAgent(CollectorTest):
             file.write("another\n")
         self.assertIn("does not know the token", self.record(address, COLLECT_TOKEN_FILE=token).stderr)
 
-    def test_nothing_is_recorded_without_a_collector(self):
+    def test_records_nothing_without_a_collector(self):
         environment = {name: value for name, value in os.environ.items() if name != "COLLECT_CONNECT"}
         ended = subprocess.run([PROGRAM], capture_output=True, text=True, timeout=PATIENCE, env=environment)
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))

@@ -54,7 +54,7 @@ ByteVector mixed(uint32_t seed, size_t size) {
   return bytes;
 }
 
-TEST(Lz4Block, WhatWeWriteIsReadByLiblz4AndByUs) {
+TEST(Lz4Block, Liblz4AndWeReadOurBlocks) {
   for (uint32_t seed = 0; seed < 400; ++seed) {
     const size_t size = seed < 40 ? seed : 1 + (seed * 7919u) % kLz4MaxInput;
     const ByteVector input = mixed(seed, seed == 399 ? kLz4MaxInput : size);
@@ -73,7 +73,7 @@ TEST(Lz4Block, WhatWeWriteIsReadByLiblz4AndByUs) {
   }
 }
 
-TEST(Lz4Block, WhatLiblz4WritesIsReadByUs) {
+TEST(Lz4Block, ReadsBlocksOfLiblz4) {
   for (uint32_t seed = 0; seed < 400; ++seed) {
     // Longer than our own encoder takes, too.
     const ByteVector input = mixed(seed, seed % 50 == 49 ? 1u << 20 : (seed * 104729u) % 70'000);

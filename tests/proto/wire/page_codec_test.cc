@@ -88,7 +88,7 @@ TEST(PageCodec, DetailRecordsOfAllLengthsComeBack) {
   }
 }
 
-TEST(PageCodec, WhatIsNoPageOrGetsNoShorterIsNotEncoded) {
+TEST(PageCodec, DoesNotEncodeInvalidOrIncompressiblePages) {
   std::mt19937 random(1);
   ByteVector noise(64 * 32);
   for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random());
@@ -107,7 +107,7 @@ TEST(PageCodec, WhatIsNoPageOrGetsNoShorterIsNotEncoded) {
 }
 
 // The agent encodes pages that lie in its rings, one behind the other.
-TEST(PageCodec, NothingBehindTheRecordsIsTouched) {
+TEST(PageCodec, StaysWithinTheRecords) {
   const auto encoder = std::make_unique<ColumnEncoder>();
   for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
     for (uint32_t count = 4; count < 140; ++count) {

@@ -122,7 +122,7 @@ TEST(ProofTest, TheExampleOfTheDocument) {
   }
 }
 
-TEST(ProofTest, WhoWorksFromTheDocumentAloneMakesTheSame) {
+TEST(ProofTest, MatchesProofsMadeFromTheDocument) {
   const ProofContext context = example();
   Hello hello;
   hello.set_channel(CHANNEL_CONTROL);

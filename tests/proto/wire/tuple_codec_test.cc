@@ -94,7 +94,7 @@ TEST(TupleCodec, TimesAsFarApartAsTheBitsReachAndOneMore) {
       encoded(calls(64, [](uint32_t) { return 1; }, [](uint32_t i) { return 1000 - i; })).empty());
 }
 
-TEST(TupleCodec, WhatIsNoPageOrGetsNoShorterIsNotEncoded) {
+TEST(TupleCodec, DoesNotEncodeInvalidOrIncompressiblePages) {
   std::mt19937_64 random(1);
   ByteVector noise(64 * 32);
   for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random());
@@ -121,7 +121,7 @@ TEST(TupleCodec, NoRoomIsNoPage) {
   }
 }
 
-TEST(TupleCodec, NothingBehindTheRecordsIsTouched) {
+TEST(TupleCodec, StaysWithinTheRecords) {
   const auto encoder = std::make_unique<TupleEncoder>();
   for (uint32_t count = 16; count < 300; ++count) {
     const ByteVector records =

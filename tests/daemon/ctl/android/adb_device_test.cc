@@ -144,7 +144,7 @@ TEST_F(AdbDeviceTest, AnInterruptedCommandKeepsNoConnection) {
   EXPECT_TRUE(all_end());
 }
 
-TEST_F(AdbDeviceTest, WhatACommandSaysIsItsOwn) {
+TEST_F(AdbDeviceTest, ReturnsCommandOutputOrItsError) {
   EXPECT_EQ(*device_->output_of("printf 'a\\n b\\r\\n\\r\\n'"), "a\n b");
   EXPECT_EQ(*device_->output_of("true"), "");
   EXPECT_EQ(device_->output_of("exit 7").error().message, "R58M: exit 7: exit code 7");

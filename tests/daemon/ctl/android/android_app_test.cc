@@ -118,7 +118,7 @@ TEST_F(AndroidAppTest, AScriptInTheApkIsFoundWhereItsLibrariesAre) {
   EXPECT_FALSE(std::filesystem::exists(phone_ / "done")) << "a path is no command";
 }
 
-TEST_F(AndroidAppTest, WhatIsNotInstalledIsNamed) {
+TEST_F(AndroidAppTest, NamesAppsThatAreNotInstalled) {
   const auto none = look("com.example.other");
   EXPECT_EQ(none.code(), Code::kNotFound);
   EXPECT_EQ(message_of(none),
@@ -130,7 +130,7 @@ TEST_F(AndroidAppTest, WhatIsNotInstalledIsNamed) {
   }
 }
 
-TEST_F(AndroidAppTest, WhatCannotBeEnteredSaysWhy) {
+TEST_F(AndroidAppTest, ExplainsWhyAnAppCannotBeEntered) {
   std::filesystem::remove(phone_.app(kApp, "debuggable"));
   EXPECT_EQ(look().code(), Code::kPermission);
   EXPECT_EQ(message_of(look()),

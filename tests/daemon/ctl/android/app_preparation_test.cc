@@ -219,7 +219,7 @@ TEST_F(AppPreparationTest, ThePathHasToFitIntoTheProperty) {
   EXPECT_EQ(said(begin_with(93)), "") << "it needs no property";
 }
 
-TEST_F(AppPreparationTest, WhatARunLeftIsUndoneByTheNext) {
+TEST_F(AppPreparationTest, UndoesLeftoversOfThePreviousRun) {
   const auto held = lock();
   EXPECT_FALSE(*undo_by_record(*device_, kApp)) << "there is no record";
   AppPreparation preparation(*device_, app_);
@@ -274,7 +274,7 @@ TEST_F(AppPreparationTest, AnUninstalledAppIsUndoneToo) {
   EXPECT_FALSE(std::filesystem::exists(tmp(".json")));
 }
 
-TEST_F(AppPreparationTest, WhatFailsOnThePhoneIsSaid) {
+TEST_F(AppPreparationTest, ReportsFailuresOnThePhone) {
   const auto held = lock();
   AppPreparation preparation(*device_, app_);
   ASSERT_EQ(said(preparation.begin()), "");

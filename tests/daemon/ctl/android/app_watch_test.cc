@@ -73,7 +73,7 @@ TEST_F(AppWatchTest, ALogThatEndsIsFollowedAgain) {
   EXPECT_FALSE(watch_->has_ended());
 }
 
-TEST_F(AppWatchTest, WhoeverDoesNotListenToTheLogMayStillFollow) {
+TEST_F(AppWatchTest, FollowsTheAppWithoutALogListener) {
   start_app();
   replace("logcat", "echo 'collect agent (1): hello'; echo x >> \"$PHONE/logs\"");
   watch_.emplace(*device_, kApp, nullptr);
@@ -91,7 +91,7 @@ TEST_F(AppWatchTest, AnAppThatNeverRunsHasEnded) {
   EXPECT_EQ(phone_.read(phone_ / "looks").size(), 2u * kLooksForProcess);
 }
 
-TEST_F(AppWatchTest, OfTheLogOnlyTheAgentsLinesAreHeard) {
+TEST_F(AppWatchTest, HearsOnlyTheAgentsLogLines) {
   start_app();
   log("collect agent (1): said before\n");
   follow();

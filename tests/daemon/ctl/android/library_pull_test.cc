@@ -86,7 +86,7 @@ TEST_F(LibraryPullTest, OnlyTheAppsOwnLibrariesWithoutNamesAreCopied) {
   EXPECT_EQ(err_.str(), "");
 }
 
-TEST_F(LibraryPullTest, WhatIsNotThereIsSaidAndTheOthersAreCopied) {
+TEST_F(LibraryPullTest, ReportsMissingLibrariesAndCopiesTheOthers) {
   const std::string missing = own("libgone.so", false);
   add(missing, {0x01}, 1, 0);
   save();

@@ -165,7 +165,7 @@ TEST_F(PhoneStream, AShellThatEndsWithoutACodeIsAPhoneThatWent) {
   EXPECT_EQ(said.text, "1:one ");
 }
 
-TEST_F(PhoneStream, WhatIsNoPacketEndsTheShell) {
+TEST_F(PhoneStream, InvalidPacketEndsTheShell) {
   Said said;
   const auto stream = follow(socket(), said);
   say("\x01\xFF\xFF\xFF\xFF", 5);
@@ -173,7 +173,7 @@ TEST_F(PhoneStream, WhatIsNoPacketEndsTheShell) {
   EXPECT_EQ(said.end->code(), Code::kDamaged);
 }
 
-TEST_F(PhoneStream, NothingIsHeardAfterClose) {
+TEST_F(PhoneStream, IsSilentAfterClose) {
   Said said;
   const auto stream = follow(socket(), said);
   stream->close();
@@ -311,7 +311,7 @@ TEST_F(BadPull, AReasonIsKeptAsFarAsItCame) {
 }
 
 // Where there is no room here.
-TEST_F(BadPull, WhatCannotBeWrittenIsSaid) {
+TEST_F(BadPull, ReportsFilesItCannotWrite) {
   for (const size_t bytes : {1, 60'000}) {
     const Status full = ends_with(piece("DATA", std::string(bytes, 'x')) + "DONE" + u32(0), false,
                                   1 << 20, "/dev/full");

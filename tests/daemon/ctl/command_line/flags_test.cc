@@ -70,13 +70,13 @@ TEST_F(OnlineFlagsTest, DetailStartHandsOnEveryFlag) {
       runner_.run({"detail", "start", "1", "--thread", "4711", "--thread", "name=w*", "--function",
                    "parse_*", "--duration", "5200ms", "--pre-roll", "2s"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  const control::DetailOrder order = collector_.last_detail();
-  EXPECT_EQ(order.mode, api::DETAIL_MODE_ON);
-  EXPECT_EQ(order.target.any(), "1");
-  EXPECT_THAT(order.threads, ElementsAre("4711", "name=w*"));
-  EXPECT_THAT(order.functions, ElementsAre("parse_*"));
-  EXPECT_EQ(order.duration_ns, 5'200'000'000u);
-  EXPECT_EQ(order.pre_roll_ns, 2'000'000'000u);
+  const control::DetailCommand command = collector_.last_detail();
+  EXPECT_EQ(command.mode, api::DETAIL_MODE_ON);
+  EXPECT_EQ(command.target.any(), "1");
+  EXPECT_THAT(command.threads, ElementsAre("4711", "name=w*"));
+  EXPECT_THAT(command.functions, ElementsAre("parse_*"));
+  EXPECT_EQ(command.duration_ns, 5'200'000'000u);
+  EXPECT_EQ(command.pre_roll_ns, 2'000'000'000u);
   runner_.run({"detail", "arm", "--function", "f"});
   EXPECT_EQ(collector_.last_detail().mode, api::DETAIL_MODE_ARMED);
   EXPECT_THAT(collector_.last_detail().functions, ElementsAre("f"));

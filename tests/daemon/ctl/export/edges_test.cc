@@ -295,7 +295,7 @@ TEST_F(ExportEdges, APageSaysItsTime) {
       ["threads","1"],["functions","1"]])"));
 }
 
-TEST_F(ExportEdges, WhatWasNotFoundIsOfTheSelectedEvents) {
+TEST_F(ExportEdges, NamesFunctionsMissingFromTheSelectedEvents) {
   write_stalled_session();
   ExportSelection selection;
   selection.functions = {"none"};
@@ -384,7 +384,7 @@ class FullSink final : public ByteSink {
   size_t writes_ = 0;
 };
 
-TEST(CompressedRuns, NothingIsWrittenBehindAnError) {
+TEST(CompressedRuns, StopsWritingAfterAnError) {
   const std::vector<uint8_t> run(1000, 7);
   for (const size_t workers : {0u, 1u, 2u}) {
     FullSink sink(2);

@@ -109,7 +109,7 @@ TEST_F(ExportPage, BehindALossThereIsAsMuchAsIsKnown) {
   }
 }
 
-TEST_F(ExportPage, WhatIsNotWantedCountsToItsCaller) {
+TEST_F(ExportPage, AddsUnselectedFunctionsToTheirCaller) {
   write_stalled_session();
   ExportSelection selection;
   selection.functions = {"a", "c"};

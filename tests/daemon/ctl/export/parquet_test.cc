@@ -153,7 +153,7 @@ TEST_F(ParquetTest, AFileIsNoDirectory) {
   EXPECT_EQ(written(), "kept");
 }
 
-TEST_F(ParquetTest, NothingIsLeftOfOneThatFails) {
+TEST_F(ParquetTest, RemovesOutputWhenExportFails) {
   write_stalled_session();
   ExportSelection selection;
   selection.functions = {"nobody"};

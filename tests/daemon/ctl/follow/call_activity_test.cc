@@ -22,7 +22,7 @@ std::vector<uint64_t> durations(const std::vector<SeenCall>& calls) {
   return all;
 }
 
-TEST(LongestCalls, OfTooManyTheLongestStayInTheOrderOfTheirEnds) {
+TEST(LongestCalls, KeepsTheLongestInEndOrder) {
   LongestCalls calls(3);
   const uint64_t taken[] = {5, 1, 9, 2, 8, 7, 3};
   for (uint64_t i = 0; i < 7; ++i) calls.add(call(100 * i, taken[i]));
@@ -35,7 +35,7 @@ TEST(LongestCalls, OfTooManyTheLongestStayInTheOrderOfTheirEnds) {
   EXPECT_THAT(durations(calls.take()), ElementsAre(2, 1));
 }
 
-TEST(LongestCalls, NoneAreKeptWhereNoneAreWanted) {
+TEST(LongestCalls, KeepsNoCallsWithALimitOfZero) {
   LongestCalls calls(0);
   calls.add(call(1, 1));
   EXPECT_EQ(calls.skipped(), 1u);
@@ -49,7 +49,7 @@ TEST(SeenCall, TimesThatStepBackAreNoDuration) {
   EXPECT_EQ(back.duration_ns(), 0u);
 }
 
-TEST(ActivityTable, WhatWasTouchedBeginsAgainAfterAClear) {
+TEST(ActivityTable, ClearResetsTouchedFunctions) {
   ActivityTable table;
   table.at(7).calls = 3;
   table.at(2).self_ns = 4;

@@ -121,7 +121,7 @@ TEST_F(CallFollowerTest, CallsThatBeganAreGivenWhenTheyEnd) {
   EXPECT_THAT(words(batch()), IsEmpty());
 }
 
-TEST_F(CallFollowerTest, WhatALookFindsIsReadAtTheNextOne) {
+TEST_F(CallFollowerTest, ReadsEventsAfterALook) {
   follow();
   append(0, {{10, kCall, kParse}, {20, kReturn, kParse}});
   ASSERT_TRUE(followed_->look().ok());
@@ -178,7 +178,7 @@ TEST_F(CallFollowerTest, ThreadsFunctionsAndDurationsAreChosen) {
   EXPECT_EQ(chosen.functions(0).calls(), 2u);
 }
 
-TEST_F(CallFollowerTest, OfManyCallsTheLongestAreGivenAndTheOthersCounted) {
+TEST_F(CallFollowerTest, ReportsTheLongestCallsAndCountsTheOthers) {
   follow(of_calls(2));
   std::vector<Step> steps;
   for (uint64_t i = 1; i <= 5; ++i) {

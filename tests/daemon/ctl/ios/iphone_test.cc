@@ -118,7 +118,7 @@ TEST_F(IphoneTest, APhoneSaysWhatItIs) {
   EXPECT_EQ(fault(), Code::kNotFound);
 }
 
-TEST_F(IphoneTest, WhatIsNoAnswerIsDamaged) {
+TEST_F(IphoneTest, RejectsInvalidAnswers) {
   lockdownd_.answer_with(std::string("\0\0\0\0", 4));
   EXPECT_EQ(facts(),
             std::string(kPhone) + ": lockdownd sent a message of 0 bytes; 1 to 65536 are expected");

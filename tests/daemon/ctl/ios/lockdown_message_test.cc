@@ -74,7 +74,7 @@ TEST(LockdownAnswer, ValueTypeAndError) {
   EXPECT_EQ(number->value, "");
 }
 
-TEST(LockdownAnswer, WhatIsNoneIsDamaged) {
+TEST(LockdownAnswer, RejectsInvalidAnswers) {
   for (const std::string& body :
        {std::string(), std::string("nothing"),
         std::string("<plist version=\"1.0\"><array/></plist>"), plist(""),
@@ -85,7 +85,7 @@ TEST(LockdownAnswer, WhatIsNoneIsDamaged) {
   }
 }
 
-TEST(LockdownAnswer, WhatIsTooLongIsDamaged) {
+TEST(LockdownAnswer, RejectsTooLongTexts) {
   const std::string longest(kMaxLockdownTextBytes, 'x');
   for (const char* key : {"Type", "Value", "Error", "Result"}) {
     EXPECT_TRUE(decode(plist(entry("Request", "GetValue") + entry(key, longest))).ok()) << key;

@@ -311,7 +311,7 @@ TEST_F(ConvertLimits, GapsThatAThreadCanHave) {
   EXPECT_EQ(made.manifest.threads[0].thread_id, 9u) << "nothing explained the thread";
 }
 
-TEST_F(ConvertLimits, WhatStandsBeforeTheHeadAndBehindASecondOne) {
+TEST_F(ConvertLimits, CountsEventsOutsideTheFirstSession) {
   OurStream stream;
   stream.put(stream.call, 900, {0, 5});
   stream.put(stream.other, 900, {1});

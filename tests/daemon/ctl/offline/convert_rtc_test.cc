@@ -151,7 +151,7 @@ TEST_F(RtcTest, ASessionComesBackByteForByte) {
   }
 }
 
-TEST_F(RtcTest, WhatIsThereIsNotOverwritten) {
+TEST_F(RtcTest, DoesNotOverwriteExistingOutput) {
   const std::string session = make_session(atf::Version::kV2, 1);
   const fs::path container = directory_ / "one.rtc";
   put_bytes(container, "mine");
@@ -245,7 +245,7 @@ TEST_F(RtcTest, ASessionWithoutAllOfItsThreadsIsSaidAndCounted) {
   EXPECT_EQ(manifest["input_missing"][1]["count"], events);
 }
 
-TEST_F(RtcTest, WhatTheTargetHasNoPlaceForIsOneLineAndNoFailure) {
+TEST_F(RtcTest, ReportsLeftOutPartsWithoutFailing) {
   const std::string session = make_session(atf::Version::kV2, 5);
   const fs::path output = directory_ / "x.wtf-trace";
   EXPECT_EQ(run_convert({session}, Target::kWtf, output), 0);

@@ -322,7 +322,7 @@ TEST_F(WtfEvents, EachKindThatASessionDoesNotHaveIsCounted) {
                              {"resources: ATF has no place for them", 3}}));
 }
 
-TEST_F(WtfEvents, WhatACutFileLacksIsSaid) {
+TEST_F(WtfEvents, ReportsPartsMissingFromACutFile) {
   WtfStream stream;
   const uint32_t f = *stream->define_scope("f");
   ASSERT_TRUE(stream->enter(f, 1000).ok());

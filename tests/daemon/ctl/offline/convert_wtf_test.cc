@@ -376,7 +376,7 @@ TEST_F(ConvertWtf, WithoutATimeOfDayTheTimebaseIsZero) {
 
 // ---- files of others
 
-TEST_F(ConvertWtf, WhatASessionCannotSayIsCountedByKind) {
+TEST_F(ConvertWtf, CountsUnrepresentableEventsByKind) {
   VectorSink sink;
   wtf::Writer writer(sink);
   wtf::FileHeader header;

@@ -104,7 +104,7 @@ TEST(ManifestFields, AreAllRead) {
   EXPECT_EQ(manifest.lost_without_stream, 25u);
 }
 
-TEST(ManifestFields, WhatIsWrongHasItsPlaceAndSentence) {
+TEST(ManifestFields, ReportsEachProblemWithItsPlace) {
   const auto problems = [](const std::string& lists) {
     const auto manifest =
         trace::SessionManifest::parse(R"json({"threads":[{"id":0}],)json" + lists + "}");
@@ -259,7 +259,7 @@ TEST_F(SessionsBelow, WithoutAStampTheOneWrittenLast) {
   EXPECT_EQ(opened(), "short_1/pid_1") << "the last of their names";
 }
 
-TEST_F(SessionsBelow, WhatIsHalfMadeOrTooDeepIsPassedBy) {
+TEST_F(SessionsBelow, SkipsUnfinishedAndTooDeepSessions) {
   make("a/b/c/d/e/pid_1");
   EXPECT_EQ(opened(), "a/b/c/d/e/pid_1");
   make("f/a/b/c/d/e/pid_2");
@@ -446,7 +446,7 @@ TEST_F(ManifestAgainstFiles, EachDifferenceIsASentence) {
 }
 
 // Counts on disk run behind the files while it records.
-TEST_F(ManifestAgainstFiles, OfASessionThatRecordsOnlyWhatStaysIsCompared) {
+TEST_F(ManifestAgainstFiles, ComparesOnlyFixedFieldsWhileRecording) {
   const auto recording = [&](const std::string& from, const std::string& to, bool strict) {
     write_planned_session();
     std::string manifest = planned_manifest();
@@ -522,7 +522,7 @@ TEST_F(ManifestAgainstFiles, LostEventsAreThoseOfTheThreadsThatAreMeant) {
   EXPECT_EQ(check_trace(*trace::open_trace(session_.string()), quiet).lost_events(), 0u);
 }
 
-TEST(ProgressLines, OfThreads) {
+TEST(ProgressLines, ShowsProgressInThreads) {
   std::ostringstream err;
   const std::string restart = "\r\x1b[K";
   progress_line(err, false)(0, 5);

@@ -151,7 +151,7 @@ json converted(const std::string& input, Target to, const std::string& output) {
   return json::parse(out.str());
 }
 
-TEST_F(StalledSession, WhatHasNoPlaceForThemSaysSo) {
+TEST_F(StalledSession, ReportsStallsLeftOutByOtherFormats) {
   for (const auto& [target, file] :
        {std::pair(Target::kWtf, "x.wtf-trace"), std::pair(Target::kDial9, "x.d9")}) {
     const json said = converted(session_.string(), target, (root_ / file).string());

@@ -160,7 +160,7 @@ class CountingBuffer : public std::stringbuf {
   }
 };
 
-TEST(TextOutTest, WhatIsWrittenStaysInOrderAndIsFlushed) {
+TEST(TextOutTest, KeepsOrderAndFlushes) {
   CountingBuffer buffer;
   std::ostream stream(&buffer);
   {

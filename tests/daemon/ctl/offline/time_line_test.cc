@@ -119,7 +119,7 @@ TEST(TimeLine, WithoutAComparisonTheDevicesTimeOfDayHasToDo) {
 
 // Two comparisons tell the rate when they are a second apart, and only a rate that a clock can
 // have.
-TEST(TimeLine, WhatTwoComparisonsSayOfTheRate) {
+TEST(TimeLine, TwoComparisonsGiveAPlausibleRate) {
   const auto added = [](uint64_t span_ns, int64_t gained_ns) {
     TimeLine line;
     const auto clock =

@@ -71,7 +71,7 @@ TEST_F(Verify, EachFindingIsOneLineWithPathAndOffset) {
                             ": offset 152: 1 events of unknown kind, the first is event 2\n");
 }
 
-TEST_F(Verify, WhatCannotBeReadAtAllIsTwo) {
+TEST_F(Verify, ExitsWithTwoForUnreadablePaths) {
   EXPECT_EQ(run(root_ / "nowhere"), 2);
   EXPECT_NE(err_.str().find("nowhere"), std::string::npos);
   EXPECT_EQ(run(root_), 2) << "no session in it";
@@ -148,7 +148,7 @@ TEST_F(Verify, AManifestWithAStateThatIsSilentAboutAnEndIsNotOk) {
   EXPECT_NE(found.find("the end of 1 thread never came"), std::string::npos) << found;
 }
 
-TEST_F(Verify, OfAnotherProgramsSessionNobodyKnowsWhatWasLost) {
+TEST_F(Verify, DoesNotClaimCompletenessForForeignSessions) {
   write_planned_session();
   const std::string found = with_manifest(R"("state":"complete",)", "");
   EXPECT_EQ(code_, 0);

@@ -206,21 +206,21 @@ TEST_F(OnlineCommandsTest, DetailOptionsBecomeTheRequest) {
   options.duration = std::chrono::milliseconds(5200);
   options.pre_roll = std::chrono::seconds(2);
   EXPECT_EQ(set_detail(online_, options), 0);
-  control::DetailOrder order = collector_.last_detail();
-  EXPECT_EQ(order.mode, api::DETAIL_MODE_ON);
-  EXPECT_EQ(order.target.any(), "agents/1");
-  EXPECT_THAT(order.threads, ::testing::ElementsAre("4711", "name=w*"));
-  EXPECT_THAT(order.functions, ::testing::ElementsAre("parse_*"));
-  EXPECT_EQ(order.duration_ns, 5'200'000'000u);
-  EXPECT_EQ(order.pre_roll_ns, 2'000'000'000u);
+  control::DetailCommand command = collector_.last_detail();
+  EXPECT_EQ(command.mode, api::DETAIL_MODE_ON);
+  EXPECT_EQ(command.target.any(), "agents/1");
+  EXPECT_THAT(command.threads, ::testing::ElementsAre("4711", "name=w*"));
+  EXPECT_THAT(command.functions, ::testing::ElementsAre("parse_*"));
+  EXPECT_EQ(command.duration_ns, 5'200'000'000u);
+  EXPECT_EQ(command.pre_roll_ns, 2'000'000'000u);
   EXPECT_THAT(out_.str(), HasSubstr("on"));
   EXPECT_EQ(err_.str(), "collectctl: 1: there is no pre-roll\n");
 
   options.mode = api::DETAIL_MODE_ARMED;
   EXPECT_EQ(set_detail(online_, options), 0);
-  order = collector_.last_detail();
-  EXPECT_EQ(order.mode, api::DETAIL_MODE_ARMED);
-  EXPECT_THAT(order.functions, ::testing::ElementsAre("parse_*"));
+  command = collector_.last_detail();
+  EXPECT_EQ(command.mode, api::DETAIL_MODE_ARMED);
+  EXPECT_THAT(command.functions, ::testing::ElementsAre("parse_*"));
 
   EXPECT_EQ(set_detail(online_, {.mode = api::DETAIL_MODE_OFF,
                                  .target = "",
@@ -229,10 +229,10 @@ TEST_F(OnlineCommandsTest, DetailOptionsBecomeTheRequest) {
                                  .duration = {},
                                  .pre_roll = {}}),
             0);
-  order = collector_.last_detail();
-  EXPECT_EQ(order.mode, api::DETAIL_MODE_OFF);
-  EXPECT_EQ(order.target.ByteSizeLong(), 0u);
-  EXPECT_TRUE(order.threads.empty());
+  command = collector_.last_detail();
+  EXPECT_EQ(command.mode, api::DETAIL_MODE_OFF);
+  EXPECT_EQ(command.target.ByteSizeLong(), 0u);
+  EXPECT_TRUE(command.threads.empty());
 }
 
 TEST_F(OnlineCommandsTest, WatchFollowsASessionToItsEnd) {

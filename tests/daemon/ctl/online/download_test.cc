@@ -126,7 +126,7 @@ TEST_F(DownloadTest, ASessionThatRecordsIsCopiedAnew) {
 
 // Seen: `download -o DIR` replaced a manifest.json that had nothing to do with it, without a word.
 // Of a file that is copied while it grows, the beginning is that of an unfinished one.
-TEST_F(DownloadTest, WhatWasCopiedWhileItRecordedIsNoPartOfTheSealedOne) {
+TEST_F(DownloadTest, ReplacesCopiesMadeWhileRecording) {
   const std::string sealed = index_;
   const auto state_is = [&](api::SessionState state, storage::SessionState written) {
     collector_.add_session(kSession, state);
@@ -154,7 +154,7 @@ TEST_F(DownloadTest, WhatWasCopiedWhileItRecordedIsNoPartOfTheSealedOne) {
   EXPECT_EQ(content_of(directory_ / "copy/thread_1/index.atf"), sealed);
 }
 
-TEST_F(DownloadTest, WhatIsNotOfThisSessionStays) {
+TEST_F(DownloadTest, KeepsFilesOfOtherSessions) {
   const fs::path copy = directory_ / "copy";
   fs::create_directories(copy / "thread_0");
   for (const char* name :
@@ -249,7 +249,7 @@ TEST_F(DownloadTest, ASessionIsKnownByItsProcessRecordingAndStart) {
 }
 
 // Every state but those of a recording is sealed: what is there with its size is kept.
-TEST_F(DownloadTest, WhatIsSealedIsKept) {
+TEST_F(DownloadTest, KeepsCompleteFilesOfSealedSessions) {
   for (const auto state :
        {api::SESSION_STATE_COMPLETE, api::SESSION_STATE_RECOVERED, api::SESSION_STATE_FAILED}) {
     collector_.add_session(kSession, state);

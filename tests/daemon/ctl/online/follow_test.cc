@@ -172,7 +172,7 @@ TEST_F(FollowARun, WithoutAWordOfAnAgentAMomentIsWaited) {
   EXPECT_EQ(ended.trouble, "");
 }
 
-TEST_F(FollowARun, WhatMovesIsWaitedFor) {
+TEST_F(FollowARun, WaitsForActiveAgentsAndSessions) {
   for (const api::AgentState state : {api::AGENT_STATE_CONNECTED, api::AGENT_STATE_RECORDING}) {
     collector_.agents_.clear();
     add_agent("1", state);
@@ -256,7 +256,7 @@ TEST_F(FollowARun, NamesAreWaitedFor) {
 }
 
 // Once, when it takes long: for what is waited.
-TEST_F(FollowARun, WhatIsWaitedForIsSaid) {
+TEST_F(FollowARun, SaysOnceWhatItWaitsFor) {
   const auto said = [&] {
     err_.str("");
     collector_.looks = 0;

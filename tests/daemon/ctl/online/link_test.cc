@@ -118,7 +118,7 @@ TEST_F(OnlineLink, IsMadeAgainAfterItsEnd) {
   EXPECT_TRUE(client.stats().ok());
 }
 
-TEST_F(OnlineLink, NobodyAtAnAddress) {
+TEST_F(OnlineLink, NamesTheAddressWhenNoCollectorAnswers) {
   const auto said = [](const std::string& address) {
     const auto answer = Client(ControlTarget(address)).stats();
     EXPECT_FALSE(answer.ok());
@@ -234,7 +234,7 @@ TEST_F(OnlineLink, PagesOfAgentsAndFiles) {
 
 // ---- certificates and tokens
 
-TEST_F(OnlineLink, WhatOfTlsCannotBeUsedIsSaid) {
+TEST_F(OnlineLink, ReportsUnusableTlsOptions) {
   const auto said = [](const std::function<void(ControlTarget&)>& set) {
     ControlTarget target("127.0.0.1:1");
     set(target);
@@ -245,8 +245,8 @@ TEST_F(OnlineLink, WhatOfTlsCannotBeUsedIsSaid) {
   EXPECT_EQ(said([](auto&) {}), "none");
   EXPECT_EQ(said([](auto& to) { to.tls_name = "x"; }), "none");
   const std::string within =
-      "a token or a certificate is shown within TLS only: name who signed the collector's "
-      "certificate with --tls-ca FILE";
+      "a token or a certificate is sent over TLS only: give --tls-ca FILE, the CA certificate that "
+      "signed the collector's";
   EXPECT_EQ(said([](auto& to) { to.token_file = "x"; }), within);
   EXPECT_EQ(said([](auto& to) { to.tls_certificate = "x"; }), within);
   const std::string together = "--tls-certificate and --tls-key belong together";
@@ -284,8 +284,8 @@ TEST_F(OnlineLink, EachRefusalOfTlsHasItsAdvice) {
   target.tls_ca = "ca.pem";
   const auto advice = [&](const char* reason) { return tls_advice(target, reason); };
   const std::string signed_by =
-      "its certificate is not signed by ca.pem, or is out of date; --tls-ca FILE names who signed "
-      "it";
+      "its certificate is not signed by ca.pem, or is out of date; --tls-ca FILE is the CA "
+      "certificate that signed it";
   EXPECT_EQ(advice("SSL: CERTIFICATE_VERIFY_FAILED"), signed_by);
   EXPECT_EQ(advice("certificate verify failed: self-signed"), signed_by);
   const std::string name = "its certificate is for another name; --tls-name NAME says which";
@@ -304,8 +304,8 @@ TEST_F(OnlineLink, EachRefusalOfTlsHasItsAdvice) {
   }
   target.tls_certificate = "own.pem";
   EXPECT_EQ(advice("Socket closed"),
-            "it ends the connection; perhaps it does not know who signed own.pem, or that is out "
-            "of date");
+            "it ends the connection; perhaps it does not trust the CA that signed own.pem, or "
+            "that is out of date");
   EXPECT_EQ(advice("Connection refused"), "");
 }
 

@@ -97,7 +97,7 @@ api::SetRulesRequest rules_of(const std::string& text) {
   return rules;
 }
 
-TEST(MessageJson, WhatIsPrintedCanBeRead) {
+TEST(MessageJson, ReadsTheRulesItPrints) {
   api::SetRulesRequest rules;
   api::Rule& rule = *rules.add_rules();
   rule.mutable_target()->set_process_name("render*");
@@ -117,7 +117,7 @@ TEST(MessageJson, WhatIsPrintedCanBeRead) {
             1);
 }
 
-TEST(MessageJson, WhatCannotBeMeantIsNamedWithItsPlace) {
+TEST(MessageJson, ReportsInvalidValuesWithTheirPlace) {
   const auto wrong = [](const std::string& text) {
     api::SetRulesRequest rules;
     const Status read = from_json(text, rules);

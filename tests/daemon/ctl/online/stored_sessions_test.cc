@@ -131,7 +131,7 @@ TEST_F(StoredSessions, HealthIsThatOfTheManifest) {
   EXPECT_EQ(all[3]["lost_events"], 12);
 }
 
-TEST_F(StoredSessions, WhatCannotBeReadIsListedAllTheSame) {
+TEST_F(StoredSessions, ListsUnreadableSessions) {
   put("session_20261125_140301/pid_1", recorded(1));
   put("session_20261125_140302/pid_2", recorded(2));
   write_text(root_ / "session_20261125_140302/pid_2/manifest.json", "{");
@@ -159,7 +159,7 @@ TEST_F(StoredSessions, ASessionItselfIsOne) {
   EXPECT_EQ(one["path"], session.string());
 }
 
-TEST_F(StoredSessions, NothingToListIsAnError) {
+TEST_F(StoredSessions, ReportsAnErrorWithoutSessions) {
   EXPECT_EQ(list(), 2);
   EXPECT_EQ(err_.str(), "sessions: " + root_.string() + ": no session in it\n");
   EXPECT_EQ(list(true), 2);

@@ -88,7 +88,7 @@ TEST(TextTest, TablesFitTheirTerminal) {
             "b        …\n");
 }
 
-TEST(TextTest, WhatDoesNotFitIsCutAtOneEnd) {
+TEST(TextTest, CutsTextThatDoesNotFit) {
   EXPECT_EQ(cut_to("über", 0), "über");
   EXPECT_EQ(cut_to("über", 4), "über");
   EXPECT_EQ(cut_to("über", 3), "üb…");

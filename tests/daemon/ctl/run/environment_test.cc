@@ -190,7 +190,7 @@ TEST(RunSummaryTest, SaysHowLongTheProgramWaited) {
   EXPECT_THAT(run_summary_text(outcome), HasSubstr("  stopped    for 3.0 s"));
 }
 
-TEST(RunSummaryTest, NothingIsLostOnlyWhereTheProgramsOwnCountCame) {
+TEST(RunSummaryTest, ClaimsNoLossOnlyWithProgramCount) {
   control::v1::Session session;
   session.set_events(10);
   session.set_state(control::v1::SESSION_STATE_COMPLETE);
@@ -235,7 +235,7 @@ TEST(RunSummaryTest, SaysWhySelfTimesAreMissing) {
   EXPECT_THAT(run_summary_text(outcome), ::testing::Not(HasSubstr("self time")));
 }
 
-TEST(RunSummaryTest, OfSeveralSessionsTheLargestIsDescribed) {
+TEST(RunSummaryTest, DescribesTheLargestOfSeveralSessions) {
   RunOutcome outcome;
   outcome.sessions.resize(2);
   outcome.sessions[0].set_path("/small");

@@ -137,7 +137,7 @@ TEST_F(ProcessesOfARun, AParentThatIgnoresItsChildrenTakesNoExitCode) {
 
 // ---- the program
 
-TEST_F(ProcessesOfARun, WhatCannotStartIsNamed) {
+TEST_F(ProcessesOfARun, NamesProgramsThatCannotStart) {
   const auto started = [&](const std::string& path) {
     return start_program(path, {path}, own_environment(), signals_);
   };

@@ -45,7 +45,7 @@ constexpr char kNext[] =
     "             collectctl dump --merged /data/pid_1 | less\n"
     "             collectctl open /data/pid_1\n";
 
-TEST(RunSummaryLines, OfAWholeSession) {
+TEST(RunSummaryLines, DescribesACompleteSession) {
   EXPECT_EQ(run_summary_text(outcome_of({recorded()})),
             std::string("collectctl: ./app ended with exit code 0\n"
                         "  session    /data/pid_1  (complete)\n"
@@ -55,7 +55,7 @@ TEST(RunSummaryLines, OfAWholeSession) {
                 kNext);
 }
 
-TEST(RunSummaryLines, OfASessionThatWasHeldUpAndCut) {
+TEST(RunSummaryLines, DescribesAStalledAndCutSession) {
   api::Session session = recorded();
   session.set_events(1);
   session.set_threads(2);
@@ -147,7 +147,7 @@ TEST(RunSummaryLines, EndsByALimit) {
   EXPECT_THAT(run_summary_text(outcome_of({session})), Not(HasSubstr("  ended  ")));
 }
 
-TEST(RunSummaryLines, OfASessionThatIsNotSealed) {
+TEST(RunSummaryLines, DescribesAnUnsealedSession) {
   api::Session session = recorded();
   session.set_state(api::SESSION_STATE_ACTIVE);
   session.clear_status();
@@ -332,7 +332,7 @@ TEST(RunSummaryLines, FiguresAtTheEdgesOfTheirUnits) {
 }
 
 // Storing that failed is not the program's doing.
-TEST(RunSummaryLines, OfASessionThatIsEmptyBecauseStoringFailed) {
+TEST(RunSummaryLines, ExplainsAnEmptySessionAfterStoringFailed) {
   api::Session session = recorded();
   session.set_events(0);
   session.set_state(api::SESSION_STATE_FAILED);

@@ -229,7 +229,7 @@ TEST_F(RunTest, AgentsDrainByAProcessUnlessToldOtherwise) {
   EXPECT_EQ(run(print).out, "thread\n");
 }
 
-TEST_F(RunTest, NothingRecordedNamesTheTrueCause) {
+TEST_F(RunTest, EmptyRecordingNamesTheTrueCause) {
   runner_.environment["FAKE_COLLECTORD"] = "silent";
   const std::vector<std::string> abort{"sh", "-c", "kill -ABRT $$"};
   std::string err = run(abort, {"--drain", "thread"}).err;

@@ -62,7 +62,7 @@ TEST_F(SealedSessionsTest, EachOnceOldestFirst) {
   EXPECT_EQ(look(3), Names{third});
 }
 
-TEST_F(SealedSessionsTest, WhatRecordsOrWaitsForNamesIsLookedAtAgain) {
+TEST_F(SealedSessionsTest, LooksAgainAtUnsealedOrUnnamedSessions) {
   put(kFirst, storage::SessionState::kRecording);
   put(kSecondOne, storage::SessionState::kComplete, storage::SymbolsState::kPending);
   EXPECT_EQ(look(10), Names{});

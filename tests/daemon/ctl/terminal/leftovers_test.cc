@@ -119,7 +119,7 @@ TEST_F(LeftoversTest, SignalWhileOneIsBeingMadeRemovesIt) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-TEST_F(LeftoversTest, NothingIsRegisteredWhenMakingFails) {
+TEST_F(LeftoversTest, DoesNotRegisterFilesItFailedToMake) {
   const auto made = storage::Leftover::made_by(
       []() -> Result<std::string> { return Error{Code::kNoSpace, "no room"}; });
   EXPECT_EQ(made.code(), Code::kNoSpace);

@@ -237,26 +237,26 @@ class FullCollector final : public control::FakeCollector {
     stats.set_resident_bytes(4'500'000);
     return stats;
   }
-  void set_detail(const control::DetailOrder& order,
+  void set_detail(const control::DetailCommand& command,
                   Callback<std::vector<api::DetailOutcome>> done) override {
-    said(order.target);
-    seen_ += "  " + std::to_string(order.mode) + " for " + std::to_string(order.duration_ns) +
-             " from " + std::to_string(order.pre_roll_ns);
-    for (const std::string& function : order.functions) seen_ += " function " + function;
-    for (const std::string& thread : order.threads) seen_ += " thread " + thread;
+    said(command.target);
+    seen_ += "  " + std::to_string(command.mode) + " for " + std::to_string(command.duration_ns) +
+             " from " + std::to_string(command.pre_roll_ns);
+    for (const std::string& function : command.functions) seen_ += " function " + function;
+    for (const std::string& thread : command.threads) seen_ += " thread " + thread;
     seen_ += "\n";
-    std::vector<api::DetailOutcome> outcomes(is_half(order.target) ? 2 : 1);
+    std::vector<api::DetailOutcome> outcomes(is_half(command.target) ? 2 : 1);
     outcomes[0].set_agent("agents/1");
     outcomes[0].set_session("sessions/one");
-    outcomes[0].set_detail(order.mode);
+    outcomes[0].set_detail(command.mode);
     outcomes[0].set_functions_matched(1234);
     outcomes[0].set_pre_roll_records(5678);
     outcomes[0].add_warnings("no pre-roll\x1b");
-    if (is_half(order.target)) {
+    if (is_half(command.target)) {
       outcomes[1].set_agent("agents/2");
       set_error(outcomes[1].mutable_error());
     }
-    if (order.target.any() == "nobody") outcomes.clear();
+    if (command.target.any() == "nobody") outcomes.clear();
     done(outcomes);
   }
   void set_triggers(const api::SetTriggersRequest& request,
@@ -359,7 +359,7 @@ class OnlineWords : public CommandWords {
   std::unique_ptr<control::ControlServer> server_;
 };
 
-TEST_F(OnlineWords, OfAgentsAndSessions) {
+TEST_F(OnlineWords, AgentAndSessionListsMatchCommittedText) {
   ask_both({"agents"});
   ask_both({"sessions"});
   ask({"agents", "nobody"});
@@ -406,7 +406,7 @@ TEST_F(OnlineWords, OfAgentsAndSessions) {
   text_.expect("online_lists");
 }
 
-TEST_F(OnlineWords, OfRecordings) {
+TEST_F(OnlineWords, RecordingCommandsMatchCommittedText) {
   for (const char* target : {"one", "half"}) {
     ask_both({"start", target, "--only", "a*", "--only", "b", "--except", "ab", "--except", "c",
               "--detail", "--duration", "1.5s"});
@@ -447,7 +447,7 @@ TEST_F(OnlineWords, OfRecordings) {
   text_.expect("online_recordings");
 }
 
-TEST_F(OnlineWords, OfRules) {
+TEST_F(OnlineWords, RuleCommandsMatchCommittedText) {
   const auto put = [&](const std::string& rules) {
     std::ofstream(runner_.directory() / "rules.json", std::ios::trunc) << rules;
   };
@@ -474,7 +474,7 @@ TEST_F(OnlineWords, OfRules) {
   text_.expect("online_rules");
 }
 
-TEST_F(OnlineWords, OfStoredSessions) {
+TEST_F(OnlineWords, StoredSessionCommandsMatchCommittedText) {
   const std::string id = "session_20260131_235959/pid_7", name = "sessions/" + id;
   collector_.add_session(id, api::SESSION_STATE_COMPLETE);
   collector_.add_file("manifest.json", "{\"a\":\"\x1b\"}\n");

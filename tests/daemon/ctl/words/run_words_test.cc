@@ -189,7 +189,7 @@ class RunWords : public CommandWords {
   }
 };
 
-TEST_F(RunWords, OfARun) {
+TEST_F(RunWords, RunOutputMatchesCommittedText) {
   EXPECT_EQ(see({"run", "-o", "traces", "--", "true"}), 0);
   EXPECT_EQ(see({"run", "-o", "traces", "--json", "true"}), 0);
   EXPECT_EQ(see({"run", "-o", "traces", "-q", "true"}), 0);
@@ -228,7 +228,7 @@ TEST_F(RunWords, OfARun) {
 }
 
 // What the program is started with: of our settings, and of the caller's.
-TEST_F(RunWords, WhatTheProgramGets) {
+TEST_F(RunWords, ProgramEnvironmentMatchesCommittedText) {
   const std::string print =
       "env | grep -e ^COLLECT_ -e ^LD_PRELOAD | grep -v -e _COLLECTORD= -e _LIBRARY= | sort |"
       " sed -e 's/@[1-9][0-9]*/@NOW/' -e \"s/_OF=$PPID/_OF=PARENT/\"; echo \"$@\"";

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using testing::change_manifest;
 using testing::WordsTest;
 
-TEST_F(WordsTest, OfNamesThatAreLookedUp) {
+TEST_F(WordsTest, SymbolizeOutputMatchesCommittedText) {
   ASSERT_TRUE(fs::exists(symbolize::symbolizer_program()));
   const fs::path session = testing::small_session(root_ / "s", atf::Version::kV2);
   link("session", session);

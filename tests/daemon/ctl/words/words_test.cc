@@ -22,7 +22,7 @@ Octets part_of(const Octets& bytes, size_t from, size_t to) {
 
 // ---- sessions
 
-TEST_F(WordsTest, OfASession) {
+TEST_F(WordsTest, SessionOutputMatchesCommittedText) {
   link("session", testing::small_session(root_ / "s", atf::Version::kV2));
   EXPECT_EQ(run("inspect session"), 0);
   EXPECT_EQ(run("inspect --json session"), 0);
@@ -42,7 +42,7 @@ TEST_F(WordsTest, OfASession) {
   expect_words("session");
 }
 
-TEST_F(WordsTest, OfReports) {
+TEST_F(WordsTest, ReportsMatchCommittedText) {
   link("session", testing::small_session(root_ / "s", atf::Version::kV2));
   link("other", testing::other_session(root_ / "o"));
   EXPECT_EQ(run("report session"), 0);
@@ -63,7 +63,7 @@ TEST_F(WordsTest, OfReports) {
   expect_words("report");
 }
 
-TEST_F(WordsTest, OfConversionsOfASession) {
+TEST_F(WordsTest, ConversionOutputMatchesCommittedText) {
   link("session", testing::small_session(root_ / "s", atf::Version::kV2));
   EXPECT_EQ(run("convert --to rtc -o a.rtc session"), 0);
   EXPECT_EQ(run("convert --to rtc -o a.rtc session"), 2);
@@ -97,7 +97,7 @@ TEST_F(WordsTest, OfConversionsOfASession) {
 
 // A byte of an event is another one, a file is cut, a thread and a module file are not there, and
 // the manifest counts more than there is.
-TEST_F(WordsTest, OfADamagedSession) {
+TEST_F(WordsTest, DamagedSessionOutputMatchesCommittedText) {
   const fs::path session = testing::small_session(root_ / "s", atf::Version::kV2);
   link("session", session);
   Octets index = octets("session/thread_0/index.atf");
@@ -132,7 +132,7 @@ TEST_F(WordsTest, OfADamagedSession) {
   expect_words("session_damaged");
 }
 
-TEST_F(WordsTest, OfPathsThatAreNoCapture) {
+TEST_F(WordsTest, RejectionsOfOtherPathsMatchCommittedText) {
   put("empty", {});
   put("text", {'h', 'e', 'l', 'l', 'o', 1});
   fs::create_directory(root_ / "folder");
@@ -147,7 +147,7 @@ TEST_F(WordsTest, OfPathsThatAreNoCapture) {
 
 // ---- dial9
 
-TEST_F(WordsTest, OfADial9Stream) {
+TEST_F(WordsTest, Dial9OutputMatchesCommittedText) {
   put("x.bin", testing::dial9_of_everything());
   EXPECT_EQ(run("inspect x.bin"), 0);
   EXPECT_EQ(run("inspect --json x.bin"), 0);
@@ -172,7 +172,7 @@ TEST_F(WordsTest, OfADial9Stream) {
   expect_words("dial9");
 }
 
-TEST_F(WordsTest, OfADial9StreamThatBreaksOff) {
+TEST_F(WordsTest, DamagedDial9OutputMatchesCommittedText) {
   const Octets whole = testing::dial9_of_everything();
   put("cut.bin", part_of(whole, 0, whole.size() - 1));
   Octets damaged = whole;
@@ -198,7 +198,7 @@ TEST_F(WordsTest, OfADial9StreamThatBreaksOff) {
   expect_words("dial9_damaged");
 }
 
-TEST_F(WordsTest, OfADial9StreamOfAService) {
+TEST_F(WordsTest, Dial9ServiceOutputMatchesCommittedText) {
   put("x.bin", testing::dial9_of_workers());
   EXPECT_EQ(run("inspect x.bin"), 0);
   EXPECT_EQ(run("dump x.bin"), 0);
@@ -212,7 +212,7 @@ TEST_F(WordsTest, OfADial9StreamOfAService) {
 
 // ---- RTC
 
-TEST_F(WordsTest, OfAnRtcContainer) {
+TEST_F(WordsTest, RtcOutputMatchesCommittedText) {
   put("x.rtc", testing::rtc_of_everything());
   EXPECT_EQ(run("inspect x.rtc"), 0);
   EXPECT_EQ(run("inspect --json x.rtc"), 0);
@@ -232,7 +232,7 @@ TEST_F(WordsTest, OfAnRtcContainer) {
   expect_words("rtc");
 }
 
-TEST_F(WordsTest, OfAnRtcContainerThatIsDamaged) {
+TEST_F(WordsTest, DamagedRtcOutputMatchesCommittedText) {
   const Octets whole = testing::rtc_of_everything();
   put("cut.rtc", part_of(whole, 0, whole.size() - 700));
   put("tail.rtc", part_of(whole, 100, whole.size()));
@@ -263,7 +263,7 @@ TEST_F(WordsTest, OfAnRtcContainerThatIsDamaged) {
 
 // ---- WTF-trace
 
-TEST_F(WordsTest, OfAWtfTrace) {
+TEST_F(WordsTest, WtfOutputMatchesCommittedText) {
   put("x.wtf-trace", testing::wtf_of_everything());
   EXPECT_EQ(run("inspect x.wtf-trace"), 0);
   EXPECT_EQ(run("inspect --json x.wtf-trace"), 0);
@@ -284,7 +284,7 @@ TEST_F(WordsTest, OfAWtfTrace) {
   expect_words("wtf");
 }
 
-TEST_F(WordsTest, OfAWtfTraceThatIsDamaged) {
+TEST_F(WordsTest, DamagedWtfOutputMatchesCommittedText) {
   const Octets whole = testing::wtf_of_everything();
   put("cut.wtf-trace", part_of(whole, 0, whole.size() - 9));
   Octets damaged = whole;
