@@ -14,6 +14,8 @@ install(TARGETS collect-symbolizer collect-planner collect-page collect-calls co
         RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/collectord COMPONENT daemon)
 install(FILES agent/AGENT.md
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libcollect-agent COMPONENT agent)
+install(DIRECTORY agent/example
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libcollect-agent COMPONENT agent)
 
 install(DIRECTORY proto/control/collect proto/control/google
         DESTINATION ${CMAKE_INSTALL_DATADIR}/collect/proto COMPONENT daemon
@@ -85,6 +87,8 @@ install(PROGRAMS deploy/python/make-stubs.sh deploy/python/record.py
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/python COMPONENT daemon)
 install(PROGRAMS deploy/android/wrap.sh
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/android COMPONENT daemon)
+install(DIRECTORY agent/example
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/agent COMPONENT daemon)
 install(DIRECTORY deploy/android/example
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/android COMPONENT daemon)
 install(DIRECTORY deploy/ios/example

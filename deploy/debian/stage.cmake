@@ -1,5 +1,14 @@
 # Runs between the installation into CPack's staging folder and the making of the packages: moves
 # files to where only Debian has them. Variables are CPack's and those that packaging.cmake sets.
+function(collect_replace from to file)
+  file(READ ${file} text)
+  string(REPLACE "${from}" "${to}" replaced "${text}")
+  if(replaced STREQUAL text)
+    message(FATAL_ERROR "${file} has no \"${from}\"")
+  endif()
+  file(WRITE ${file} "${replaced}")
+endfunction()
+
 file(GLOB components LIST_DIRECTORIES true ${CPACK_TEMPORARY_DIRECTORY}/*)
 foreach(component ${components})
   set(usr ${component}/usr)
@@ -16,6 +25,12 @@ foreach(component ${components})
       get_filename_component(name ${library} NAME)
       file(RENAME ${library} ${usr}/lib/${CPACK_COLLECT_MULTIARCH}/${name})
     endforeach()
+    # What leads to them, from where it lies: one folder more.
+    file(RENAME ${usr}/lib/pkgconfig ${usr}/lib/${CPACK_COLLECT_MULTIARCH}/pkgconfig)
+    collect_replace("prefix=\${pcfiledir}/../.." "prefix=\${pcfiledir}/../../.."
+      ${usr}/lib/${CPACK_COLLECT_MULTIARCH}/pkgconfig/collect-agent.pc)
+    file(GLOB targets ${usr}/lib/cmake/collect_agent/collect_agentTargets-*.cmake)
+    collect_replace("{_IMPORT_PREFIX}/lib/" "{_IMPORT_PREFIX}/lib/${CPACK_COLLECT_MULTIARCH}/" ${targets})
   endif()
   # Debian has another folder for zsh than everybody else.
   if(EXISTS ${usr}/share/zsh/site-functions)

@@ -133,7 +133,10 @@ class Linux(WithFolder):
         (archive, content), = first.items()
         stem = archive.removesuffix(".tar.gz")
         self.assertTrue(stem.startswith("collect-agent-") and stem.endswith("-" + target), stem)
-        expected = {"AGENT.md", "include/collect/agent.h", "lib/collect_xray.o", "lib/libcollect_agent.a"}
+        expected = {"AGENT.md", "include/collect/agent.h", "lib/collect_xray.o", "lib/libcollect_agent.a",
+                    "lib/pkgconfig/collect-agent.pc"}
+        expected |= {f"lib/cmake/collect_agent/collect_agent{leaf}.cmake"
+                     for leaf in ("Config", "ConfigVersion", "Targets", "Targets-relwithdebinfo")}
         with tarfile.open(self.unpacked(archive, content)) as tar:
             members = tar.getmembers()
             self.assertEqual({member.name for member in members}, {stem + "/" + leaf for leaf in expected | more})

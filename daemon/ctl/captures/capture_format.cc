@@ -10,19 +10,16 @@
 namespace collect::ctl {
 namespace {
 
-// A percentage is shown no oftener than this many bytes apart.
-constexpr uint64_t kProgressStep = 16u << 20;
-
 // "checking 40 %" on a terminal, one line that is rewritten.
-BytesDone percent_line(std::ostream& err, bool wanted, uint64_t all) {
-  if (!wanted || all < 2 * kProgressStep) return {};
-  return [&err, all](uint64_t done) {
+BytesDone percent_line(std::ostream& err, bool wanted, uint64_t all, const char* doing) {
+  if (!wanted || all < 2 * DoneSteps::kStep) return {};
+  return [&err, all, doing](uint64_t done) {
     if (done >= all) {
       restart_line(err);
       err.flush();
     } else {
       restart_line(err);
-      err << "checking " << done * 100 / all << " %" << std::flush;
+      err << doing << " " << done * 100 / all << " %" << std::flush;
     }
   };
 }
@@ -112,7 +109,7 @@ int inspect_capture(const CaptureFormat& format, const InspectOptions& options,
   const std::string& path = trace.path;
   const Bytes file = trace.file();
   const CaptureReport report =
-      check(format, trace, percent_line(err, options.progress, file.size()));
+      check(format, trace, percent_line(err, options.progress, file.size(), "checking"));
   TextOut text(out);
   if (options.json) {
     Json document = json_head(format, path, report);
@@ -146,7 +143,7 @@ int verify_capture(const CaptureFormat& format, const VerifyOptions& options,
                    const trace::Trace& trace, std::ostream& out, std::ostream& err) {
   const std::string& path = trace.path;
   const CaptureReport report =
-      check(format, trace, percent_line(err, options.progress, trace.file().size()));
+      check(format, trace, percent_line(err, options.progress, trace.file().size(), "checking"));
   const bool is_sound = report.grade == CaptureGrade::kOk ||
                         (report.grade == CaptureGrade::kRecovered && options.allow_incomplete);
   const bool strictly = report.grade == CaptureGrade::kOk && report.warnings + report.notes == 0;
@@ -207,15 +204,20 @@ int dump_capture(const CaptureFormat& format, const DumpOptions& options, const 
     const bool is_number =
         (options.when.from + options.when.until).find_first_not_of("0123456789") ==
         std::string::npos;
-    if (!is_number) times.start_ns = format.check(file, {}).first_ns.value_or(0);
+    if (!is_number) {
+      const BytesDone done = percent_line(err, options.progress, file.size(), "checking");
+      times.start_ns = format.check(file, done).first_ns.value_or(0);
+    }
     return times;
   });
   if (!window.ok()) {
     return answer.refuse_briefly({window.code(), path + ": " + window.error().message}, 2);
   }
   TextOut text(out);
-  const Status dumped = format.dump(options, *window, file, text);
+  const BytesDone done = percent_line(err, options.progress, file.size(), "printing");
+  const Status dumped = format.dump(options, *window, file, text, done);
   text.flush();
+  if (done) done(file.size());
   if (dumped.ok() || !text.ok()) return 0;
   return answer.refuse_briefly({dumped.code(), path + ": " + dumped.error().message},
                                dumped.code() == Code::kInvalidArgument ? 2 : 1);

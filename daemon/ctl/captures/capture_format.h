@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <iosfwd>
 #include <optional>
 #include <span>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/ctl/captures/bytes_done.h"
 #include "daemon/ctl/offline/dump.h"
 #include "daemon/ctl/offline/inspect.h"
 #include "daemon/ctl/offline/time_window.h"
@@ -28,8 +28,6 @@
 #include "storage/trace/session_files.h"
 
 namespace collect::ctl {
-
-using BytesDone = std::function<void(uint64_t)>;  // how far a long pass is; may be empty
 
 enum class CaptureGrade : uint8_t {
   kOk,
@@ -66,7 +64,8 @@ struct CaptureFormat {
   // Prints what is in it in that time, as text or as JSON lines. Options that the format cannot
   // follow are refused with kInvalidArgument. kDamaged: it broke off; what could be read was
   // printed.
-  Status (*dump)(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out);
+  Status (*dump)(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out,
+                 const BytesDone& done);
   // Writes a whole file of the same format with all that can be read; the sentences say what is
   // missing from it. kDamaged: nothing can be read.
   Result<std::vector<std::string>> (*recover)(Bytes file, ByteSink& out, const BytesDone& done);

@@ -289,12 +289,20 @@ class TextPrinter : public dial9::Visitor {
 
 // The problem that ended reading, unless the printer had enough before.
 template <class Printer>
-std::optional<dial9::Problem> print(Bytes file, Printer& printer) {
+std::optional<dial9::Problem> print(Bytes file, Printer& printer, const BytesDone& done) {
   if (!printer.wants_more()) return std::nullopt;
   dial9::Decoder decoder;
-  const dial9::Decoded decoded = decoder.decode(file, printer);
-  if (decoded.state == dial9::DecodeState::kStopped) return std::nullopt;
-  return decoder.finish(file.subspan(decoded.bytes));
+  DoneSteps steps(done);
+  uint64_t part = DoneSteps::kStep;
+  for (Bytes rest = file;;) {
+    const bool is_last = rest.size() <= part;
+    const dial9::Decoded decoded = decoder.decode(is_last ? rest : rest.first(part), printer);
+    rest = rest.subspan(decoded.bytes);
+    if (decoded.state == dial9::DecodeState::kStopped) return std::nullopt;
+    if (is_last || decoded.state == dial9::DecodeState::kFailed) return decoder.finish(rest);
+    steps.at(decoder.offset());
+    part = std::max(DoneSteps::kStep, decoded.need);  // of a frame that is larger than a part
+  }
 }
 
 }  // namespace
@@ -305,8 +313,8 @@ std::string dial9_seconds(uint64_t ns) {
   return std::to_string(ns / 1'000'000'000) + "." + digits;
 }
 
-Status dump_dial9(const DumpOptions& options, const calls::Window& window, Bytes file,
-                  TextOut& out) {
+Status dump_dial9(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out,
+                  const BytesDone& done) {
   if (!options.threads.empty() || options.merged || options.detail) {
     return Error{Code::kInvalidArgument,
                  "a dial9 stream has events of named types, not threads and calls: --function "
@@ -319,13 +327,13 @@ Status dump_dial9(const DumpOptions& options, const calls::Window& window, Bytes
   if (options.json) {
     TextSink sink(out);
     JsonPrinter printer(sink, options, window, *names);
-    problem = print(file, printer);
+    problem = print(file, printer, done);
     const Status written = printer.finish(problem);
     if (!written.ok()) return written;
     full = !printer.wants_more();
   } else {
     TextPrinter printer(out, options, window, *names);
-    problem = print(file, printer);
+    problem = print(file, printer, done);
     full = !printer.wants_more();
   }
   if (!problem) return full ? Status() : names->check_all_found("event type", {});

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "daemon/ctl/captures/bytes_done.h"
 #include "daemon/ctl/offline/dump.h"
 #include "daemon/ctl/offline/time_window.h"
 #include "daemon/ctl/terminal/text_out.h"
@@ -19,7 +20,7 @@ std::string dial9_seconds(uint64_t ns);  // "12.000000345"
 // selection have no pool frames, since the events show what their ids mean, and their last line
 // says how reading ended, which behind a limit is "end". kInvalidArgument: an option that has no
 // meaning here. Other errors: where the stream broke off.
-Status dump_dial9(const DumpOptions& options, const calls::Window& window, Bytes file,
-                  TextOut& out);
+Status dump_dial9(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out,
+                  const BytesDone& done);
 
 }  // namespace collect::ctl

@@ -15,7 +15,6 @@ namespace {
 // Of an object without a format that can be shown.
 constexpr size_t kShownBytes = 32;
 constexpr size_t kShownText = 200;
-constexpr uint64_t kProgressStep = 16u << 20;
 
 std::string seconds_text(int64_t ns) {
   const bool negative = ns < 0;
@@ -97,19 +96,14 @@ Json json_of(const rtc::Summary& summary) {
   return json;
 }
 
-// Tells how far the reader is, by the Units it leaves behind.
+// Reports how far the reader is, by the Units it leaves behind.
 class UnitProgress final : public rtc::ReaderObserver {
  public:
-  explicit UnitProgress(const BytesDone& done) : done_(done) {}
-  void unit_ended(const rtc::UnitInfo& unit) override {
-    if (!done_ || unit.offset - reported_ < kProgressStep) return;
-    reported_ = unit.offset;
-    done_(reported_);
-  }
+  explicit UnitProgress(const BytesDone& done) : steps_(done) {}
+  void unit_ended(const rtc::UnitInfo& unit) override { steps_.at(unit.offset); }
 
  private:
-  const BytesDone& done_;
-  uint64_t reported_ = 0;
+  DoneSteps steps_;
 };
 
 CaptureReport check(Bytes file, const BytesDone& done) {
@@ -223,7 +217,8 @@ class ObjectPrinter {
   TextOut& out_;
 };
 
-Status dump(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out) {
+Status dump(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out,
+            const BytesDone& done) {
   if (!options.threads.empty() || !options.functions.empty() || options.merged || options.detail) {
     return Error{Code::kInvalidArgument,
                  "an RTC container has streams, not threads and functions; collectctl convert "
@@ -238,7 +233,9 @@ Status dump(const DumpOptions& options, const calls::Window& window, Bytes file,
   ObjectPrinter printer(*reader, out);
   rtc::Object object;
   uint64_t printed = 0;
+  DoneSteps steps(done);
   while (printed < options.limit && out.ok() && reader->next(object)) {
+    steps.at(object.offset);
     const bool timed = object.time_ns.has_value();
     if (timed && *object.time_ns < static_cast<int64_t>(std::min<uint64_t>(
                                        window.first_ns, std::numeric_limits<int64_t>::max()))) {

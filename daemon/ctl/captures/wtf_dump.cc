@@ -286,7 +286,8 @@ void EventPrinter::json_value(const wtf::Value& value) {
 
 }  // namespace
 
-Status dump_wtf(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out) {
+Status dump_wtf(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out,
+                const BytesDone& done) {
   if (!options.threads.empty() || options.merged || options.detail) {
     return Error{Code::kInvalidArgument,
                  "a WTF-trace has zones, not threads with detail records, and is shown in its own "
@@ -301,7 +302,12 @@ Status dump_wtf(const DumpOptions& options, const calls::Window& window, Bytes f
   if (!reader.ok()) return reader.error();
   EventPrinter printer(options, window, *names, **reader, out);
   uint64_t printed = 0;
+  DoneSteps steps(done);
+  const double file_bytes = static_cast<double>(file.size());  // of JSON; its events lie in binary
   for (wtf::Event event; printed < options.limit && out.ok() && (*reader)->next(event);) {
+    const double part =
+        static_cast<double>(event.offset) / static_cast<double>(binary->bytes().size());
+    steps.at(static_cast<uint64_t>(part * file_bytes));
     if (printer.take(event)) ++printed;
   }
   if (findings.errors() == 0) {

@@ -7,6 +7,7 @@
 // `kind` is scope, leave or instance; a leave has the name of the scope that it ends, if any.
 #pragma once
 
+#include "daemon/ctl/captures/bytes_done.h"
 #include "daemon/ctl/offline/dump.h"
 #include "daemon/ctl/offline/time_window.h"
 #include "daemon/ctl/terminal/text_out.h"
@@ -17,6 +18,7 @@ namespace collect::ctl {
 
 // As CaptureFormat::dump. Words of `functions` are event names, exact or with * and ?; times are
 // nanoseconds since the file's timebase.
-Status dump_wtf(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out);
+Status dump_wtf(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out,
+                const BytesDone& done);
 
 }  // namespace collect::ctl

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -123,6 +124,10 @@ CLI::App* add_offline(CLI::App& app, Line& line, Options& options, Path& path, c
       }
       if constexpr (requires { options.columns; }) options.columns = terminal_columns();
       options.progress = is_terminal(STDERR_FILENO);
+      // Events on the same terminal say by themselves how far they are.
+      if constexpr (std::is_same_v<Options, DumpOptions>) {
+        options.progress = options.progress && !is_terminal(STDOUT_FILENO);
+      }
       return run(options, std::cout, std::cerr);
     };
   });

@@ -8,6 +8,7 @@
 #include "daemon/ctl/offline/thread_choice.h"
 #include "daemon/ctl/offline/trace_check.h"
 #include "daemon/ctl/terminal/json.h"
+#include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "storage/manifest.h"
 #include "storage/trace/capture_kind.h"
@@ -31,7 +32,11 @@ int dump_detail_alone(const DumpOptions& options, const trace::Trace& trace, con
   if (!window.ok()) return answer.refuse_briefly(window.error(), 2);
   TextOut text(answer.out);
   atf::DetailCursor cursor = reader->records();
+  const uint64_t bytes = trace.threads[0].detail->bytes().size();
+  const bool is_long = bytes >= 2 * DoneSteps::kStep;
+  const auto progress = percent_line(answer.err, options.progress && is_long, "printing");
   for (uint64_t printed = 0; printed < options.limit && text.ok();) {
+    progress(cursor.offset(), bytes);
     const uint64_t seq = cursor.seq();
     const auto record = cursor.next();
     if (!record) break;
@@ -43,6 +48,7 @@ int dump_detail_alone(const DumpOptions& options, const trace::Trace& trace, con
     }
     ++printed;
   }
+  progress(bytes, bytes);
   return 0;
 }
 
@@ -170,7 +176,9 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
   if (const Status chosen = choose_windows(options, sessions); !chosen.ok()) {
     return answer.refuse_briefly(chosen.error(), 2);
   }
-  if (!dump_events(options, sessions, out)) return unreadable ? 1 : 0;
+  if (!dump_events(options, sessions, out, percent_line(err, options.progress, "printing"))) {
+    return unreadable ? 1 : 0;
+  }
   for (const auto& session : sessions) {
     const bool is_part = !options.threads.empty() || !options.when.is_everything();
     const Status found = session->filter->check_all_found(

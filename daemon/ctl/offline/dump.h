@@ -21,7 +21,7 @@ struct DumpOptions {
   WindowWords when;  // numbers are of the device clock; of merged sessions: since the epoch
   std::vector<std::string> functions;  // symbolize/function_pattern.h; empty: all
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // events printed
-  bool progress = false;
+  bool progress = false;                                  // `err` is a terminal, and `out` is none
 };
 
 // 0: all that was asked for was printed, or the reader of `out` went away; 1: some threads could

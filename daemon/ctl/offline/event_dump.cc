@@ -17,6 +17,9 @@ namespace {
 // Of what is printed in memory; where a block's text is longer, the rest goes straight out.
 constexpr size_t kMaxBlockBytes = size_t{1} << 20;
 
+// So many events (32 MiB of a file) take long enough to say how far they are.
+constexpr uint64_t kManyEvents = uint64_t{1} << 20;
+
 // A nearby zero for the text form: headers or first events, without reading the files. Where times
 // step back some lines are negative.
 uint64_t first_ns(const DumpedSession& session) {
@@ -43,8 +46,8 @@ std::string utc_text(uint64_t unix_ns) {
 class Dump {
  public:
   Dump(const DumpOptions& options, const std::vector<std::unique_ptr<DumpedSession>>& sessions,
-       std::ostream& out)
-      : options_(options), sessions_(sessions), out_(out) {
+       std::ostream& out, const std::function<void(uint64_t, uint64_t)>& progress)
+      : options_(options), sessions_(sessions), out_(out), progress_(progress) {
     for (const auto& session : sessions) {
       const uint64_t first = first_ns(*session);
       origins_.push_back(first == kNever ? 0 : first);
@@ -62,7 +65,8 @@ class Dump {
     }
     if (done()) return false;
     DumpBlocks blocks(options_, sessions_);
-    const size_t workers = trace::workers_for(blocks.events() / DumpBlock::kEvents);
+    all_ = blocks.events();
+    const size_t workers = trace::workers_for(all_ / DumpBlock::kEvents);
     for (size_t i = 0; i <= workers; ++i)
       printers_.emplace_back(options_, sessions_, origins_, filters_);
     work_in_order<Piece>(
@@ -73,6 +77,7 @@ class Dump {
           printers_[worker].print(piece.block, piece.done, piece.text, UINT64_MAX, kMaxBlockBytes);
         },
         [this](Piece& piece) { return put(piece); });
+    if (all_ >= kManyEvents) progress_(all_, all_);
     return !done();
   }
 
@@ -101,6 +106,8 @@ class Dump {
     }
     if (!piece.done.is_whole) printer.print(piece.block, piece.done, out_, wanted, SIZE_MAX);
     printed_ += piece.done.printed;
+    seen_ += piece.block.events;
+    if (all_ >= kManyEvents && seen_ < all_) progress_(seen_, all_);
     return !done();
   }
 
@@ -134,6 +141,9 @@ class Dump {
   std::vector<uint64_t> origins_;  // the zero of each session's text
   uint64_t first_ = kNever;        // of all of them
   uint64_t printed_ = 0;
+  const std::function<void(uint64_t, uint64_t)>& progress_;
+  uint64_t seen_ = 0;  // events, of all_
+  uint64_t all_ = 0;
   std::mutex filters_;
   std::deque<BlockPrinter> printers_;  // one for each worker, the last for put()
 };
@@ -141,8 +151,9 @@ class Dump {
 }  // namespace
 
 bool dump_events(const DumpOptions& options,
-                 const std::vector<std::unique_ptr<DumpedSession>>& sessions, std::ostream& out) {
-  return Dump(options, sessions, out).run();
+                 const std::vector<std::unique_ptr<DumpedSession>>& sessions, std::ostream& out,
+                 const std::function<void(uint64_t, uint64_t)>& progress) {
+  return Dump(options, sessions, out, progress).run();
 }
 
 }  // namespace collect::ctl

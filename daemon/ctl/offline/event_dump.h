@@ -2,6 +2,8 @@
 // another or on one time line. dump.cc opens and complains; this prints.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <limits>
 #include <memory>
@@ -40,7 +42,10 @@ struct DumpedSession {
 
 // Prints what the options select. With `merged`, in time order: of one session by its own clock, of
 // several, which all have a clock then, by the time line. False: it ended before the last event.
+// `progress` is told how many of all events are looked at, if they are many, and all of them at the
+// end.
 bool dump_events(const DumpOptions& options,
-                 const std::vector<std::unique_ptr<DumpedSession>>& sessions, std::ostream& out);
+                 const std::vector<std::unique_ptr<DumpedSession>>& sessions, std::ostream& out,
+                 const std::function<void(uint64_t, uint64_t)>& progress);
 
 }  // namespace collect::ctl

@@ -19,7 +19,7 @@ std::string dumped(Bytes stream, const DumpOptions& options = {}) {
   TextOut out(text);
   // Words of numbers alone.
   const auto window = window_of(options.when, [] { return SessionTimes(); });
-  EXPECT_TRUE(dump_dial9(options, *window, stream, out).ok());
+  EXPECT_TRUE(dump_dial9(options, *window, stream, out, {}).ok());
   out.flush();
   return text.str();
 }

@@ -44,6 +44,72 @@ std::vector<Step> walk(size_t events, uint32_t seed) {
   return steps;
 }
 
+// How far a dump is, of a session of so many events in two threads; none of them is printed.
+class DumpProgressTest : public testing::OfflineTest {
+ protected:
+  static constexpr size_t kMany = size_t{1} << 20;
+
+  void write_session(size_t events) {
+    write_thread(0, index_of(walk(events - 1000, 1), 4711));
+    write_thread(1, index_of(walk(1000, 2), 4712));
+  }
+  std::vector<std::pair<uint64_t, uint64_t>> told(DumpOptions options) {
+    options.functions = {"0x999"};
+    auto trace = trace::open_trace(session_.string());
+    EXPECT_TRUE(trace.ok());
+    std::vector<std::unique_ptr<DumpedSession>> sessions;
+    sessions.push_back(std::make_unique<DumpedSession>(std::move(*trace), trace::SessionManifest(),
+                                                       std::vector<uint32_t>{}));
+    sessions[0]->filter = *FunctionFilter::make(options.functions, sessions[0]->names);
+    std::vector<std::pair<uint64_t, uint64_t>> told;
+    EXPECT_TRUE(dump_events(options, sessions, out_,
+                            [&](uint64_t done, uint64_t all) { told.emplace_back(done, all); }));
+    return told;
+  }
+};
+
+TEST_F(DumpProgressTest, ItIsToldBlockByBlockAndAtTheEnd) {
+  write_session(kMany);
+  for (const bool merged : {false, true}) {
+    DumpOptions options;
+    options.json = !merged;
+    options.merged = merged;
+    const auto steps = told(options);
+    ASSERT_GE(steps.size(), kMany / DumpBlock::kEvents);
+    uint64_t before = 0;
+    for (const auto& [done, all] : steps) {
+      EXPECT_EQ(all, kMany);
+      EXPECT_GE(done, before);
+      EXPECT_LE(done, before + DumpBlock::kEvents);
+      before = done;
+    }
+    EXPECT_EQ(before, kMany);
+    EXPECT_LT(steps[steps.size() - 2].first, kMany) << "the end is told once";
+  }
+}
+
+TEST_F(DumpProgressTest, NothingIsToldOfAShortOne) {
+  write_session(kMany - 1);
+  EXPECT_TRUE(told({}).empty());
+}
+
+TEST_F(DumpProgressTest, OnATerminalItIsALineThatGoesAway) {
+  write_session(kMany);
+  const std::string restart = "\r\x1b[K";
+  DumpOptions options;
+  options.paths = {session_.string()};
+  options.limit = 1;
+  options.progress = true;
+  EXPECT_EQ(dump(options, out_, err_), 0);
+  const std::string line = restart + "printing 0 %";
+  EXPECT_EQ(err_.str().substr(0, line.size()), line);
+  EXPECT_EQ(err_.str().substr(err_.str().size() - restart.size()), restart);
+  err_.str("");
+  options.progress = false;
+  EXPECT_EQ(dump(options, out_, err_), 0);
+  EXPECT_EQ(err_.str(), "");
+}
+
 class DumpBlocksTest : public testing::OfflineTest {
  protected:
   static constexpr size_t kEvents = 5 * DumpBlock::kEvents + 77;

@@ -171,7 +171,7 @@ TEST_F(WtfCapture, DamagedBytesNeverEndTheProgram) {
     (void)format.check(bytes, {});
     std::ostringstream text;
     TextOut out(text);
-    (void)format.dump({}, {}, bytes, out);
+    (void)format.dump({}, {}, bytes, out, {});
     VectorSink sink;
     (void)format.recover(bytes, sink, {});
     if (i % 16 != 0) continue;

@@ -12,6 +12,7 @@
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/byte_sink.h"
+#include "formats/dial9/writer.h"
 #include "formats/rtc/writer.h"
 #include "formats/wtf/writer.h"
 #include "tests/formats/reference_files.h"
@@ -20,9 +21,12 @@ namespace collect::ctl {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
+using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::Lt;
 using ::testing::SizeIs;
 using Octets = std::vector<uint8_t>;
 
@@ -41,7 +45,13 @@ constexpr CaptureFormat kWanted{
       }
       return wanted;
     },
-    nullptr,
+    [](const DumpOptions&, const calls::Window&, Bytes, TextOut& out, const BytesDone& done) {
+      out.put("an event\n");
+      for (const uint64_t step : steps) {
+        if (done) done(step);
+      }
+      return wanted.grade == CaptureGrade::kOk ? Status() : Error{Code::kDamaged, "broke off"};
+    },
     nullptr,
 };
 
@@ -71,6 +81,18 @@ class CaptureWords : public ::testing::Test {
     err_.str("");
     EXPECT_EQ(inspect_capture(kWanted, options, *trace, out_, err_), 0);
     return out_.str();
+  }
+  int run_dump(const DumpOptions& options = {}) {
+    const auto trace = trace::open_trace(path());
+    EXPECT_TRUE(trace.ok());
+    out_.str("");
+    err_.str("");
+    return dump_capture(kWanted, options, path(), trace->file(), out_, err_);
+  }
+  static DumpOptions with_progress() {
+    DumpOptions options;
+    options.progress = true;
+    return options;
   }
   std::string path() const { return (root_ / "x").string(); }
 
@@ -157,6 +179,39 @@ TEST_F(CaptureWords, ALongCheckSaysHowFarItIs) {
   }
 }
 
+TEST_F(CaptureWords, ALongDumpSaysHowFarItIs) {
+  wanted.grade = CaptureGrade::kOk;
+  for (const uint64_t size : {32 * kMiB, 32 * kMiB - 1}) {
+    fs::resize_file(root_ / "x", size);
+    steps = {8 * kMiB, 24 * kMiB};
+    const bool is_long = size == 32 * kMiB;
+    const std::string printing =
+        kRestart + std::string("printing 25 %") + kRestart + "printing 75 %" + kRestart;
+    EXPECT_EQ(run_dump(with_progress()), 0);
+    EXPECT_EQ(err_.str(), is_long ? printing : "");
+    EXPECT_EQ(out_.str(), "an event\n");
+    EXPECT_EQ(run_dump(), 0);
+    EXPECT_EQ(err_.str(), "");
+    // A window from the capture's start is known after a look at all of it.
+    DumpOptions late = with_progress();
+    late.when.from = "1s";
+    EXPECT_EQ(run_dump(late), 0);
+    const std::string checking =
+        kRestart + std::string("checking 25 %") + kRestart + "checking 75 %";
+    EXPECT_EQ(err_.str(), is_long ? checking + printing : "");
+  }
+}
+
+// What went wrong stands on a line of its own.
+TEST_F(CaptureWords, ADumpThatBreaksOffTakesItsLineAway) {
+  wanted.grade = CaptureGrade::kDamaged;
+  fs::resize_file(root_ / "x", 32 * kMiB);
+  steps = {8 * kMiB};
+  EXPECT_EQ(run_dump(with_progress()), 1);
+  EXPECT_EQ(err_.str(), kRestart + std::string("printing 25 %") + kRestart + "dump: " + path() +
+                            ": broke off\n");
+}
+
 TEST(SeverityNames, AreThose) {
   EXPECT_EQ(severity_name(Severity::kNote), "note");
   EXPECT_EQ(severity_name(Severity::kWarning), "warning");
@@ -180,12 +235,23 @@ std::string fact_of(const CaptureFormat& format, Bytes file, std::string_view la
   return "";
 }
 
+// What a dump tells that prints nothing.
+std::vector<uint64_t> told_by_dump(const CaptureFormat& format, Bytes file,
+                                   const DumpOptions& options = {}) {
+  std::vector<uint64_t> told;
+  std::ostringstream text;
+  TextOut out(text);
+  EXPECT_TRUE(
+      format.dump(options, {}, file, out, [&](uint64_t done) { told.push_back(done); }).ok());
+  return told;
+}
+
 std::string dumped(const CaptureFormat& format, Bytes file, const DumpOptions& options) {
   std::ostringstream text;
   TextOut out(text);
   // Words of numbers alone.
   const auto window = window_of(options.when, [] { return SessionTimes(); });
-  EXPECT_TRUE(format.dump(options, *window, file, out).ok());
+  EXPECT_TRUE(format.dump(options, *window, file, out, {}).ok());
   out.flush();
   return text.str();
 }
@@ -202,6 +268,44 @@ TEST(RtcCaptureWords, ACheckTellsHowFarItIs) {
   ASSERT_TRUE(writer->finish().ok());
   EXPECT_THAT(told_by(kRtcCapture, sink.bytes()),
               ElementsAre(16 * kMiB, 32 * kMiB, sink.bytes().size()));
+  const auto told = told_by_dump(kRtcCapture, sink.bytes());
+  ASSERT_THAT(told, SizeIs(2));
+  EXPECT_THAT(
+      told, ElementsAre(AllOf(Ge(16 * kMiB), Lt(18 * kMiB)), AllOf(Ge(32 * kMiB), Lt(34 * kMiB))));
+}
+
+TEST(WtfCaptureWords, ADumpTellsHowFarItIs) {
+  VectorSink sink;
+  wtf::Writer writer(sink);
+  ASSERT_TRUE(writer.begin(wtf::FileHeader{}).ok());
+  ASSERT_TRUE(writer.set_zone(*writer.create_zone("zone")).ok());
+  const std::string text = "\"" + std::string(kMiB, 'x') + "\"";
+  for (int i = 0; i < 34; ++i) ASSERT_TRUE(writer.mark(1000, "mark", text).ok());
+  ASSERT_TRUE(writer.finish().ok());
+  EXPECT_THAT(
+      told_by_dump(kWtfCapture, sink.bytes()),
+      ElementsAre(AllOf(Ge(16 * kMiB), Lt(18 * kMiB)), AllOf(Ge(32 * kMiB), Lt(35 * kMiB))));
+}
+
+// Read in parts, which frames cross; one of them is larger than a part.
+TEST(Dial9CaptureWords, ADumpTellsHowFarItIs) {
+  dial9::Encoder encoder;
+  const auto type = *encoder.define({256, "Blob", true, {{"bytes", dial9::FieldType::kBytes}}});
+  const auto blob = [&](uint64_t bytes) {
+    encoder.begin_event(type, 1'000'000'000);
+    encoder.put_bytes(Octets(bytes, 7));
+    EXPECT_TRUE(encoder.end_event());
+  };
+  for (int i = 0; i < 17; ++i) blob(kMiB);
+  blob(40 * kMiB);
+  for (int i = 0; i < 17; ++i) blob(kMiB);
+  const Octets stream = encoder.take();
+  const std::string all = dumped(kDial9Capture, stream, {});
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 35);
+  const auto told = told_by_dump(kDial9Capture, stream);
+  ASSERT_THAT(told, SizeIs(2));
+  EXPECT_THAT(
+      told, ElementsAre(AllOf(Ge(17 * kMiB), Lt(18 * kMiB)), AllOf(Ge(57 * kMiB), Lt(58 * kMiB))));
 }
 
 Octets wtf_with_timebase(double ms) {
