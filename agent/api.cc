@@ -80,7 +80,7 @@ int collect_agent_start(const collect_agent_options* options) {
   collect_agent_options known{};
   const size_t bytes = options->struct_bytes < sizeof known ? options->struct_bytes : sizeof known;
   memcpy(&known, options, bytes);
-  agent::Settings settings = agent::kDefaultSettings;
+  agent::Settings settings = agent::default_settings;
   if (!fill_settings(known, settings)) return -1;
   return -static_cast<int>(agent::start_agent(settings));
 }

@@ -66,7 +66,7 @@ void start(AttachRequest& request) {
                "it");
   }
   attached_before = true;
-  Settings settings = kDefaultSettings;
+  Settings settings = default_settings;
   const char* error = nullptr;
   if (!settings_from_block(request.variables, sizeof request.variables, settings, &error)) {
     return end(request, patch::kAttachFailed, error);

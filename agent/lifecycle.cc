@@ -164,7 +164,7 @@ namespace {
 
 __attribute__((constructor)) void start_from_environment() {
   if (collect::agent::is_privileged()) return;
-  collect::agent::Settings settings = collect::agent::kDefaultSettings;
+  collect::agent::Settings settings = collect::agent::default_settings;
   const char* error = nullptr;
   if (!collect::agent::settings_from_environment(settings, &error)) {
     collect::agent::log_line(settings.log, error);

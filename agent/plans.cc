@@ -9,6 +9,7 @@
 #include "agent/plan_file.h"
 #include "agent/plan_modules.h"
 #include "agent/planned_jumps.h"
+#include "agent/ring/code_copy.h"
 #include "agent/ring/planned_sleds.h"
 #include "agent/ring/recorder.h"
 #include "agent/ring/sled_writes.h"
@@ -263,6 +264,40 @@ const char* list_jumps(uint64_t& count) {
   return nullptr;
 }
 
+void drop_one(const Prepared& one) {
+  (void)munmap(one.region, one.plan.region().size());
+  drop(one.file);
+}
+
+#if defined(__aarch64__)
+
+void write_into(CodeCopy& copy, const Range& range, const Prepared& one) {
+  for (uint32_t i = 0; i < one.plan.header().site_count; ++i) {
+    const PlanSite site = one.plan.site(i);
+    const uint64_t address = one.module->base + site.address;
+    if (address < range.begin || address >= range.end) continue;
+    (void)make_jump(address, reinterpret_cast<uint64_t>(one.region) + site.stub, copy.at(address));
+  }
+}
+
+// As write_from(), by pages that take the place of those that run. `any`: whether a jump is there.
+const char* replace_from(size_t index, const Prepared& one, bool& any) {
+  for (; index < one.module->segment_count; ++index) {
+    const Range range = windows_in(*one.module, one.module->segments[index], one.plan);
+    if (range.end == 0) continue;
+    CodeCopy copy(range.begin, range.end);
+    if (!copy.is_there()) return "no memory for a copy of its code";
+    write_into(copy, range, one);
+    if (!copy.make_code()) return "the system does not let its code be changed";
+    if (const char* const wrong = replace_from(index + 1, one, any)) return wrong;
+    if (!copy.take_place()) return "the system does not let its code be replaced";
+    any = true;
+  }
+  return nullptr;
+}
+
+#endif
+
 // The plan of a module, checked. `file.bytes` is null when it has none, or one that can't be used:
 // then that is said.
 PlanFile checked_plan(const char* folder, const PlannedModule& module,
@@ -327,6 +362,32 @@ const char* prepare_plans(const char* folder, uint64_t* jumps_at, uint64_t* coun
   return nullptr;
 }
 
+const char* write_prepared() {
+#if defined(__aarch64__)
+  const char* first_wrong = nullptr;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < prepared_count; ++i) {
+    bool any = false;
+    const char* const wrong = replace_from(0, prepared[i], any);
+    if (wrong != nullptr) report(*prepared[i].module, wrong);
+    // With a jump, the stubs stay, whatever else is wrong.
+    if (wrong == nullptr || any) {
+      prepared[kept++] = prepared[i];
+      continue;
+    }
+    if (first_wrong == nullptr) first_wrong = wrong;
+    drop_one(prepared[i]);
+  }
+  prepared_count = kept;
+  if (kept != 0) return nullptr;
+  forget_prepared();
+  return first_wrong;
+#else
+  drop_prepared();
+  return "on this processor code can be changed only while all threads stand still";
+#endif
+}
+
 void use_prepared() {
   for (uint32_t i = 0; i < prepared_count; ++i) {
     use(*prepared[i].module, prepared[i].plan, prepared[i].region);
@@ -335,10 +396,7 @@ void use_prepared() {
 }
 
 void drop_prepared() {
-  for (uint32_t i = 0; i < prepared_count; ++i) {
-    (void)munmap(prepared[i].region, prepared[i].plan.region().size());
-    drop(prepared[i].file);
-  }
+  for (uint32_t i = 0; i < prepared_count; ++i) drop_one(prepared[i]);
   forget_prepared();
 }
 

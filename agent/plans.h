@@ -15,7 +15,10 @@ void apply_plans(const char* folder);
 // that are not traced yet: `*jumps_at` is the address of patch::AttachJump[*count], by ascending
 // address. Null, or why nothing can be traced. Then either they are written, use_prepared(), or
 // none of them is, drop_prepared().
+// Where nobody can stop the process, write_prepared() writes them while its threads run, on arm64
+// alone: there a window is one instruction. Null: use_prepared() is next; or why no jump is there.
 const char* prepare_plans(const char* folder, uint64_t* jumps_at, uint64_t* count);
+const char* write_prepared();
 void use_prepared();
 void drop_prepared();
 

@@ -191,7 +191,7 @@ const char* take_words(Settings& settings) {
 
 }  // namespace
 
-const Settings kDefaultSettings;
+Settings default_settings;
 
 bool settings_from_environment(Settings& settings, const char** error) {
   const char* log = variable("COLLECT_LOG");

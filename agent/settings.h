@@ -68,8 +68,8 @@ struct Settings {
 };
 
 // What the others are copied from: each one that is initialised in place makes the library 10 KiB
-// larger.
-extern const Settings kDefaultSettings;
+// larger. Never changed; no constant, because arm64's linker pads what is read-only to 64 KiB.
+extern Settings default_settings;
 
 // Whether the program runs for somebody who may not have its rights: set-uid, set-gid, with file
 // capabilities, or however else the system says so. Its environment is then that user's, and

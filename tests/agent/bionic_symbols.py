@@ -10,15 +10,15 @@ SOURCE = "tests/agent/bionic_symbols.py"
 LEVELS = {
     21: """
         __cxa_atexit __cxa_finalize __errno __stack_chk_fail __system_property_get _setjmp abort accept
-        android_set_abort_message bind clock_gettime close connect dl_iterate_phdr dladdr dlclose dlerror
+        access android_set_abort_message bind clock_gettime close connect dl_iterate_phdr dladdr dlclose dlerror
         dlopen dlsym environ exit fcntl free freeaddrinfo fstat ftruncate getaddrinfo getauxval getenv
         geteuid getpeername getpid getppid getrlimit getrusage getsockname getsockopt gettid htonl htons
-        inet_pton listen lstat madvise memchr memcmp memcpy memmove memset mmap munmap nanosleep ntohl
-        ntohs open poll pread prctl pthread_atfork pthread_attr_destroy pthread_attr_init
+        inet_pton listen lstat madvise memchr memcmp memcpy memmove memset mmap mprotect
+        mremap munmap nanosleep ntohl ntohs open poll pread prctl pthread_atfork pthread_attr_destroy pthread_attr_init
         pthread_attr_setstacksize pthread_create pthread_getspecific pthread_join pthread_key_create
         pthread_self pthread_setname_np pthread_setspecific pthread_sigmask pwrite read readlink realloc
-        recv sched_yield send sendmsg setsockopt sigaltstack sigfillset socket stat strchr strcmp strlen
-        strncmp strnlen strrchr syscall sysconf tgkill uname unlink write
+        recv rename sched_yield send sendmsg setsockopt sigaltstack sigfillset socket stat strchr strcmp
+        strlen strncmp strnlen strrchr syscall sysconf tgkill uname unlink write
         __FD_CLR_chk __FD_ISSET_chk __FD_SET_chk __memcpy_chk __memmove_chk __memset_chk __open_2 __read_chk
         __strchr_chk __strlen_chk __strrchr_chk""",
     23: """

@@ -20,8 +20,9 @@ ALLOWED_LIBRARIES = r"(libc|libpthread|libdl|ld-linux.*|libgcc_s)\.so\.\d+"
 ANDROID_LIBRARIES = r"(libc|libdl)\.so"
 # Pages of 16 KiB, which newer phones have.
 ANDROID_SEGMENTS = 0x4000
-# What others may see: the C API, the compiler's hooks, and the functions that it stands in for.
-ALLOWED_EXPORTS = (r"collect_\w+|__cyg_profile_func_(enter|exit)|_exit|_Exit|dlclose"
+# What others may see: the C API, the compiler's hooks, the functions that it stands in for, and the way
+# in for Android's runtime.
+ALLOWED_EXPORTS = (r"collect_\w+|Agent_OnAttach|__cyg_profile_func_(enter|exit)|_exit|_Exit|dlclose"
                    r"|_Unwind_SetIP|__cxa_begin_catch|_?longjmp|siglongjmp|__longjmp_chk")
 # Nothing here may take the program's allocator, its streams or a C++ runtime. (nanopb's decoder names
 # realloc and free for pointer fields, of which wire.options makes none.)

@@ -117,6 +117,29 @@ TEST_F(AdbdAndroid, AttachesAnAppThatRuns) {
   EXPECT_EQ(session_directories(scratch_ / "more", pid).size(), 1u);
 }
 
+// The agent's options are lines in one word of a command, through adb's own quoting.
+TEST_F(AdbdAndroid, AnAppThatRunsGetsTheAgent) {
+  const std::string cross = std::string(E2E_CROSS) + "/arm64";
+  const std::string go_on = scratch_ / "go-on";
+  const std::string missing = install_for_arm64(cross, "unprepared", go_on, scratch_ / "output");
+  if (!missing.empty()) GTEST_SKIP() << "skipped: there is no " << missing;
+  plug(on_phone());
+  EXPECT_THAT(on_device("am start -W -n com.example.app/.MainActivity"), HasSubstr("Status: ok"));
+  const Ending ending = ctl(
+      android("attach", {"--dynamic", "-o", traces(), "--agent", cross + "/lib/libcollect_agent.so",
+                         "--when-full", "wait", "--max-time", "2s", kApp}));
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  const auto recorded = sessions();
+  ASSERT_EQ(recorded.size(), 1u);
+  EXPECT_EQ(recorded[0].state(), "complete");
+  EXPECT_EQ(recorded[0].totals().threads, 4u);
+  EXPECT_EQ(phone_.leftovers(), "");
+  write_text_file(go_on, "");
+  EXPECT_TRUE(eventually(kSoon, [&] {
+    return read_text_file(scratch_ / "output").find("wrong 0\n") != std::string::npos;
+  }));
+}
+
 // A collector that runs already, and the cable goes in.
 TEST_F(AdbdAndroid, APluggedPhoneWithARunningAgentIsRecorded) {
   plug(on_phone());

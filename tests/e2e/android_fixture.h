@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,6 +50,26 @@ class AndroidFixture : public Server {
   }
   // An app that goes on until it is ended.
   void install_endless() { phone_.install(kApp, traced_program("steady") + " pace 600000"); }
+  // An app for arm64, whose own library is the program `name` of the build of the agent in `cross`:
+  // qemu runs it, with what takes the place of Android's runtime. It ends when there is a file
+  // `go_on`, and says its results into `output`. What is missing for that; empty: nothing.
+  std::string install_for_arm64(const std::string& cross, const std::string& name,
+                                const std::string& go_on, const std::string& output) {
+    const std::string runtime = cross + "/lib/libattach_runtime.so";
+    for (const std::string& needed :
+         {std::string("/usr/bin/qemu-aarch64-static"), cross + "/bin/" + name, runtime}) {
+      if (!std::filesystem::exists(needed)) return needed;
+    }
+    std::filesystem::create_directories(phone_.app(kApp, "code/lib/arm64"));
+    const std::string library = phone_.app(kApp, "code/lib/arm64/lib" + name + ".so");
+    std::filesystem::copy_file(cross + "/bin/" + name, library);
+    phone_.set_property("ro.product.cpu.abi", "arm64-v8a");
+    phone_.install(kApp, "qemu-aarch64-static -L /usr/aarch64-linux-gnu -E LD_PRELOAD=" + runtime +
+                             " -E ATTACH_AGENT=" + phone_.app(kApp, "attach_agent") + " " +
+                             library + " " + go_on + " > " + output);
+    phone_.write(phone_.app(kApp, "abi"), "arm64-v8a\n");
+    return "";
+  }
   int app_pid() const { return std::atoi(phone_.read(phone_.app(kApp, "pid")).c_str()); }
   bool says(const ChildProcess& process, const std::string& words) {
     return eventually(kSoon, [&] { return process.errors().find(words) != std::string::npos; });

@@ -8,32 +8,16 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tests/e2e/android_fixture.h"
-#include "tests/fakes/fake_adb_server.h"
+#include "tests/e2e/made_up_server.h"
 
 namespace collect::e2e {
 namespace {
 
-using fakes::FakeAdbServer;
 using fakes::FakePhone;
 using fakes::FakePhoneFolder;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class MadeUpServer : public testing::Test {
- protected:
-  Environment environment() const {
-    return {{"ANDROID_ADB_SERVER_PORT", std::to_string(adb_.port())},
-            {"ADB_SERVER_SOCKET", ""},
-            {"ANDROID_ADB_SERVER_ADDRESS", ""},
-            {"ANDROID_SERIAL", ""},
-            {"COLLECT_CONTROL", ""}};
-  }
-
-  Scratch scratch_;
-  FakeAdbServer adb_;
-};
 
 class AndroidTest : public AndroidFixture<MadeUpServer> {
  protected:

@@ -53,6 +53,16 @@ const std::map<std::string, std::string>& scripts() {
       {"logcat", "exec tail -n 0 -F \"$PHONE/log\"\n"},
       {"logwrapper", "exec \"$@\" 2>> \"$PHONE/log\"\n"},
       {"am",
+       "if [ \"$1\" = attach-agent ]; then\n"
+       "  say=\"java.lang.IllegalArgumentException: Unknown process: $2\"\n"
+       "  for app in \"$PHONE\"/apps/*; do\n"
+       "    [ \"$(cat \"$app/pid\" 2> /dev/null)\" = \"$2\" ] || continue\n"
+       "    say='java.lang.SecurityException: it is not allowed'\n"
+       "    [ -e \"$PHONE/refuses_agents\" ] && break\n"
+       "    printf %s \"$3\" > \"$app/attach_agent.new\"\n"
+       "    mv \"$app/attach_agent.new\" \"$app/attach_agent\"; exit 0\n  done\n"
+       "  echo \"Exception occurred while executing 'attach-agent':\" >&2\n"
+       "  echo \"$say\" >&2; exit 255\nfi\n"
        "if [ \"$1\" = force-stop ]; then\n"
        "  app=$PHONE/apps/$2\n"
        "  while pid=$(cat \"$app/pid\" 2> /dev/null) && [ -n \"$pid\" ]; do\n"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "daemon/attach/adb_address.h"
 #include "daemon/ctl/android/adb_client.h"
 #include "daemon/ctl/android/app_preparation.h"
+#include "daemon/ctl/android/app_process.h"
 #include "daemon/ctl/android/app_watch.h"
 #include "daemon/ctl/android/library_pull.h"
 #include "daemon/ctl/android/phone_agent.h"
@@ -155,6 +157,167 @@ std::string undo_trouble(Phone& phone, AppPreparation& preparation, const std::s
          "): collectctl android stop " + package + " undoes it";
 }
 
+// The agent is in the app already, and listens.
+int attach_prepared(const AndroidOptions& options, Phone& phone, JobSignals& signals,
+                    std::ostream& err) {
+  const AdbDevice& device = phone.device();
+  Result<RunCollector> collector =
+      find_collector({options.root, options.control, Phones::kAndroid}, signals);
+  if (!collector.ok()) return run_failed(options, err, collector.error());
+  if (!options.quiet && !options.json) {
+    err << "collectctl: " << options.package << " on " << device_text(device) << "\n";
+    announce(*collector, false, err);
+  }
+  Client client(collector->control);
+  const Result<std::vector<api::Session>> earlier = client.sessions("");
+  if (!earlier.ok()) return run_failed(options, err, earlier.error());
+  SealWait wait;
+  for (const api::Session& session : *earlier) {
+    if (is_sealed(session)) wait.before.insert(session.name());
+  }
+  AppWatch watch(device, options.package, log_lines(options, err));
+  std::ostringstream unheard;
+  AppRecording recording(watch, client, wait, options.quiet || options.json ? unheard : err);
+  recording.start_idle_agent();
+  const End end = recording.follow(phone.interruption());
+  RunOutcome outcome;
+  outcome.app_ending = ending_text(device_text(device), end);
+  RunSessions followed = recording.finish(end, signals);
+  if (!followed.agent_seen && followed.trouble.empty()) {
+    followed.trouble = no_agent_text(end, watch, options.package);
+  }
+  return conclude(options, options.package, *collector, std::move(outcome), std::move(followed),
+                  signals, err);
+}
+
+// A running app, the agent for it, and plans for its code.
+struct RunningTarget {
+  AndroidApp app;
+  AppProcess process;
+  std::string library;
+};
+
+Result<RunningTarget> look_at_running(const AndroidOptions& options, const AdbDevice& device) {
+  const Result<PhoneFacts> phone = look_at_phone(device);
+  if (!phone.ok()) return phone.error();
+  COLLECT_TRY(check_sdk(device, *phone));
+  RunningTarget target;
+  Result<AndroidApp> app = look_at_app(device, *phone, options.package);
+  if (!app.ok()) return app.error();
+  target.app = std::move(*app);
+  Result<AppProcess> process = look_at_process(device, target.app);
+  if (!process.ok()) return process.error();
+  target.process = std::move(*process);
+  if (target.process.has_agent) return target;
+  if (target.app.abi != kChangeableAbi) {
+    return Error{Code::kUnsupported,
+                 options.package + " runs as " + target.app.abi + ": only on " + kChangeableAbi +
+                     " can the code of an app be changed while it runs. Build it with "
+                     "-finstrument-functions, and use collectctl android run"};
+  }
+  Result<std::string> library = find_phone_agent(target.app.abi, options.library);
+  if (!library.ok()) return library.error();
+  target.library = std::move(*library);
+  return target;
+}
+
+// The agent and the plans into the app that runs, and the code changed there.
+Status prepare_running(const AndroidOptions& options, const AdbDevice& device,
+                       const RunningTarget& target, const patch::ModulePlans& plans,
+                       const AgentSettings& settings, AppPreparation& preparation,
+                       std::ostream& err) {
+  Result<std::vector<std::string>> variables =
+      phone_variables(settings, preparation.spool_folder());
+  if (!variables.ok()) return variables.error();
+  variables->push_back("COLLECT_PLANS=" + preparation.plans_folder());
+  Result<std::string> token = std::string();
+  if (!options.token_file.empty()) token = read_token("--agent-token-file", options.token_file);
+  if (!token.ok()) return token.error();
+  COLLECT_TRY(preparation.begin());
+  if (!token->empty()) {
+    COLLECT_TRY(preparation.write_token(*token));
+    variables->push_back("COLLECT_TOKEN_FILE=" + preparation.token_path());
+  }
+  COLLECT_TRY(preparation.copy_agent(target.library, progress_line(options, err)));
+  COLLECT_TRY(preparation.copy_plans(plans.folder.path()));
+  const Result<std::string> attached =
+      attach_agent_to(device, target.app, target.process.pid, preparation.agent_path(),
+                      preparation.answer_path(), *variables);
+  return attached.ok() ? Status() : attached.error();
+}
+
+void say_plans(const patch::ModulePlans& plans, std::ostream& err) {
+  for (const std::string& sentence : plans.left_out) {
+    err << "collectctl: " << printable_sentence(sentence) << "\n";
+  }
+  err << "collectctl: records " << counted(plans.functions, "function") << " of "
+      << (plans.modules.size() == 1
+              ? printable(std::filesystem::path(plans.modules.front()).filename().string())
+              : counted(plans.modules.size(), "module"))
+      << "\n";
+}
+
+int attach_dynamic(const AndroidOptions& options, Phone& phone, JobSignals& signals,
+                   std::ostream& err) {
+  const AdbDevice& device = phone.device();
+  const Result<RunningTarget> target = look_at_running(options, device);
+  if (!target.ok()) return run_failed(options, err, target.error());
+  const bool speaks = !options.quiet && !options.json;
+  if (target->process.has_agent) {
+    if (speaks) {
+      err << "collectctl: " << options.package
+          << " has the agent in it already: what that records is recorded, with its settings\n";
+    }
+    return attach_prepared(options, phone, signals, err);
+  }
+  const auto lock = AppLock::take(device, options.package);
+  if (!lock.ok()) return run_failed(options, err, lock.error());
+  const Result<bool> leftovers = undo_by_record(device, options.package);
+  if (!leftovers.ok()) return run_failed(options, err, leftovers.error());
+  AppPreparation preparation(device, target->app, AgentEntry::kRunning);
+  const auto give_up = [&](const Error& error) {
+    failed(err, error, options.json);
+    const std::string trouble = undo_trouble(phone, preparation, options.package);
+    if (!trouble.empty()) err << "collectctl: " << printable_sentence(trouble) << "\n";
+    return kExitRunFailed;
+  };
+  std::ostringstream unheard;
+  std::ostream& spoken = speaks ? err : unheard;
+  LibraryPull libraries(device, target->app, spoken);
+  const auto plans = plans_of_app(target->process, target->app, options.dynamic, libraries);
+  if (!plans.ok()) return give_up(plans.error());
+  Result<RunCollector> collector = find_collector(
+      {options.root, options.control, Phones::kAndroid, options.token_file}, signals);
+  if (!collector.ok()) return give_up(collector.error());
+  AgentSettings settings = options.agent;
+  settings.tag = new_run_tag();
+  spoken << "collectctl: " << options.package << " on " << device_text(device) << "\n";
+  announce(*collector, settings.start_idle, spoken);
+  const Status prepared =
+      prepare_running(options, device, *target, *plans, settings, preparation, err);
+  if (!prepared.ok()) return give_up(prepared.error());
+  say_plans(*plans, spoken);
+  Client client(collector->control);
+  AppWatch watch(device, options.package, log_lines(options, err));
+  SealWait wait;
+  wait.tag = settings.tag;
+  AppRecording recording(watch, client, wait, spoken);
+  recording.set_limits(options.agent);
+  const End end = recording.follow(phone.interruption());
+  RunOutcome outcome;
+  outcome.dynamic = outcome.attached = true;
+  outcome.app_ending = ending_text(device_text(device), end);
+  RunSessions followed = recording.finish(end, signals);
+  // Later than of a run: the agent reads its token and writes its spool as long as it ships.
+  outcome.trouble = undo_trouble(phone, preparation, options.package);
+  if (!followed.agent_seen && followed.trouble.empty()) {
+    followed.trouble = no_agent_text(end, watch, options.package);
+  }
+  return conclude(options, options.package, *collector, std::move(outcome), std::move(followed),
+                  signals, err,
+                  [&libraries](const std::string& session) { return libraries.fetch(session); });
+}
+
 }  // namespace
 
 int android_run(const AndroidOptions& options, std::ostream& err) {
@@ -219,41 +382,10 @@ int android_attach(const AndroidOptions& options, std::ostream& err) {
   Phone phone(options, signals);
   if (const Status status = phone.connect(); !status.ok())
     return run_failed(options, err, status.error());
-  const AdbDevice& device = phone.device();
-  const auto running = device.shell("pidof " + options.package);
+  if (!options.dynamic.empty()) return attach_dynamic(options, phone, signals, err);
+  const Result<pid_t> running = find_process(phone.device(), options.package);
   if (!running.ok()) return run_failed(options, err, running.error());
-  if (running->exit_code != 0) {
-    return run_failed(options, err,
-                      {Code::kNotFound, options.package + " does not run on " + device.serial() +
-                                            ": start it, or use collectctl android run"});
-  }
-  Result<RunCollector> collector =
-      find_collector({options.root, options.control, Phones::kAndroid}, signals);
-  if (!collector.ok()) return run_failed(options, err, collector.error());
-  if (!options.quiet && !options.json) {
-    err << "collectctl: " << options.package << " on " << device_text(device) << "\n";
-    announce(*collector, false, err);
-  }
-  Client client(collector->control);
-  const Result<std::vector<api::Session>> earlier = client.sessions("");
-  if (!earlier.ok()) return run_failed(options, err, earlier.error());
-  SealWait wait;
-  for (const api::Session& session : *earlier) {
-    if (is_sealed(session)) wait.before.insert(session.name());
-  }
-  AppWatch watch(device, options.package, log_lines(options, err));
-  std::ostringstream unheard;
-  AppRecording recording(watch, client, wait, options.quiet || options.json ? unheard : err);
-  recording.start_idle_agent();
-  const End end = recording.follow(phone.interruption());
-  RunOutcome outcome;
-  outcome.app_ending = ending_text(device_text(device), end);
-  RunSessions followed = recording.finish(end, signals);
-  if (!followed.agent_seen && followed.trouble.empty()) {
-    followed.trouble = no_agent_text(end, watch, options.package);
-  }
-  return conclude(options, options.package, *collector, std::move(outcome), std::move(followed),
-                  signals, err);
+  return attach_prepared(options, phone, signals, err);
 }
 
 int android_stop(const AndroidOptions& options, std::ostream& out, std::ostream& err) {

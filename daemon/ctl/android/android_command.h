@@ -4,6 +4,7 @@
 
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "daemon/ctl/phones/phone_recording.h"
 
@@ -16,12 +17,15 @@ struct AndroidOptions : RecordingOptions {
   std::string activity;    // empty: what a launcher starts
   std::string library;     // the agent's; empty: the installed one for the phone
   std::string token_file;  // with the token that the collector asks agents for; empty: it does not
+  // Of `android attach`: libraries whose code is changed, as of --dynamic; empty: the app has the
+  // agent in it.
+  std::vector<std::string> dynamic;
 };
 
 // Exit codes as those of `run`: 0, or 125 (kExitRunFailed). To be called before any other thread
 // exists.
 int android_run(const AndroidOptions& options, std::ostream& err);
-// A running app that has the agent in it.
+// A running app that has the agent in it, or, with `dynamic`, one that gets it.
 int android_attach(const AndroidOptions& options, std::ostream& err);
 // Undoes what a run left that was killed. 0, or 1.
 int android_stop(const AndroidOptions& options, std::ostream& out, std::ostream& err);

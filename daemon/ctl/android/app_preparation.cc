@@ -1,5 +1,6 @@
 #include "daemon/ctl/android/app_preparation.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -136,7 +137,7 @@ Status AppPreparation::begin() {
   const std::string& package = app_.package;
   const std::string property = "wrap." + package;
   std::vector<std::string> undo;
-  if (!app_.has_wrap) {
+  if (sets_property_) {
     if (wrap_value().size() > kMaxPropertyBytes) {
       return Error{Code::kLimit, "the name " + package + " is too long for " + property +
                                      ", which holds " + std::to_string(kMaxPropertyBytes) +
@@ -171,14 +172,27 @@ Status AppPreparation::undo() {
 
 Status AppPreparation::copy_agent(const std::string& library,
                                   const AdbDevice::OnProgress& on_progress) {
+  return copy_file(library, "libcollect_agent.so", on_progress);
+}
+
+Status AppPreparation::copy_plans(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    COLLECT_TRY(copy_file(entry.path(), "plans/" + entry.path().filename().string(), nullptr));
+  }
+  if (error) return Error{Code::kIo, folder + ": " + error.message()};
+  return {};
+}
+
+// What is pushed is the shell's; what lies in the app's data has to be the app's own.
+Status AppPreparation::copy_file(const std::string& path, const std::string& name,
+                                 const AdbDevice::OnProgress& on_progress) {
   const std::string pushed = phone_path(app_.package, ".so");
-  COLLECT_TRY(device_.push(library, pushed, kPushedMode, on_progress));
-  const Result<std::string> copied =
-      device_.output_of("cat " + pushed + " | " +
-                        in_app(app_.package,
-                               "mkdir -p collect cache/collect && cat > "
-                               "collect/libcollect_agent.so") +
-                        " && rm -f " + pushed);
+  COLLECT_TRY(device_.push(path, pushed, kPushedMode, on_progress));
+  const Result<std::string> copied = device_.output_of(
+      "cat " + pushed + " | " +
+      in_app(app_.package, "mkdir -p collect/plans cache/collect && cat > collect/" + name) +
+      " && rm -f " + pushed);
   return copied.ok() ? Status() : copied.error();
 }
 

@@ -4,7 +4,8 @@
 //   /data/local/tmp/collect/PACKAGE.lock   held by a shell of ours as long as we live
 //   /data/local/tmp/collect/PACKAGE.json   the record: the commands that undo what was done
 //   /data/local/tmp/collect/PACKAGE.so     the agent, on its way into the app's data
-//   DATA/collect/                          agent, variables, token and script, in the app's data
+//   DATA/collect/                          agent, variables, token and script, in the app's data;
+//                                          or agent, plans and its answer, where the app runs
 //   DATA/cache/collect/                    the agent's spool
 //   property wrap.PACKAGE                  starts the app through the script
 //
@@ -45,12 +46,24 @@ Result<bool> undo_by_record(const AdbDevice& device, const std::string& package)
 // The lock's file and our folder, where there is no record (any more); with the lock held.
 Status remove_lock(const AdbDevice& device, const std::string& package);
 
+// How the agent comes into the app.
+enum class AgentEntry : uint8_t {
+  kStart,    // with the app, which is started anew
+  kRunning,  // Android's runtime loads it while the app runs: no property is set
+};
+
 class AppPreparation {
  public:
   // `lock` is held by the caller as long as this lives.
-  AppPreparation(const AdbDevice& device, AndroidApp app) : device_(device), app_(std::move(app)) {}
+  AppPreparation(const AdbDevice& device, AndroidApp app, AgentEntry entry = AgentEntry::kStart)
+      : device_(device),
+        app_(std::move(app)),
+        sets_property_(entry == AgentEntry::kStart && !app_.has_wrap) {}
 
   std::string agent_folder() const { return app_.data_directory + "/collect"; }
+  std::string agent_path() const { return agent_folder() + "/libcollect_agent.so"; }
+  std::string plans_folder() const { return agent_folder() + "/plans"; }
+  std::string answer_path() const { return agent_folder() + "/answer"; }
   std::string token_path() const { return agent_folder() + "/token"; }
   std::string spool_folder() const { return app_.data_directory + "/cache/collect"; }
 
@@ -59,6 +72,8 @@ class AppPreparation {
   Status begin();
   // `library` is a file of this machine.
   Status copy_agent(const std::string& library, const AdbDevice::OnProgress& on_progress);
+  // The patch plans in `folder`, of this machine.
+  Status copy_plans(const std::string& folder);
   Status write_token(const std::string& token);
   // "NAME=value" each.
   Status write_variables(const std::vector<std::string>& variables);
@@ -70,9 +85,12 @@ class AppPreparation {
  private:
   std::string wrap_value() const;
   Status into_app(const std::string& name, const std::string& text);
+  Status copy_file(const std::string& path, const std::string& name,
+                   const AdbDevice::OnProgress& on_progress);
 
   const AdbDevice& device_;
   const AndroidApp app_;
+  const bool sets_property_;
 };
 
 }  // namespace collect::ctl

@@ -59,6 +59,31 @@ Status LibraryPull::make_folder() {
   return {};
 }
 
+Status LibraryPull::copy(const std::string& remote, const std::string& file) {
+  if (count_ == kMaxPulledLibraries || bytes_left_ == 0) {
+    return Error{Code::kLimit, "enough was copied from the phone"};
+  }
+  std::error_code none;
+  if (Status pulled = device_.pull(remote, file, bytes_left_); !pulled.ok()) {
+    std::filesystem::remove(file, none);
+    return pulled;
+  }
+  ++count_;
+  bytes_left_ -= std::filesystem::file_size(file, none);
+  return {};
+}
+
+Result<std::string> LibraryPull::fetch_file(const std::string& remote) {
+  COLLECT_TRY(make_folder());
+  std::string file = folder_ + "/" + std::filesystem::path(remote).filename().string();
+  std::error_code none;
+  if (std::filesystem::exists(file, none)) {
+    return Error{Code::kAlreadyExists, "another one of its name was copied from the phone"};
+  }
+  COLLECT_TRY(copy(remote, file));
+  return file;
+}
+
 std::string LibraryPull::fetch(const std::string& session) {
   bool any = false;
   for (const Library& library : unnamed_libraries(session, app_)) {
@@ -69,19 +94,13 @@ std::string LibraryPull::fetch(const std::string& session) {
       any = true;
       continue;
     }
-    if (done.ok() && (count_ == kMaxPulledLibraries || bytes_left_ == 0)) {
-      done = Error{Code::kLimit, "enough was copied from the phone"};
-    }
-    if (done.ok()) done = device_.pull(library.path, file, bytes_left_);
+    if (done.ok()) done = copy(library.path, file);
     if (!done.ok()) {
-      std::filesystem::remove(file, none);
       err_ << "collectctl: no names from " << printable(library.path) << ": "
            << printable_sentence(done.error().message) << "\n";
       if (done.code() == Code::kUnavailable) break;
       continue;
     }
-    ++count_;
-    bytes_left_ -= std::filesystem::file_size(file, none);
     any = true;
   }
   return any ? folder_ : "";

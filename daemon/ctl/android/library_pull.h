@@ -1,5 +1,6 @@
-// The libraries of an app whose functions a session has no names for, copied from the phone: they
-// are often there with their symbols in a debug build.
+// Libraries of an app, copied from the phone: those whose functions a session has no names for
+// (they are often there with their symbols in a debug build), and those whose code is to be
+// changed.
 #pragma once
 
 #include <ostream>
@@ -26,9 +27,13 @@ class LibraryPull {
   // Of a sealed session's directory on this machine. The folder with what could be copied, named
   // by build id; empty: there is nothing.
   std::string fetch(const std::string& session);
+  // A file of the phone under its name. kAlreadyExists: one of that name was copied; kLimit; errors
+  // of AdbDevice::pull().
+  Result<std::string> fetch_file(const std::string& remote);
 
  private:
   Status make_folder();
+  Status copy(const std::string& remote, const std::string& file);
 
   const AdbDevice& device_;
   const AndroidApp& app_;

@@ -1,6 +1,8 @@
 // `collectctl android` on the command line.
+#include <algorithm>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "daemon/ctl/command_line/command_line.h"
 
@@ -58,35 +60,73 @@ void record_with(CLI::App* command, Line& line, Recording record) {
   });
 }
 
+void add_agent_options(CLI::App& command, Line& line) {
+  add_library(command, line.android);
+  command
+      .add_option("--when-full", line.android.agent.full,
+                  "When the ring and the spool are full: drop the new event and count it (the "
+                  "default), overwrite the oldest, or let the app wait, so that nothing is lost")
+      ->type_name("POLICY")
+      ->check(CLI::IsMember({"wait", "drop", "overwrite"}));
+  command
+      .add_option("--agent-token-file", line.android.token_file,
+                  "File with the token that the collector asks agents for; the app gets a copy")
+      ->type_name("FILE");
+  add_recording_options(command, line.android.agent);
+}
+
 void add_android_run(CLI::App& android, Line& line) {
   CLI::App* command = add_command(android, "run", "Start an app on a phone and record it");
   add_package(*command, line.android);
   command->add_option("ACTIVITY", line.android.activity,
                       "Activity to start, such as .MainActivity (default: the launcher's)");
-  add_library(*command, line.android);
-  command
-      ->add_option("--when-full", line.android.agent.full,
-                   "When the ring and the spool are full: drop the new event and count it (the "
-                   "default), overwrite the oldest, or let the app wait, so that nothing is lost")
-      ->type_name("POLICY")
-      ->check(CLI::IsMember({"wait", "drop", "overwrite"}));
-  command
-      ->add_option("--agent-token-file", line.android.token_file,
-                   "File with the token that the collector asks agents for; the app gets a copy")
-      ->type_name("FILE");
-  add_recording_options(*command, line.android.agent);
+  add_agent_options(*command, line);
   add_phone_recording(*command, line, line.android);
   command->footer(kRunFooter);
   record_with(command, line, android_run);
 }
 
+constexpr const char* kAndroidAttachFooter =
+    "Without --dynamic the app has the agent in it and listens.\n"
+    "\n"
+    "With --dynamic nobody need have prepared the app: the agent and plans for its libraries are\n"
+    "copied into its data, Android loads the agent (am attach-agent), and the agent changes the\n"
+    "code of the libraries that are loaded then, while the app runs. The app must be debuggable "
+    "and\n"
+    "run as arm64-v8a, Android 10 or later, its libraries lie beside the APK\n"
+    "(useLegacyPackaging), with build ids; code of Java and Kotlin is not recorded. Patterns "
+    "choose\n"
+    "among the app's own libraries. What was copied is removed when the command ends; the agent "
+    "and\n"
+    "the changed code stay in the app until that ends. --agent, --when-full, --agent-token-file "
+    "and\n"
+    "what limits the recording are for --dynamic alone.\n"
+    "\n"
+    "Ctrl-C ends the recording; the app continues. Exit codes are those of android run.\n"
+    "\n"
+    "Example:\n"
+    "  collectctl android attach --dynamic --max-time 10s com.example.app";
+
 void add_android_attach(CLI::App& android, Line& line) {
   CLI::App* command =
-      add_command(android, "attach", "Record a running app that contains the agent");
+      add_command(android, "attach", "Record a running app that has the agent in it, or gets it");
   add_package(*command, line.android);
+  const auto known = command->get_options();
+  add_agent_options(*command, line);
+  std::vector<CLI::Option*> of_dynamic;
+  for (CLI::Option* option : command->get_options()) {
+    if (std::find(known.begin(), known.end(), option) == known.end()) of_dynamic.push_back(option);
+  }
+  CLI::Option* const dynamic =
+      command
+          ->add_flag("--dynamic", line.android.dynamic,
+                     "Give the agent to an app that was not built for it, and record its libraries "
+                     "by changing their code in memory; with =PATTERN: those whose file name or "
+                     "path matches; may be repeated (arm64)")
+          ->type_name("PATTERN");
+  for (CLI::Option* option : of_dynamic) option->needs(dynamic);
   add_phone_recording(*command, line, line.android);
-  command->footer(
-      "Ctrl-C ends the recording; the app continues. Exit codes are those of android run.");
+  command->footer(kAndroidAttachFooter);
   record_with(command, line, android_attach);
 }
 
