@@ -27,7 +27,7 @@ constexpr std::string_view kForgotten =
 
 }  // namespace
 
-void WtfScopes::add_thread(uint32_t n, uint32_t thread_id, std::string name) {
+void WtfScopes::add_thread(uint32_t n, uint32_t thread_id, const std::string& name) {
   Thread& thread = threads_.emplace_back();
   thread.n = n;
   thread.thread_id = thread_id;

@@ -23,7 +23,7 @@ class WtfScopes {
       : identity_(session.identity), names_(names), log_(log), files_(session, std::move(output)) {}
 
   // Before begin(); they are numbered from 0. `n` is that of thread_N.
-  void add_thread(uint32_t n, uint32_t thread_id, std::string name);
+  void add_thread(uint32_t n, uint32_t thread_id, const std::string& name);
 
   // The first file, for events from `ns` on.
   Status begin(uint64_t ns);

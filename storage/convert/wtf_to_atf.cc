@@ -205,7 +205,7 @@ uint64_t WtfToAtf::function_of(const wtf::EventType& type) {
 // Of a name that stands in an event: there may be as many as there are events.
 uint64_t WtfToAtf::function_named(std::string_view name) {
   const std::string safe = wtf::safe_event_name(name);
-  if (named_.count(safe) == 0) {
+  if (!named_.contains(safe)) {
     if (named_.size() >= kMaxFunctions || safe.size() > kMaxFunctionBytes - named_bytes_) {
       ++other_functions_;
       return session_.function_of(kOtherFunctions);

@@ -42,7 +42,7 @@ DOCUMENTS = {
 TOP_LEVEL = {
     "daemon", "agent", "proto", "storage", "formats", "deploy", "tests", "cmake", ".ci",
     "CMakeLists.txt", "CMakePresets.json", "README.md", "STYLE.md", "LICENSE",
-    "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", ".editorconfig",
+    "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", ".editorconfig", ".clang-tidy",
 }
 PUBLIC_HEADER = "agent/include/collect/agent.h"
 
