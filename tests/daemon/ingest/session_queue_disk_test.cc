@@ -271,18 +271,18 @@ TEST_F(SessionQueueTest, OnlyWhatIsCompleteIsRemembered) {
   };
   EXPECT_EQ(sealed_as(1, storage::SessionState::kComplete, false),
             storage::SessionState::kComplete);
-  const auto place = core_->completed.find({7}, 1, 4711).place;
+  const auto place = core_->completed.find({7}, 1, 4711).session_path;
   ASSERT_TRUE(place.has_value());
   EXPECT_EQ(place->pid, 4711u);
   EXPECT_EQ(place->name, opened_->name);
   EXPECT_EQ(place->directory, opened_->directory);
   EXPECT_EQ(sealed_as(2, storage::SessionState::kRecovered, false),
             storage::SessionState::kRecovered);
-  EXPECT_FALSE(core_->completed.find({7}, 2, 4711).place);
+  EXPECT_FALSE(core_->completed.find({7}, 2, 4711).session_path);
   // Its agent has said all of it, but the last counts of a thread are not there.
   EXPECT_EQ(sealed_as(3, storage::SessionState::kComplete, true),
             storage::SessionState::kRecovered);
-  EXPECT_TRUE(core_->completed.find({7}, 3, 4711).place) << "nothing more is to come";
+  EXPECT_TRUE(core_->completed.find({7}, 3, 4711).session_path) << "nothing more is to come";
   EXPECT_FALSE(sealed_->health.is_complete());
 }
 
@@ -362,7 +362,7 @@ TEST_F(SessionQueueTest, ASealThatFailsSaysWhy) {
   EXPECT_EQ(sealed_->state, storage::SessionState::kFailed);
   EXPECT_THAT(sealed_->reason, testing::StartsWith("exit; sealing failed: "));
   EXPECT_FALSE(sealed_->deferred) << "a broken disk does not get better";
-  EXPECT_FALSE(core_->completed.find({7}, 1, 0).place);
+  EXPECT_FALSE(core_->completed.find({7}, 1, 0).session_path);
   EXPECT_EQ(account_->used(Resource::kDescriptors), 0u);
 }
 

@@ -67,7 +67,7 @@ class SessionSealingTest : public IngestTest {
   void break_disk(Code code) {
     faulty_.set_plan({.fail_at = faulty_.changes(), .code = code, .lasting = true});
   }
-  bool is_remembered() { return core_->completed.find({7}, 1, 4711).place.has_value(); }
+  bool is_remembered() { return core_->completed.find({7}, 1, 4711).session_path.has_value(); }
 
   storage::test::FaultFs faulty_;
   NamingObserver namer_;

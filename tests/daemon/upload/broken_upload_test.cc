@@ -20,8 +20,8 @@ class BrokenUploadTest : public UploadTest {
   // An upload with no fault: what is to be in the bucket, and how many requests it takes.
   void SetUp() override {
     UploadTest::SetUp();
-    place_ = make_session();
-    const UploadStatus status = upload(small_parts(), {place_});
+    session_path_ = make_session();
+    const UploadStatus status = upload(small_parts(), {session_path_});
     EXPECT_EQ(status.committed_sessions, 1u);
     whole_ = bucket();
     requests_ = server().log().size();
@@ -37,7 +37,7 @@ class BrokenUploadTest : public UploadTest {
     for (size_t at = 0; at < requests_; ++at) {
       SCOPED_TRACE(fault.dump() + " at " + std::to_string(at));
       begin(at, fault);
-      const UploadStatus status = upload(small_parts(), {place_});
+      const UploadStatus status = upload(small_parts(), {session_path_});
       EXPECT_EQ(status.committed_sessions + status.present_sessions, 1u) << status.problem;
       EXPECT_EQ(bucket(), whole_);
       EXPECT_TRUE(server().uploads().empty());
@@ -51,7 +51,7 @@ class BrokenUploadTest : public UploadTest {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
-    std::vector<std::string> words = {UPLOAD_ONCE, server().endpoint(), place_.directory};
+    std::vector<std::string> words = {UPLOAD_ONCE, server().endpoint(), session_path_.directory};
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -78,7 +78,7 @@ class BrokenUploadTest : public UploadTest {
     }
   }
 
-  storage::SessionPath place_;
+  storage::SessionPath session_path_;
   std::map<std::string, std::string> whole_;
   size_t requests_ = 0;
 };
@@ -111,7 +111,7 @@ TEST_F(BrokenUploadTest, KilledBeforeTheAnswer) {
 TEST_F(BrokenUploadTest, AServerThatReadsSlowly) {
   server().clear();
   server().set({{"min_part", 1}, {"faults", {{{"at", 0}, {"to", 1000}, {"kind", "slow"}}}}});
-  EXPECT_EQ(upload(small_parts(), {place_}).committed_sessions, 1u);
+  EXPECT_EQ(upload(small_parts(), {session_path_}).committed_sessions, 1u);
   EXPECT_EQ(bucket(), whole_);
 }
 
@@ -120,7 +120,7 @@ TEST_F(BrokenUploadTest, AServerWithAnotherClockThatIgnoresConditionsAndChecksum
   server().set({{"min_part", 1},
                 {"clock_offset_s", 86'400},
                 {"ignore", {"if-none-match", "content-md5", "x-amz-checksum-crc32c"}}});
-  const UploadStatus status = upload(small_parts(), {place_});
+  const UploadStatus status = upload(small_parts(), {session_path_});
   EXPECT_EQ(status.committed_sessions, 1u);
   EXPECT_NEAR(static_cast<double>(status.clock_correction_s), 86'400, 60);
   EXPECT_EQ(bucket(), whole_);

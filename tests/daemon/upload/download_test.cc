@@ -45,14 +45,14 @@ class DownloadTest : public UploadTest {
 };
 
 TEST_F(DownloadTest, ByteForByteAndTheCheckersAreContent) {
-  const auto place = make_session();
-  upload(small_parts(), {place});
+  const auto session_path = make_session();
+  upload(small_parts(), {session_path});
   const auto listed = parts();
   ASSERT_THAT(listed, SizeIs(1));
   const auto directory = download(listed[0]);
   ASSERT_OK(directory);
-  EXPECT_EQ(*directory, back_.path() + "/" + place.name);
-  EXPECT_EQ(files_of(*directory), files_of(place.directory));
+  EXPECT_EQ(*directory, back_.path() + "/" + session_path.name);
+  EXPECT_EQ(files_of(*directory), files_of(session_path.directory));
   storage::test::expect_reference_ok(*directory);
 }
 
@@ -71,13 +71,13 @@ TEST_F(DownloadTest, OnlyCommittedPartsAreListed) {
 }
 
 TEST_F(DownloadTest, ABrokenDownloadGoesOnAndIsWhole) {
-  const auto place = make_session();
-  upload(settings(), {place});
+  const auto session_path = make_session();
+  upload(settings(), {session_path});
   const auto listed = parts();
-  const auto whole = files_of(place.directory);
+  const auto whole = files_of(session_path.directory);
   for (const char* kind : {"cut", "reset", "lost_answer"}) {
     for (size_t at = 0; at <= whole.size(); ++at) {
-      std::filesystem::remove_all(back_.path() + "/" + place.session);
+      std::filesystem::remove_all(back_.path() + "/" + session_path.session);
       server().set({{"faults", {{{"at", at}, {"kind", kind}}}}});
       const auto directory = download(listed[0]);
       ASSERT_OK(directory);
@@ -87,28 +87,28 @@ TEST_F(DownloadTest, ABrokenDownloadGoesOnAndIsWhole) {
 }
 
 TEST_F(DownloadTest, DamageInTheBucketIsNamedAndNoManifestComes) {
-  const auto place = make_session();
-  upload(settings(), {place});
+  const auto session_path = make_session();
+  upload(settings(), {session_path});
   const auto listed = parts();
   server().damage(listed[0] + "thread=1/index.atf.zst", 40);
   const auto damaged = download(listed[0]);
   EXPECT_EQ(damaged.code(), Code::kDamaged);
   EXPECT_THAT(damaged.error().message, HasSubstr("thread=1/index.atf.zst"));
-  const auto files = files_of(back_.path() + "/" + place.name);
+  const auto files = files_of(back_.path() + "/" + session_path.name);
   EXPECT_FALSE(files.contains("/manifest.json"));
   for (const auto& [path, bytes] : files) EXPECT_THAT(path, Not(HasSubstr(".part")));
   // Mended, it goes on with what is missing.
   server().damage(listed[0] + "thread=1/index.atf.zst", 40);
   server().set({{"faults", ::nlohmann::json::array()}});
   ASSERT_OK(download(listed[0]));
-  EXPECT_EQ(files_of(back_.path() + "/" + place.name), files_of(place.directory));
-  EXPECT_LT(server().log().size(), 1 + files_of(place.directory).size());
+  EXPECT_EQ(files_of(back_.path() + "/" + session_path.name), files_of(session_path.directory));
+  EXPECT_LT(server().log().size(), 1 + files_of(session_path.directory).size());
 }
 
 TEST_F(DownloadTest, FilesThatDifferStay) {
-  const auto place = make_session();
-  upload(settings(), {place});
-  const std::string there = back_.path() + "/" + place.name;
+  const auto session_path = make_session();
+  upload(settings(), {session_path});
+  const std::string there = back_.path() + "/" + session_path.name;
   std::filesystem::create_directories(there + "/thread_0");
   storage::test::write_file(there + "/thread_0/index.atf", {1, 2, 3});
   EXPECT_EQ(download(parts()[0]).code(), Code::kAlreadyExists);

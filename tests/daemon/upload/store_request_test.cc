@@ -23,7 +23,7 @@ TEST(StoreRequest, ComesBackFromItsArguments) {
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(read->to_arguments(), request.to_arguments());
   EXPECT_EQ(read->want, request.want);
-  EXPECT_EQ(read->place.max_bytes_per_s, 123'456'789'012u);
+  EXPECT_EQ(read->location.max_bytes_per_s, 123'456'789'012u);
   EXPECT_EQ(read->paths, request.paths);
   EXPECT_TRUE(read->json);
   EXPECT_FALSE(read->progress);

@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
   }
   if (mode == "exec") {
     const int count = std::atoi(argv[2]);
-    std::this_thread::sleep_for(milliseconds(1 + count % 7));
+    std::this_thread::sleep_for(milliseconds(1 + count * 7 % 150));
     if (count > 0 && !is_wrong) {
       const std::string left = std::to_string(count - 1);
       execl("/proc/self/exe", argv[0], "exec", left.c_str(), nullptr);

@@ -33,7 +33,7 @@ class SealedSessionsTest : public testing::Test {
     EXPECT_TRUE(ready.ok());
     std::vector<std::string> names;
     for (const auto& one : *ready) {
-      names.push_back(one.place.name);
+      names.push_back(one.session_path.name);
       EXPECT_EQ(one.part.collector, "ab000000000000000000000000000000");
       EXPECT_EQ(one.part.epoch, "7");
     }
