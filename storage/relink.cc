@@ -105,11 +105,16 @@ struct DetailFields {
   uint64_t timestamp_ns = 0;
 };
 
+// No more than there is: most threads of most programs have little.
+size_t block_bytes_of(const LaneFile& file) {
+  return static_cast<size_t>(std::min<uint64_t>(kScanBlockBytes, file.summary().bytes));
+}
+
 // Goes over the records of a detail file in blocks; every record was found whole before.
 class DetailWalker {
  public:
   DetailWalker(LaneFile& file, atf::Version version)
-      : file_(file), version_(version), buffer_(kScanBlockBytes) {}
+      : file_(file), version_(version), buffer_(block_bytes_of(file)) {}
 
   // The next record; null at the end. Valid until the next call.
   Result<uint8_t*> next() {
@@ -419,7 +424,7 @@ Status relink_detail(const RelinkContext& context) {
 
 Status relink_index(const RelinkContext& context) {
   const atf::Version version = context.format.version;
-  std::vector<uint8_t> buffer(kScanBlockBytes);
+  std::vector<uint8_t> buffer(block_bytes_of(context.index));
   std::unique_ptr<DetailWalker> walker;
   if (context.detail.exists()) walker = std::make_unique<DetailWalker>(context.detail, version);
   uint64_t detail_seq = 0;

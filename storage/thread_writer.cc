@@ -1,5 +1,6 @@
 #include "storage/thread_writer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "formats/atf/headers.h"
@@ -350,7 +351,8 @@ Status ThreadWriter::seal_detail(bool durable, Status& synced) {
 Status ThreadWriter::collect_functions(FunctionSet& functions) {
   // Small blocks stay in the cache between the read and the look.
   constexpr size_t kBlockBytes = 256 * 1024;
-  std::vector<uint8_t> buffer(kBlockBytes);
+  std::vector<uint8_t> buffer(
+      static_cast<size_t>(std::min<uint64_t>(kBlockBytes, index_.summary().bytes)));
   for (uint64_t offset = 0; offset < index_.summary().bytes;) {
     auto got = index_.read_section(offset, buffer);
     if (!got.ok()) return got.error();
