@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "storage/seal_reason.h"
 #include "storage/session_budget.h"
 
 namespace collect::storage {
@@ -199,7 +200,7 @@ void LiveManifest::end_detail_window(uint64_t last_ns) {
 }
 
 void LiveManifest::fail(const Status& status) {
-  const std::string why = to_string(status.error());
+  const std::string why = seal_reason(status.error());
   manifest.sealing_state = SessionState::kFailed;
   if (manifest.state != SessionState::kRecording) manifest.state = SessionState::kFailed;
   if (manifest.reason.find(why) != std::string::npos) return;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "storage/seal_reason.h"
+
 namespace collect::ingest {
 
 // Others may have taken the session's reserve too: then it is sealed when there is room again.
@@ -53,7 +55,7 @@ SessionSealing::Outcome SessionSealing::seal_files(SessionReport::Sealed& sealed
   if (status.ok()) return Outcome::kWhole;
   if (status.code() == Code::kExhausted && !writer.sealed()) return Outcome::kTryAgain;
   sealed.state = storage::SessionState::kFailed;
-  const std::string why = to_string(status.error());
+  const std::string why = storage::seal_reason(status.error());
   if (sealed.reason.find(why) == std::string::npos) sealed.reason += "; sealing failed: " + why;
   sealed.deferred = !writer.sealed() && status.code() == Code::kNoSpace;
   return writer.sealed() ? Outcome::kWhole : Outcome::kNotWhole;
@@ -65,7 +67,7 @@ SessionSealing::Outcome SessionSealing::recover(SessionReport::Sealed& sealed) {
                                                   session_.recover_directory());
   if (!recovered.ok() && recovered.code() == Code::kExhausted) return Outcome::kTryAgain;
   if (!recovered.ok()) {
-    sealed = {storage::SessionState::kFailed, to_string(recovered.error()),
+    sealed = {storage::SessionState::kFailed, storage::seal_reason(recovered.error()),
               recovered.code() == Code::kNoSpace};
     sealed.health =
         storage::health_of(storage::HealthFacts{.state = sealed.state, .reason = sealed.reason});

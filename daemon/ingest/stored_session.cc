@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "storage/manifest.h"
+#include "storage/seal_reason.h"
 #include "storage/session_layout.h"
 #include "storage/space_guard.h"
 
@@ -108,7 +109,7 @@ Status StoredSession::resume(const std::string& directory) {
   if (!resumed.ok() && resumed.code() == Code::kExhausted) return resumed.error();
   if (!resumed.ok()) {
     recover_directory_ = directory;
-    must_seal_ = {storage::SessionState::kRecovered, to_string(resumed.error())};
+    must_seal_ = {storage::SessionState::kRecovered, storage::seal_reason(resumed.error())};
     return {};
   }
   writer_ = std::move(resumed).value();
@@ -288,10 +289,11 @@ void StoredSession::count_totals() {
 void StoredSession::fail(const Error& error) {
   if (!failed_) report_.failed = error;
   if (is_storage_fault(error.code) || !writer_ || writer_->failed()) {
-    must_seal_ = {storage::SessionState::kFailed, to_string(error)};
+    must_seal_ = {storage::SessionState::kFailed, storage::seal_reason(error)};
   } else if (!failed_) {
     const Status noted = writer_->note("the agent's data was refused: " + to_string(error));
-    if (!noted.ok()) must_seal_ = {storage::SessionState::kFailed, to_string(noted.error())};
+    if (!noted.ok())
+      must_seal_ = {storage::SessionState::kFailed, storage::seal_reason(noted.error())};
   }
   failed_ = true;
 }

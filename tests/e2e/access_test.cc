@@ -114,7 +114,7 @@ TEST_F(AccessTest, ControlPlaneAsksForTlsAndToken) {
   EXPECT_THAT(stats(collector, with(with_ca, {"--token-file", token_file_})).errors,
               HasSubstr("the token is wrong"));
   EXPECT_THAT(stats(collector, {"--token-file", control_token_file_}).errors,
-              HasSubstr("within TLS only"));
+              HasSubstr("over TLS only"));
   EXPECT_THAT(stats(collector,
                     {"--tls-ca", scratch_ / "foreign/ca.pem", "--token-file", control_token_file_})
                   .errors,

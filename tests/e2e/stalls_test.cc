@@ -174,8 +174,10 @@ TEST_P(Stalls, AStoppedProgramIsKnownToHaveBeenStopped) {
   }
   ASSERT_EQ(stops.size(), 1u);
   const Stall& stop = stops[0];
-  // A busy machine may see its begin and its end later than they were.
-  EXPECT_GE(stop.first_ns, before_ns);
+  // It begins where the agent looked last, and a busy machine may see begin and end later than they
+  // were.
+  constexpr uint64_t kLookNs = 100'000'000;
+  EXPECT_GE(stop.first_ns + kLookNs, before_ns);
   EXPECT_GE(stop.last_ns - stop.first_ns, kHeldNs / 2);
   const uint64_t stopped_until_ns = std::min(stop.last_ns, until_ns);
   const auto in_it = std::count_if(events.begin(), events.end(), [&](const Event& event) {

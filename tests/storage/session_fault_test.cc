@@ -204,7 +204,7 @@ TEST_F(SessionFaultTest, SealAgainWhenThereIsRoomAgain) {
     expect_whole(scenario.directory, scenario.promised);
     const Manifest manifest = manifest_of(scenario.directory);
     EXPECT_EQ(manifest.state, SessionState::kFailed);
-    EXPECT_EQ(manifest.reason.find("disk full; "), 0u) << manifest.reason;
+    EXPECT_EQ(manifest.reason.find("disk full; no space: "), 0u) << manifest.reason;
     expect_reference_ok(scenario.directory);
   }
   EXPECT_GT(held_up, 10u);

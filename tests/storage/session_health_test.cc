@@ -73,7 +73,7 @@ TEST(SessionHealthTest, NamesUpToThreeMissingInputs) {
   EXPECT_EQ(health_of(facts).missing,
             "what it was made from lacked 2 events that were cut off, the end of the stream, 1 "
             "pages that do not hold and 5 more; how much is not known");
-  // That storing ended is the graver news.
+  // That storing ended is graver.
   facts.state = SessionState::kFailed;
   EXPECT_EQ(health_of(facts).state, SessionState::kFailed);
   EXPECT_EQ(health_of(facts).missing.find("what it was made from"), std::string::npos);
