@@ -7,6 +7,7 @@
 
 #include "daemon/ingest/clock_fit.h"
 #include "daemon/ingest/limits.h"
+#include "storage/seal_reason.h"
 
 namespace collect::ingest {
 
@@ -336,7 +337,7 @@ void AgentRecordings::on_failed(const SessionRef& session, const Error& error) {
     const bool is_unheard = !current_ && session->ended_by_agent && session->recording == finished_;
     if (is_unheard) --finished_;
     if (is_current) sealing_.push_back(std::exchange(current_, nullptr));  // its queue seals it
-    session->shown.status = why;
+    session->shown.status = storage::seal_reason(error);
     if (is_current || is_unheard) {
       const bool is_ours = error.code == Code::kExhausted;
       owner_.on_not_stored({is_ours ? wire::REFUSE_RESOURCES : wire::REFUSE_STORAGE, why, true});

@@ -46,7 +46,7 @@ TEST_F(PeerDiskTest, ADiskThatFailsEndsTheSession) {
   expect_refused(wire::REFUSE_STORAGE, true);
   const auto failed = session_in(SessionState::kFailed);
   ASSERT_TRUE(failed.has_value());
-  EXPECT_EQ(failed->status.substr(0, shown().status.size()), shown().status);
+  EXPECT_EQ(failed->status.find("I/O error: " + shown().status), 0u) << failed->status;
   EXPECT_EQ(core_->live_sessions, 0u);
   EXPECT_THAT(ended(), IsEmpty());
   faulty_.set_plan({});

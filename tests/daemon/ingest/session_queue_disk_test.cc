@@ -382,7 +382,7 @@ TEST_F(SessionQueueTest, AFailureIsNotSaidTwice) {
   ASSERT_TRUE(loop_.run_until([this] { return sealed_.has_value() && failed_.has_value(); }));
   EXPECT_TRUE(is_storage_fault(failed_->code));
   EXPECT_EQ(sealed_->state, storage::SessionState::kFailed);
-  EXPECT_THAT(sealed_->reason, testing::StartsWith(to_string(*failed_)));
+  EXPECT_THAT(sealed_->reason, testing::StartsWith("I/O error: " + to_string(*failed_)));
   core_->stop_threads();
 }
 
