@@ -26,6 +26,7 @@ from clickhouse_server import PASSWORD, USER, NewEngine, OldServer, statements
 DEPLOY = ROOT / "deploy/clickhouse"
 TABLES = ("parts", "part_threads", "part_ranges", "part_modules", "part_gaps", "functions", "part_function_seconds",
           "events")
+BEGIN = ("CREATE DATABASE IF NOT EXISTS collect", "USE collect", "SET allow_suspicious_low_cardinality_types = 1")
 # One line of JSON for each statement: its seconds, and its rows or what failed.
 SCRIPT = """const { Session } = require('chdb');
 const session = new Session(process.argv[1]);
@@ -34,7 +35,7 @@ for (const sql of JSON.parse(require('fs').readFileSync(0, 'utf8'))) {
   let answer;
   try { answer = {rows: session.query(sql, 'TabSeparated')}; } catch (error) { answer = {error: String(error.message)}; }
   answer.seconds = Number(process.hrtime.bigint() - begin) / 1e9;
-  console.log('\\n@' + JSON.stringify(answer));
+  require('fs').writeSync(1, '\\n@' + JSON.stringify(answer) + '\\n');
 }
 process.exit(0);
 """
@@ -46,15 +47,16 @@ class Engine:
 
     def ask(self, sqls):
         """[(seconds, text)] of each statement."""
+        sqls = [*BEGIN, *sqls]
         done = subprocess.run(["node", "-e", SCRIPT, os.path.join(self.folder, "chdb")], input=json.dumps(sqls),
                               capture_output=True, text=True, check=False)
-        answers = [json.loads(line[1:]) for line in done.stdout.splitlines() if line.startswith("@")]
+        answers = [json.loads(line[1:]) for line in done.stdout.split("\n") if line.startswith("@")]
         for sql, answer in zip(sqls, answers):
             if "error" in answer:
                 sys.exit(f"{sql}: {answer['error']}")
         if len(answers) != len(sqls):
             sys.exit(f"the engine ended: {done.returncode} {done.stderr[-2000:]}")
-        return [(answer["seconds"], answer["rows"]) for answer in answers]
+        return [(answer["seconds"], answer["rows"]) for answer in answers[len(BEGIN):]]
 
 
 def load_recording(bin, folder, server):
@@ -102,41 +104,40 @@ def main():
             server.close()
         engine = Engine(folder)
         make = [statement for name in ("schema.sql", "views.sql") for statement in statements(str(DEPLOY / name))]
-        engine.ask(["CREATE DATABASE IF NOT EXISTS collect"])
-        use = "USE collect"
-        engine.ask([use, *make])
-        columns = engine.ask([use, *[f"DESCRIBE TABLE {table}" for table in TABLES]])[1:]
+        engine.ask(make)
+        columns = engine.ask([f"DESCRIBE TABLE {table}" for table in TABLES])
         for table, (_, text) in zip(TABLES, columns):
             structure = ", ".join(" ".join(line.split("\t")[:2]) for line in text.splitlines())
             path = os.path.join(folder, table + ".rows")
             quoted = structure.replace("'", "\\'")
-            seconds, _ = engine.ask([use, f"INSERT INTO {table} SELECT * FROM file('{path}', 'RowBinary', '{quoted}')"])[1]
+            seconds, _ = engine.ask([f"INSERT INTO {table} SELECT * FROM file('{path}', 'RowBinary', '{quoted}')"])[0]
             os.remove(path)
             print(f"moved {table}: {seconds:.1f} s", flush=True)
-        events = int(engine.ask([use, "SELECT count() FROM events FINAL"])[1][1])
+        base = engine.ask(["SELECT argMax(session, events) FROM parts"])[0][1].strip()
+        events = int(engine.ask([f"SELECT count() FROM events FINAL WHERE session = '{base}'"])[0][1])
         copies = max(0, round(options.events / events) - 1)
-        base = engine.ask([use, "SELECT any(session) FROM parts"])[1][1].strip()
         spent = 0.0
         for copy in range(1, copies + 1):
             renamed = f"concat('{base}', '-', '{copy}') AS session"
-            sqls = [use]
+            sqls = []
             for table in TABLES:
                 if table == "functions":
                     continue
                 load = "" if table == "events" else f", load + {copy} AS load"
-                sqls.append(f"INSERT INTO {table} SELECT * REPLACE({renamed}{load}) FROM {table} WHERE session = '{base}'")
+                sqls.append(f"INSERT INTO {table} SELECT * REPLACE({renamed}{load}) FROM "
+                            f"(SELECT * FROM {table} WHERE session = '{base}')")
             answers = engine.ask(sqls)
             spent += answers[-1][0]
             if copy % 8 == 0:
                 print(f"{copy} of {copies} copies", flush=True)
-        answers = engine.ask([use, "SELECT count() FROM events", "SELECT count() FROM function_seconds",
+        answers = engine.ask(["SELECT count() FROM events", "SELECT count() FROM function_seconds",
                               "SELECT sum(data_compressed_bytes) FROM system.parts WHERE active AND table = 'events'"])
-        rows, seconds_rows, on_disk = (int(answer[1]) for answer in answers[1:])
+        rows, seconds_rows, on_disk = (int(answer[1]) for answer in answers)
         print(f"{rows:,} rows of events ({events:,} recorded, copied under {copies + 1} names; {spent:.0f} s for the"
               f" inserts), {on_disk / rows:.3f} bytes a row; {seconds_rows:,} function seconds\n")
         print("| Question | Seconds | Rows of the answer |\n|---|---|---|")
         for what, sql in questions():
-            asked = [engine.ask([use, sql])[1] for _ in range(3)]
+            asked = [engine.ask([sql])[0] for _ in range(3)]
             print(f"| {what} | {statistics.median(one[0] for one in asked):.2f} | {len(asked[0][1].splitlines())} |",
                   flush=True)
 
