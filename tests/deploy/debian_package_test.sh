@@ -233,17 +233,17 @@ done
 grep -q '^./usr/lib/[^/]*/libcollect_agent.so$' "$scratch/agent.list" ||
   fail "the agent is not in its package"
 # A project finds the agent in its package, wherever that lies.
-dpkg-deb -x "$agent" "$scratch/root"
-example=$scratch/root/usr/share/doc/libcollect-agent/example
-cmake -G Ninja -S "$example" -B "$scratch/example" -DCMAKE_PREFIX_PATH="$scratch/root/usr" > "$scratch/log" &&
+dpkg-deb -x "$agent" "$scratch/unpacked"
+example=$scratch/unpacked/usr/share/doc/libcollect-agent/example
+cmake -G Ninja -S "$example" -B "$scratch/example" -DCMAKE_PREFIX_PATH="$scratch/unpacked/usr" > "$scratch/log" &&
   cmake --build "$scratch/example" >> "$scratch/log" || { cat "$scratch/log"; fail "the example does not build by CMake"; }
-make -C "$example" PKG_CONFIG_PATH="$(echo "$scratch"/root/usr/lib/*/pkgconfig)" > "$scratch/log" ||
+make -C "$example" PKG_CONFIG_PATH="$(echo "$scratch"/unpacked/usr/lib/*/pkgconfig)" > "$scratch/log" ||
   { cat "$scratch/log"; fail "the example does not build by pkg-config"; }
 for built in "$scratch/example/example" "$example/example"; do
   "$built" 100 | grep -q '^agent: ' || fail "$built does not run"
-  ldd "$built" | grep -q "=> $scratch/root/usr/lib/.*libcollect_agent.so" || fail "$built has another agent"
+  ldd "$built" | grep -q "=> $scratch/unpacked/usr/lib/.*libcollect_agent.so" || fail "$built has another agent"
 done
-rm -r "$scratch/root" "$scratch/example"
+rm -r "$scratch/unpacked" "$scratch/example"
 for package in "$daemon" "$agent"; do
   name=$(basename "$package" | cut -d _ -f 1)
   dpkg-deb -R "$package" "$scratch/$name"
