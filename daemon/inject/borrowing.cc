@@ -3,10 +3,10 @@
 #include <elf.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 namespace collect::inject {
 namespace {
@@ -38,23 +38,6 @@ bool has_defined(const std::vector<Elf64_Sym>& symbols, const std::vector<char>&
 }
 
 }  // namespace
-
-std::vector<pid_t> threads_of(pid_t pid) {
-  std::vector<pid_t> threads;
-  const std::string folder = "/proc/" + std::to_string(pid) + "/task";
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    std::ifstream file(entry.path() / "stat");
-    std::string text;
-    std::getline(file, text);
-    const size_t name_end = text.rfind(") ");
-    const char state = name_end == text.npos ? 'X' : text[name_end + 2];
-    if (state != 'Z' && state != 'X') {
-      threads.push_back(std::atoi(entry.path().filename().c_str()));
-    }
-  }
-  return threads;
-}
 
 bool defines(const std::string& path, const std::string& symbol) {
   std::ifstream file(path, std::ios::binary);

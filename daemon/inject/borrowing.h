@@ -4,16 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "daemon/inject/process_memory.h"
 #include "daemon/inject/target.h"
 #include "daemon/inject/traced_thread.h"
 
 namespace collect::inject {
-
-// Ids of the threads that a process has now; without those that have ended.
-std::vector<pid_t> threads_of(pid_t pid);
 
 // Whether a shared object or an executable defines this dynamic symbol. True also where nobody can
 // say, because it is no ELF file, or has no table of sections.

@@ -5,7 +5,8 @@
 #include <map>
 #include <string>
 
-#include "daemon/inject/borrowing.h"
+#include "daemon/inject/process_threads.h"
+#include "daemon/inject/traced_thread.h"
 
 namespace collect::inject {
 namespace {
@@ -17,7 +18,7 @@ constexpr uint64_t kMaxGap = 1'024;
 using Jumps = std::vector<patch::AttachJump>;
 using Clock = std::chrono::steady_clock;
 
-bool has_ended(const Status& status) {
+bool is_of_ended_thread(const Status& status) {
   return !status.ok() && status.error().code == Code::kNotFound;
 }
 
@@ -34,7 +35,7 @@ class StoppedProcess {
         auto thread = TracedThread::seize(tid);
         if (!thread.ok() && thread.error().code == Code::kNotFound) continue;
         if (!thread.ok()) return thread.error();
-        if (has_ended(thread->interrupt())) continue;
+        if (is_of_ended_thread(thread->interrupt())) continue;
         threads_.emplace(tid, std::move(*thread));
         found = true;
       }
@@ -71,7 +72,7 @@ class StoppedProcess {
     for (auto one = threads_.begin(); one != threads_.end();) {
       Status stopped = one->second.await_stop(deadline);
       if (stopped.ok()) stopped = one->second.mend_interruption();
-      if (!stopped.ok() && !has_ended(stopped)) return stopped;
+      if (!stopped.ok() && !is_of_ended_thread(stopped)) return stopped;
       one = stopped.ok() ? std::next(one) : threads_.erase(one);
     }
     return {};

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <thread>
 
 #include "daemon/inject/borrowing.h"
 #include "daemon/inject/code_writes.h"
 #include "daemon/inject/process_memory.h"
+#include "daemon/inject/process_threads.h"
 #include "daemon/inject/traced_thread.h"
 
 extern "C" {
@@ -35,6 +37,7 @@ constexpr std::chrono::milliseconds kOneStop{500};
 constexpr std::chrono::milliseconds kPause{20};         // between two looks at all threads
 constexpr std::chrono::milliseconds kBlockedOnly{300};  // then also threads that run
 constexpr std::chrono::microseconds kPoll{100};
+constexpr std::chrono::milliseconds kReapPause{50};  // between two looks for ended threads
 
 // Where functions of the C library are in the process: as far from its beginning as here.
 Result<uint64_t> function_in(const Target& target, const char* name) {
@@ -313,7 +316,13 @@ Result<AttachOutcome> attach(const Target& target, const AttachSettings& setting
   if (!request.ok()) return request.error();
   auto memory = ProcessMemory::open(target.pid);
   if (!memory.ok()) return explain_refusal(target.pid, memory.error());
-  return Attachment(target, *memory, *request, settings.is_cancelled).run();
+  // When the tracer ends, the kernel lets go of every thread that it still traces, whatever that
+  // waits for.
+  auto outcome = std::async(std::launch::async, [&] {
+    return Attachment(target, *memory, *request, settings.is_cancelled).run();
+  });
+  while (outcome.wait_for(kReapPause) != std::future_status::ready) reap_ended_threads(target.pid);
+  return outcome.get();
 }
 
 }  // namespace collect::inject

@@ -42,7 +42,7 @@ struct AttachOutcome {
   std::chrono::nanoseconds stopped{};  // for how long all of them stood
 };
 
-// From the thread that calls, which is the tracer meanwhile. Errors as of look_at_target(), and:
+// Traces from a thread of its own, which also asks is_cancelled. Errors as of look_at_target(), and:
 // kUnavailable: no thread could be borrowed or stopped in time, try again; kExhausted: the process
 // may have no further thread; kCancelled; kUnsupported: the library can't be loaded, or nothing can
 // be traced.

@@ -16,6 +16,8 @@
 #include <string>
 #include <utility>
 
+#include "daemon/inject/process_threads.h"
+
 namespace collect::inject {
 namespace {
 
@@ -77,11 +79,14 @@ bool has_signal(pid_t tid) {
   return (pending & ~blocked) != 0;
 }
 
+Error ended(pid_t tid) {
+  return {Code::kNotFound, "thread " + std::to_string(tid) + " has ended"};
+}
+
 Error failed(pid_t tid, const char* what) {
   const int error = errno;
-  const std::string thread = "thread " + std::to_string(tid);
-  if (error == ESRCH) return {Code::kNotFound, thread + " has ended"};
-  return errno_error(error, thread + ": " + what);
+  if (error == ESRCH) return ended(tid);
+  return errno_error(error, "thread " + std::to_string(tid) + ": " + what);
 }
 
 Status ask(__ptrace_request request, pid_t tid, void* address, void* data, const char* what) {
@@ -107,8 +112,11 @@ bool is_ended_call(const user_regs_struct& registers) {
 }
 
 Result<TracedThread> TracedThread::seize(pid_t tid) {
-  COLLECT_TRY(ask(PTRACE_SEIZE, tid, nullptr, nullptr, "attaching"));
-  return TracedThread(tid);
+  const Status seized = ask(PTRACE_SEIZE, tid, nullptr, nullptr, "attaching");
+  if (seized.ok()) return TracedThread(tid);
+  // The kernel says the same of threads that have ended as of those that it protects.
+  if (seized.code() == Code::kPermission && has_ended(tid)) return ended(tid);
+  return seized.error();
 }
 
 TracedThread::TracedThread(TracedThread&& other) noexcept
@@ -147,8 +155,7 @@ Status TracedThread::await_stop(Deadline deadline) {
       break;
     }
     if (which != 0) {  // it ended, or nobody knows it any more
-      const pid_t tid = std::exchange(tid_, 0);
-      return Error{Code::kNotFound, "thread " + std::to_string(tid) + " has ended"};
+      return ended(std::exchange(tid_, 0));
     }
     if (std::chrono::steady_clock::now() > deadline) {
       return Error{Code::kUnavailable,

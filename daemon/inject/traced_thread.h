@@ -1,4 +1,4 @@
-// One thread of another process under ptrace. Every function is for the thread that seized it. A
+// One thread of another process under ptrace. Every method is for the thread that seized it. A
 // thread that ended meanwhile is kNotFound.
 #pragma once
 

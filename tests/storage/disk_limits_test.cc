@@ -2,6 +2,7 @@
 // and keep_free_files.
 #include "storage/space_guard.h"
 
+#include "storage/seal_reason.h"
 #include "tests/storage/kept_records.h"
 #include "tests/storage/session_scenario.h"
 
@@ -121,10 +122,10 @@ TEST_F(DiskLimitsTest, SessionsEndBeforeTheDiskIsFull) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.code(), Code::kNoSpace);
   EXPECT_NE(status.error().message.find("keep_free_bytes reached"), std::string::npos);
-  ASSERT_OK((*session)->seal(SessionState::kFailed, to_string(status.error())));
+  ASSERT_OK((*session)->seal(SessionState::kFailed, seal_reason(status.error())));
   const Manifest manifest = manifest_of((*session)->directory());
   EXPECT_EQ(manifest.state, SessionState::kFailed);
-  EXPECT_EQ(manifest.reason, to_string(status.error()));
+  EXPECT_EQ(manifest.reason, seal_reason(status.error()));
   EXPECT_EQ(manifest.totals.events, stored);
   expect_reference_ok((*session)->directory());
   // Space returns.

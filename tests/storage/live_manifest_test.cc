@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "storage/seal_reason.h"
 #include "storage/session_budget.h"
 #include "tests/storage/session_fixture.h"
 
@@ -177,7 +178,7 @@ TEST_F(LiveManifestTest, AFailureIsSaidOnce) {
   live_.fail(Error{Code::kIo, "the disk"});
   EXPECT_EQ(live_.manifest.sealing_state, SessionState::kFailed);
   EXPECT_EQ(live_.manifest.state, SessionState::kRecording) << "it is not sealed yet";
-  EXPECT_EQ(live_.manifest.reason, "exit; " + to_string(Error{Code::kIo, "the disk"}));
+  EXPECT_EQ(live_.manifest.reason, "exit; " + seal_reason(Error{Code::kIo, "the disk"}));
   live_.manifest.state = SessionState::kComplete;
   live_.fail(Error{Code::kIo, "another"});
   EXPECT_EQ(live_.manifest.state, SessionState::kFailed);

@@ -5,13 +5,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <vector>
 
 namespace collect::inject {
 namespace {
@@ -96,12 +94,6 @@ TEST(Defines, UnreadableFilesMayDefineAnything) {
     EXPECT_TRUE(defines(path, "malloc")) << size << " bytes";
   }
   std::remove(path.c_str());
-}
-
-TEST(ThreadsOf, ThisProcessHasThisOne) {
-  const std::vector<pid_t> threads = threads_of(::getpid());
-  EXPECT_NE(std::find(threads.begin(), threads.end(), ::gettid()), threads.end());
-  EXPECT_TRUE(threads_of(999'999'999).empty());
 }
 
 }  // namespace

@@ -1,0 +1,60 @@
+#include "daemon/inject/process_threads.h"
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace collect::inject {
+namespace {
+
+constexpr char kEnded = 'Z';    // and not waited for
+constexpr char kRemoved = 'X';  // also when it is no longer there
+
+// The state's letter, from a file as /proc/PID/stat.
+char state_in(const std::filesystem::path& stat) {
+  std::ifstream file(stat);
+  std::string text;
+  std::getline(file, text);
+  const size_t name_end = text.rfind(") ");
+  return name_end == text.npos ? kRemoved : text[name_end + 2];
+}
+
+bool is_ended(char state) {
+  return state == kEnded || state == kRemoved;
+}
+
+// Calls use(tid, state) for each.
+template <class Use>
+void for_each_thread(pid_t pid, Use use) {
+  const std::string folder = "/proc/" + std::to_string(pid) + "/task";
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    use(std::atoi(entry.path().filename().c_str()), state_in(entry.path() / "stat"));
+  }
+}
+
+}  // namespace
+
+std::vector<pid_t> threads_of(pid_t pid) {
+  std::vector<pid_t> threads;
+  for_each_thread(pid, [&threads](pid_t tid, char state) {
+    if (!is_ended(state)) threads.push_back(tid);
+  });
+  return threads;
+}
+
+bool has_ended(pid_t tid) {
+  return is_ended(state_in("/proc/" + std::to_string(tid) + "/stat"));
+}
+
+void reap_ended_threads(pid_t pid) {
+  for_each_thread(pid, [pid](pid_t tid, char state) {
+    // The first thread stands for the process, for which its parent waits.
+    if (state == kEnded && tid != pid) (void)::waitpid(tid, nullptr, __WALL | WNOHANG);
+  });
+}
+
+}  // namespace collect::inject
