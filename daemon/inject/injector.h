@@ -42,10 +42,10 @@ struct AttachOutcome {
   std::chrono::nanoseconds stopped{};  // for how long all of them stood
 };
 
-// Traces from a thread of its own, which also asks is_cancelled. Errors as of look_at_target(), and:
-// kUnavailable: no thread could be borrowed or stopped in time, try again; kExhausted: the process
-// may have no further thread; kCancelled; kUnsupported: the library can't be loaded, or nothing can
-// be traced.
+// Traces from a thread of its own, which also asks is_cancelled. Errors as of look_at_target(),
+// and: kUnavailable: no thread could be borrowed or stopped in time, try again; kExhausted: the
+// process may have no further thread; kCancelled; kUnsupported: the library can't be loaded, or
+// nothing can be traced.
 Result<AttachOutcome> attach(const Target& target, const AttachSettings& settings);
 
 }  // namespace collect::inject

@@ -59,8 +59,8 @@ class ExecutingProcess : public ::testing::Test {
   }
   pid_t second_thread() const {
     const std::vector<pid_t> threads = threads_of(child_);
-    const auto other = std::find_if(threads.begin(), threads.end(),
-                                    [this](pid_t tid) { return tid != child_; });
+    const auto other =
+        std::find_if(threads.begin(), threads.end(), [this](pid_t tid) { return tid != child_; });
     return other == threads.end() ? 0 : *other;
   }
 
