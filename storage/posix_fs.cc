@@ -190,6 +190,12 @@ PosixFs::PosixFs(RootedDirectory root) : PosixFs(root.path()) {
   held_ = std::make_shared<const RootedDirectory>(std::move(root));
 }
 
+Result<PosixFs> PosixFs::hold(const std::string& root) {
+  auto directory = RootedDirectory::open(PosixFs(root).root());
+  if (!directory.ok()) return directory.error();
+  return PosixFs(std::move(*directory));
+}
+
 std::optional<std::string_view> PosixFs::below_root(std::string_view path) const {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   auto below = cut_prefix(root_, path);
@@ -233,6 +239,7 @@ Status PosixFs::make_directory(const std::string& path) {
     const auto entry = entry_of(path);
     return entry.ok() ? entry->root->make_directory(entry->below) : Status(entry.error());
   }
+  if (held_ != nullptr) return Error{Code::kAlreadyExists, path + " is there already"};
   const mode_t mode = below_root(path) ? kRootMode : kParentMode;
   if (::mkdir(path.c_str(), mode) != 0) {
     return errno_error(errno, path + ": make directory");
@@ -275,6 +282,7 @@ Result<std::vector<std::string>> PosixFs::list_directory(const std::string& path
 
 bool PosixFs::exists(const std::string& path) {
   if (is_way_to_root(path)) {
+    if (held_ != nullptr) return true;
     struct stat st{};
     return ::lstat(path.c_str(), &st) == 0;
   }

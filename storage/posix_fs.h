@@ -20,8 +20,14 @@ class PosixFs final : public Fs {
   //
   // The root is looked up for each operation: where it was moved, the next one does not find it.
   explicit PosixFs(std::string root = "/", Lookup lookup = Lookup::kKernel);
-  // Stays in this directory, whatever becomes of its name. Takes an absolute path.
+  // Stays in this directory, whatever becomes of its name, and does not make it again where it was
+  // removed. Takes an absolute path.
   explicit PosixFs(RootedDirectory root);
+  // The same, of a directory that is there.
+  static Result<PosixFs> hold(const std::string& root);
+
+  // Absolute.
+  const std::string& root() const { return root_; }
 
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override;
   Status make_directory(const std::string& path) override;

@@ -43,10 +43,11 @@ using Containers = std::vector<std::pair<std::string, Bytes>>;
 
 Result<std::string> rebuild(const Containers& containers, const std::string& root,
                             std::optional<atf::Version> version, ConvertLog& log) {
-  storage::PosixFs files(root);
+  auto files = storage::PosixFs::hold(root);
+  if (!files.ok()) return files.error();
   storage::SessionOptions options;
-  options.root = root;
-  storage::CaptureReplay replay(files, options, version);
+  options.root = files->root();
+  storage::CaptureReplay replay(*files, options, version);
   uint64_t all = 0, before = 0;
   for (const auto& [path, bytes] : containers) all += bytes.size();
   for (const auto& [path, bytes] : containers) {
@@ -111,7 +112,9 @@ Result<std::string> build_session(const Options& options, const Input& input,
     for (const auto& [path, file] : input.files) containers.emplace_back(path, file.bytes());
     return rebuild(containers, root, version, log);
   }
-  SessionBuilder builder(root, version.value_or(atf::Version::kV2));
+  auto files = storage::PosixFs::hold(root);
+  if (!files.ok()) return files.error();
+  SessionBuilder builder(std::move(*files), version.value_or(atf::Version::kV2));
   Status built;
   if (input.kind == CaptureKind::kDial9) {
     built = dial9_to_atf(input.file(), builder, log);

@@ -126,8 +126,10 @@ Result<std::string> copy_session(const trace::Trace& trace, const std::string& r
   // The names of others' directories are taken as they are: they are in the user's hands already.
   const fs::path session = fs::path(root) / place.parent_path().filename();
   const fs::path target = session / place.filename();
-  fs::create_directories(target, error);
-  if (error) return errno_error(error.value(), target.string());
+  for (const fs::path& one : {session, target}) {
+    fs::create_directory(one, error);
+    if (error) return errno_error(error.value(), one.string());
+  }
   auto from = RootedDirectory::open(place.string());
   if (!from.ok()) return from.error();
   auto to = RootedDirectory::open(target.string());

@@ -44,11 +44,8 @@ struct SessionBuilder::Thread {
   Pending& lane(Lane which) { return lanes[static_cast<size_t>(which)]; }
 };
 
-SessionBuilder::SessionBuilder(std::string root, atf::Version version)
-    : fs_(root),
-      root_(std::move(root)),
-      version_(version),
-      clock_(std::make_unique<BuildClock>()) {}
+SessionBuilder::SessionBuilder(storage::PosixFs files, atf::Version version)
+    : fs_(std::move(files)), version_(version), clock_(std::make_unique<BuildClock>()) {}
 
 SessionBuilder::~SessionBuilder() = default;
 
@@ -65,7 +62,7 @@ Status SessionBuilder::begin(const BuiltProcess& process) {
   identity.start_unix_ns = process.start_unix_ns;
   clock_->recorded_unix_ns = process.start_unix_ns;
   storage::SessionOptions options;
-  options.root = root_;
+  options.root = fs_.root();
   options.symbolize = false;
   options.clock = clock_.get();
   auto created = storage::SessionWriter::create(fs_, options, identity);

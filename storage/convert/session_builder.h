@@ -33,8 +33,8 @@ struct BuiltProcess {
 
 class SessionBuilder {
  public:
-  // Nothing is made before begin(). `root` is where the session directory goes.
-  SessionBuilder(std::string root, atf::Version version);
+  // Nothing is made before begin(). The session directory goes to the files' root.
+  SessionBuilder(storage::PosixFs files, atf::Version version);
   ~SessionBuilder();
 
   Status begin(const BuiltProcess& process);
@@ -80,7 +80,6 @@ class SessionBuilder {
                        bool has_detail);
 
   storage::PosixFs fs_;
-  const std::string root_;
   const atf::Version version_;
   std::unique_ptr<BuildClock> clock_;
   std::unique_ptr<storage::SessionWriter> writer_;

@@ -256,6 +256,20 @@ TEST_F(PosixFsTest, ARootThatWasMovedIsNotFoundUnlessItIsHeld) {
   EXPECT_TRUE(fs.exists(path("moved/of_held")));
 }
 
+// As by Ctrl-C, which removes what a conversion has begun.
+TEST_F(PosixFsTest, ARootThatIsHeldIsNotMadeAgain) {
+  EXPECT_EQ(PosixFs::hold(path("root")).code(), Code::kNotFound);
+  ASSERT_OK(fs.make_directory(path("root")));
+  auto held = PosixFs::hold(path("root"));
+  ASSERT_OK(held);
+  EXPECT_EQ(held->root(), path("root"));
+  ASSERT_OK(held->make_directories(path("root/before")));
+  ASSERT_OK(fs.remove_directory(path("root/before")));
+  ASSERT_OK(fs.remove_directory(path("root")));
+  EXPECT_EQ(held->make_directories(path("root/after")).code(), Code::kNotFound);
+  EXPECT_FALSE(fs.exists(path("root")));
+}
+
 // The root's own directories are its owner's alone; those that lead to it are everybody's who the
 // umask lets in, as `mkdir -p` makes them.
 TEST_F(PosixFsTest, CreatesParentsOfTheRootWithTheUmask) {

@@ -52,12 +52,12 @@ Result<MergedRecording> merge_recording(std::vector<SessionPart> parts, const st
   merged.parts = parts;
   auto directory =
       convert::make_whole_session(output, [&](const std::string& root) -> Result<std::string> {
-        const std::string below = fs::absolute(root).lexically_normal().string();
-        storage::PosixFs files(below);
+        auto files = storage::PosixFs::hold(root);
+        if (!files.ok()) return files.error();
         storage::SessionOptions options;
-        options.root = below;
+        options.root = files->root();
         options.symbolize = false;
-        auto report = storage::merge_parts(files, options, std::move(parts), progress);
+        auto report = storage::merge_parts(*files, options, std::move(parts), progress);
         if (!report.ok()) return report.error();
         merged.report = std::move(*report);
         return merged.report.session.directory;

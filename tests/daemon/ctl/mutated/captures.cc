@@ -50,7 +50,7 @@ void check(bool holds, const char* what) {
 
 // A session as storage seals it: three threads, details, a gap, a marker, names.
 fs::path built_session(const fs::path& root, atf::Version version) {
-  convert::SessionBuilder builder(root.string(), version);
+  convert::SessionBuilder builder(storage::PosixFs(root.string()), version);
   convert::BuiltProcess process;
   process.name = "app";
   process.executable = "/opt/app";

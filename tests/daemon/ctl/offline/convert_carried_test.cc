@@ -281,7 +281,7 @@ TEST_F(CarriedTest, AServiceIsAProcessOfLinux) {
 
 // As the first version of the format counts them: a return has the depth of its call.
 TEST_F(CarriedTest, CallsHaveTheirDepth) {
-  convert::SessionBuilder builder(at("depths"), atf::Version::kV1);
+  convert::SessionBuilder builder(storage::PosixFs(at("depths")), atf::Version::kV1);
   ASSERT_TRUE(builder.begin({}).ok());
   ASSERT_TRUE(builder.add_thread(1, "main", 0).ok());
   const auto kReturned = atf::EventKind::kReturn;
@@ -302,7 +302,7 @@ TEST_F(CarriedTest, CallsHaveTheirDepth) {
 // The timebase of each file, in milliseconds; the last with the time of day that is given.
 std::vector<double> timebases(const std::string& root, uint64_t start_ns, uint64_t unix_ns,
                               uint64_t later_ns) {
-  convert::SessionBuilder builder(root + "/timed", atf::Version::kV2);
+  convert::SessionBuilder builder(storage::PosixFs(root + "/timed"), atf::Version::kV2);
   convert::BuiltProcess process;
   process.start_ns = start_ns;
   process.start_unix_ns = unix_ns;
@@ -382,7 +382,7 @@ TEST_F(CarriedTest, AStreamSaysHowFarItIsEveryMegabyte) {
     steps.push_back(done);
     EXPECT_EQ(all, file.size());
   });
-  convert::SessionBuilder builder(at("made"), atf::Version::kV2);
+  convert::SessionBuilder builder(storage::PosixFs(at("made")), atf::Version::kV2);
   ASSERT_TRUE(convert::dial9_to_atf(file, builder, log).ok());
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_GE(steps[0], uint64_t{1} << 20);
@@ -391,7 +391,7 @@ TEST_F(CarriedTest, AStreamSaysHowFarItIsEveryMegabyte) {
 }
 
 TEST_F(CarriedTest, LongConversionsSayHowFarTheyAre) {
-  convert::SessionBuilder builder(at("long"), atf::Version::kV2);
+  convert::SessionBuilder builder(storage::PosixFs(at("long")), atf::Version::kV2);
   convert::BuiltProcess process;
   process.name = "app";
   process.start_ns = 1000;
@@ -421,7 +421,7 @@ TEST_F(CarriedTest, LongConversionsSayHowFarTheyAre) {
   const auto back = [&](const std::string& path, auto into) {
     steps.clear();
     const auto bytes = atf::testing::file_bytes(path);
-    convert::SessionBuilder made(at("made"), atf::Version::kV2);
+    convert::SessionBuilder made(storage::PosixFs(at("made")), atf::Version::kV2);
     convert::ConvertLog log(note);
     EXPECT_TRUE(into(Bytes(bytes), made, log).ok());
     EXPECT_TRUE(made.finish(true, "").ok());

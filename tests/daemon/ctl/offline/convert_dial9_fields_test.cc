@@ -288,7 +288,7 @@ TEST_F(Dial9Fields, ADetailRecordHasItsFlagsAndBytes) {
 
 TEST_F(Dial9Fields, AStreamWithoutAHeaderIsNone) {
   for (const Octets& bytes : {Octets{}, Octets{'T', 'R'}}) {
-    convert::SessionBuilder builder(at("made"), atf::Version::kV2);
+    convert::SessionBuilder builder(storage::PosixFs(at("made")), atf::Version::kV2);
     convert::ConvertLog log;
     EXPECT_EQ(convert::dial9_to_atf(bytes, builder, log).code(), Code::kTruncated);
     EXPECT_FALSE(std::filesystem::exists(at("made")));

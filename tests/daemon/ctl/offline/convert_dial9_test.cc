@@ -52,7 +52,7 @@ class Dial9Test : public testing::Test {
   // Three threads with nested calls and exceptions, functions with and without a name, losses of
   // both lanes, also behind the last event, and markers before, between and behind the events.
   std::string make_session(atf::Version version, bool with_details) {
-    convert::SessionBuilder builder((directory_ / "recorded").string(), version);
+    convert::SessionBuilder builder(storage::PosixFs((directory_ / "recorded").string()), version);
     convert::BuiltProcess process;
     process.name = "program \xC3\xA9";
     process.executable = "/opt/program";

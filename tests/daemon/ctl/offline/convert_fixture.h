@@ -81,7 +81,7 @@ class ConvertTest : public OfflineTest {
   template <class Convert>
   Made made_of(const Octets& file, Convert into_session) {
     Made made;
-    convert::SessionBuilder builder(at("made"), atf::Version::kV2);
+    convert::SessionBuilder builder(storage::PosixFs(at("made")), atf::Version::kV2);
     const Status status = into_session(Bytes(file), builder, made.log);
     EXPECT_TRUE(status.ok()) << to_string(status.error());
     made.moved_times = builder.moved_times();

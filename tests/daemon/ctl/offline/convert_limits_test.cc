@@ -154,7 +154,7 @@ TEST_F(ConvertLimits, WorkersOfAService) {
 }
 
 TEST_F(ConvertLimits, ALossBehindTheLastEventNeedsNoReason) {
-  convert::SessionBuilder builder(at("built"), atf::Version::kV2);
+  convert::SessionBuilder builder(storage::PosixFs(at("built")), atf::Version::kV2);
   ASSERT_TRUE(builder.begin({}).ok());
   ASSERT_TRUE(builder.add_thread(7, "main", 900).ok());
   ASSERT_TRUE(builder.event(0, 1000, 5, atf::EventKind::kCall).ok());
@@ -433,7 +433,7 @@ TEST_F(ConvertLimits, CallsThatAreOpenAtOneTime) {
 // ---- into a WTF-trace
 
 TEST_F(ConvertLimits, NamesInAWtfTrace) {
-  convert::SessionBuilder builder((root_ / "names").string(), atf::Version::kV2);
+  convert::SessionBuilder builder(storage::PosixFs((root_ / "names").string()), atf::Version::kV2);
   convert::BuiltProcess process;
   process.name = std::string(257, 'p');
   process.pid = 4;

@@ -49,7 +49,7 @@ class RtcTest : public testing::Test {
 
   // Three threads with nested calls, details, losses and a marker.
   std::string make_session(atf::Version version, uint32_t seed) {
-    convert::SessionBuilder builder((directory_ / "recorded").string(), version);
+    convert::SessionBuilder builder(storage::PosixFs((directory_ / "recorded").string()), version);
     convert::BuiltProcess process;
     process.name = "program";
     process.pid = 4711;

@@ -41,7 +41,7 @@ class SessionInputs : public testing::ConvertTest {
   fs::path small() { return small_session(root_ / "s", atf::Version::kV2); }
   // One call each.
   std::string short_session(const fs::path& root, const std::string& name) {
-    convert::SessionBuilder builder(root.string(), atf::Version::kV2);
+    convert::SessionBuilder builder(storage::PosixFs(root.string()), atf::Version::kV2);
     convert::BuiltProcess process;
     process.name = name;
     process.pid = 42;
@@ -550,7 +550,7 @@ TEST_F(SessionInputs, DetailRecordsStayWithEventsThatArePutInOrder) {
 }
 
 TEST_F(SessionInputs, AMarkerStandsBeforeTheEventsOfItsTimeAndALossBeforeItsEvent) {
-  convert::SessionBuilder builder(at("built"), atf::Version::kV2);
+  convert::SessionBuilder builder(storage::PosixFs(at("built")), atf::Version::kV2);
   convert::BuiltProcess process;
   process.start_ns = 1;
   ASSERT_TRUE(builder.begin(process).ok());

@@ -176,7 +176,7 @@ TEST_F(WtfEvents, NamesOfFunctionsAreToldApartUpToALimit) {
       ASSERT_TRUE(stream->enter_named("b", ns += 1000).ok());
       ASSERT_TRUE(stream->enter_named("c", ns += 1000).ok());
     }
-    convert::SessionBuilder builder(at("made"), atf::Version::kV2);
+    convert::SessionBuilder builder(storage::PosixFs(at("made")), atf::Version::kV2);
     convert::ConvertLog log;
     ASSERT_TRUE(convert::wtf_to_atf(stream.take(), builder, log).ok());
     EXPECT_EQ(
@@ -340,7 +340,7 @@ TEST_F(WtfEvents, ReportsPartsMissingFromACutFile) {
 }
 
 TEST_F(WtfEvents, AFileThatIsNoneIsRefused) {
-  convert::SessionBuilder builder(at("made"), atf::Version::kV2);
+  convert::SessionBuilder builder(storage::PosixFs(at("made")), atf::Version::kV2);
   convert::ConvertLog log;
   EXPECT_FALSE(convert::wtf_to_atf(Octets{1, 2, 3, 4}, builder, log).ok());
   EXPECT_FALSE(std::filesystem::exists(at("made")));

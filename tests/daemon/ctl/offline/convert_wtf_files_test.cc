@@ -41,7 +41,7 @@ class WtfFilesOf : public testing::ConvertTest {
                     convert::BuiltProcess process = {},
                     const std::function<void(storage::Manifest&)>& also = {}) {
     fs::remove_all(at("built"));
-    convert::SessionBuilder builder(at("built"), atf::Version::kV2);
+    convert::SessionBuilder builder(storage::PosixFs(at("built")), atf::Version::kV2);
     EXPECT_TRUE(builder.begin(process).ok());
     for (uint32_t i = 0; i < threads.size(); ++i) {
       EXPECT_TRUE(builder.add_thread(100 + i, "t" + std::to_string(i), process.start_ns).ok());

@@ -176,7 +176,7 @@ TEST_F(WtfCapture, DamagedBytesNeverEndTheProgram) {
     (void)format.recover(bytes, sink, {});
     if (i % 16 != 0) continue;
     convert::ConvertLog log;
-    convert::SessionBuilder builder(at("flips"), atf::Version::kV2);
+    convert::SessionBuilder builder(storage::PosixFs(at("flips")), atf::Version::kV2);
     if (convert::wtf_to_atf(bytes, builder, log).ok()) {
       EXPECT_TRUE(builder.finish(storage::SessionState::kComplete, "flipped").ok());
     }

@@ -79,7 +79,7 @@ class WtfSessions : public ::testing::Test {
   std::string build(const Plan& plan,
                     const std::function<void(convert::SessionBuilder&)>& also = {},
                     const convert::BuiltProcess& process = WtfSessions::process()) {
-    convert::SessionBuilder builder(at("built"), atf::Version::kV2);
+    convert::SessionBuilder builder(storage::PosixFs(at("built")), atf::Version::kV2);
     EXPECT_TRUE(builder.begin(process).ok());
     for (const PlannedThread& thread : plan) {
       const auto position = builder.add_thread(thread.tid, thread.name, kStart);

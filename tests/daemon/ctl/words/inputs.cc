@@ -81,7 +81,7 @@ void change_manifest(const fs::path& session,
 }
 
 fs::path small_session(const fs::path& root, atf::Version version) {
-  convert::SessionBuilder builder(root.string(), version);
+  convert::SessionBuilder builder(storage::PosixFs(root.string()), version);
   begin(builder);
   expect_ok(builder.marker(1200, "begins"));
   const auto put = [&](uint32_t thread, uint64_t ns, uint64_t function, EventKind kind,
@@ -123,7 +123,7 @@ fs::path small_session(const fs::path& root, atf::Version version) {
 }
 
 fs::path other_session(const fs::path& root) {
-  convert::SessionBuilder builder(root.string(), atf::Version::kV2);
+  convert::SessionBuilder builder(storage::PosixFs(root.string()), atf::Version::kV2);
   begin(builder);
   const auto put = [&](uint32_t thread, uint64_t ns, uint64_t function, EventKind kind) {
     expect_ok(builder.event(thread, ns, function, kind));
