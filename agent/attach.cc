@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "agent/lifecycle.h"
+#include "agent/module_holds.h"
 #include "agent/plans.h"
 #include "agent/settings.h"
 #include "agent/text.h"
@@ -77,7 +78,9 @@ void start(AttachRequest& request) {
   stop_agent(kStopFlushMs);
   if (settings.plans[0] != '\0') {
     uint64_t count = 0;
-    if (const char* wrong = prepare_plans(settings.plans, &request.jumps, &count)) {
+    ModuleHolds holds;
+    if (const char* wrong =
+            prepare_plans(settings.plans, ModuleHolds::hold, &holds, &request.jumps, &count)) {
       return end(request, patch::kAttachFailed, wrong);
     }
     request.jump_count = count;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/lifecycle.h"
+#include "agent/module_holds.h"
 #include "agent/plans.h"
 #include "agent/settings.h"
 #include "agent/text.h"
@@ -47,7 +48,9 @@ const char* take_apart(const char* options) {
 const char* change_code(const char* plans) {
   uint64_t jumps = 0;
   uint64_t count = 0;
-  if (const char* const wrong = prepare_plans(plans, &jumps, &count)) return wrong;
+  ModuleHolds holds;
+  const char* const unprepared = prepare_plans(plans, ModuleHolds::hold, &holds, &jumps, &count);
+  if (unprepared != nullptr) return unprepared;
   if (count == 0) return nullptr;
   if (const char* const wrong = write_prepared()) return wrong;
   use_prepared();

@@ -25,7 +25,8 @@ void note(const LoadedObject& object, void*) {
   one.end = object.end;
   one.segments = static_cast<const ElfW(Phdr)*>(object.headers);
   one.segment_count = object.header_count;
-  if (object.path[0] == '\0') {
+  one.is_program = object.path[0] == '\0';
+  if (one.is_program) {
     (void)read_executable_path(one.path, sizeof one.path);
   } else {
     Text(one.path, sizeof one.path).add(object.path);
@@ -41,6 +42,24 @@ void note(const LoadedObject& object, void*) {
 
 void note_all(uint64_t, uint64_t, void*) {
   for_each_object(note, nullptr);
+}
+
+struct Wanted {
+  const PlannedModule& module;
+  bool is_there = false;
+};
+
+void look_for(const LoadedObject& object, void* argument) {
+  auto& wanted = *static_cast<Wanted*>(argument);
+  const PlannedModule& module = wanted.module;
+  if (object.base == module.base && object.headers == module.segments &&
+      strcmp(object.path, module.path) == 0) {
+    wanted.is_there = true;
+  }
+}
+
+void look_at_all(uint64_t, uint64_t, void* argument) {
+  for_each_object(look_for, argument);
 }
 
 bool is_code(const PlannedModule& module, uint64_t address, uint64_t bytes) {
@@ -67,6 +86,12 @@ uint32_t planned_modules() {
 
 const PlannedModule& planned_module(uint32_t index) {
   return found[index];
+}
+
+bool is_loaded(const PlannedModule& module) {
+  Wanted wanted{module};
+  with_objects(look_at_all, &wanted);
+  return wanted.is_there;
 }
 
 const char* why_not_of(const PlannedModule& module, const patch::PlanView& plan) {

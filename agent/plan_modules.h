@@ -24,6 +24,7 @@ struct PlannedModule {
   uint32_t build_id_bytes = 0;
   uint64_t device = 0;  // of its file, where it has no build id
   uint64_t inode = 0;
+  bool is_program = false;
   char path[kMaxModulePath] = {};
 };
 
@@ -32,7 +33,10 @@ void list_planned_modules();
 uint32_t planned_modules();
 const PlannedModule& planned_module(uint32_t index);  // holds until the next list_planned_modules()
 
-// Null, or why the plan is not this module's.
+// Whether it still is where it was found.
+bool is_loaded(const PlannedModule& module);
+
+// Null, or why the plan is not this module's. The module must stay loaded meanwhile.
 const char* why_not_of(const PlannedModule& module, const patch::PlanView& plan);
 
 }  // namespace collect::agent

@@ -299,13 +299,17 @@ const char* replace_from(size_t index, const Prepared& one, bool& any) {
 #endif
 
 // The plan of a module, checked. `file.bytes` is null when it has none, or one that can't be used:
-// then that is said.
-PlanFile checked_plan(const char* folder, const PlannedModule& module,
-                      const char* (*precondition)(), PlanView& plan) {
+// then that is said, but of a module that is gone.
+PlanFile checked_plan(const char* folder, const PlannedModule& module, HoldModule hold, void* holds,
+                      PlanView& plan) {
   const PlanFile file = read_plan(folder, module);
   if (file.bytes == nullptr && file.wrong == nullptr) return file;
+  if (hold != nullptr && !hold(holds, module)) {
+    if (file.bytes != nullptr) drop(file);
+    return {};
+  }
   const char* wrong = file.wrong;
-  if (wrong == nullptr && precondition != nullptr) wrong = precondition();
+  if (wrong == nullptr && hold == nullptr) wrong = why_not_alone();
   if (wrong == nullptr) wrong = plan.parse(Bytes(file.bytes, file.count));
   if (wrong == nullptr) wrong = why_not_of(module, plan);
   if (wrong == nullptr) return file;
@@ -321,7 +325,7 @@ void apply_plans(const char* folder) {
   list_planned_modules();
   for (uint32_t i = 0; i < planned_modules(); ++i) {
     PlanView plan;
-    const PlanFile file = checked_plan(folder, planned_module(i), why_not_alone, plan);
+    const PlanFile file = checked_plan(folder, planned_module(i), nullptr, nullptr, plan);
     if (file.bytes == nullptr) continue;
     const char* const wrong = apply(planned_module(i), plan);
     if (wrong == nullptr) continue;  // the plan's bytes stay: its sleds are listed there
@@ -331,7 +335,8 @@ void apply_plans(const char* folder) {
   errno = saved_errno;
 }
 
-const char* prepare_plans(const char* folder, uint64_t* jumps_at, uint64_t* count) {
+const char* prepare_plans(const char* folder, HoldModule hold, void* holds, uint64_t* jumps_at,
+                          uint64_t* count) {
   *jumps_at = *count = 0;
   if (access(folder, X_OK) != 0) return "its user may not read the folder with the plans (TMPDIR)";
   list_planned_modules();
@@ -339,7 +344,7 @@ const char* prepare_plans(const char* folder, uint64_t* jumps_at, uint64_t* coun
     if (is_traced(planned_module(i))) continue;
     Prepared one;
     one.module = &planned_module(i);
-    one.file = checked_plan(folder, planned_module(i), nullptr, one.plan);
+    one.file = checked_plan(folder, planned_module(i), hold, holds, one.plan);
     if (one.file.bytes == nullptr) continue;
     if (const char* const wrong = prepare(planned_module(i), one.plan, one.region)) {
       report(planned_module(i), wrong);

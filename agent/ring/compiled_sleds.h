@@ -13,6 +13,7 @@ struct Sled {
   uint64_t address;
   uint64_t function;
   SledKind kind;
+  int8_t body = 0;  // of a planned one (formats/patch/plan_layout.h)
 };
 
 class CompiledSleds {
@@ -48,6 +49,7 @@ class CompiledSleds {
   }
   // Everything but the head, as it is in a sled that is traced.
   void write_tail(const Sled& sled) const;
+  static constexpr Code::Head traced_head(const Sled&) { return Code::kTracedHead; }
 
  private:
   struct Entry {       // xray_instr_map, version 2

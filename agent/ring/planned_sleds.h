@@ -14,8 +14,7 @@ class PlannedSleds {
 #if defined(__x86_64__)
   struct Code {
     using Head = uint16_t;
-    static constexpr uint32_t kBytes = patch::kSledBytes;
-    static constexpr Head kTracedHead = patch::kSledTracedHead;
+    static constexpr uint32_t kBytes = patch::kSledHeadBytes;
     static constexpr Head idle_head(SledKind) { return patch::kSledIdleHead; }
     static bool is_idle(const uint8_t* sled, SledKind) {
       return sled[0] == (patch::kSledIdleHead & 0xFF);
@@ -25,7 +24,6 @@ class PlannedSleds {
   struct Code {
     using Head = uint32_t;
     static constexpr uint32_t kBytes = patch::kArm64SledBytes;
-    static constexpr Head kTracedHead = patch::kArm64SledTracedHead;
     static constexpr Head idle_head(SledKind) { return patch::kArm64SledIdleHead; }
     static bool is_idle(const uint8_t* sled, SledKind) {
       return load_le<uint32_t>(sled) == patch::kArm64SledIdleHead;
@@ -51,10 +49,18 @@ class PlannedSleds {
   void for_each(Visit visit) const {
     for (uint32_t i = 0; i < plan_.header().sled_count; ++i) {
       const patch::PlanSled one = plan_.sled(i);
-      visit(Sled{region_ + one.sled, base_ + one.function, static_cast<SledKind>(one.use)});
+      visit(
+          Sled{region_ + one.sled, base_ + one.function, static_cast<SledKind>(one.use), one.body});
     }
   }
   void write_tail(const Sled&) const {}
+  static constexpr Code::Head traced_head([[maybe_unused]] const Sled& sled) {
+#if defined(__x86_64__)
+    return patch::sled_traced_head(sled.body);
+#else
+    return patch::kArm64SledTracedHead;
+#endif
+  }
 
  private:
   patch::PlanView plan_;

@@ -139,7 +139,7 @@ void settle(Module& module, const Sleds& sleds) {
   sleds.for_each([&](const Sled& sled) {
     const bool in = goes_in<Code>(range, sled);
     if (in != is_patched<Code>(sled)) {
-      write_head<Code>(sled, in ? Code::kTracedHead : Code::idle_head(sled.kind));
+      write_head<Code>(sled, in ? Sleds::traced_head(sled) : Code::idle_head(sled.kind));
     }
   });
   (void)all_cores_fetch_anew();

@@ -61,7 +61,7 @@ class Arm64StubWriter {
     const uint32_t trampoline = static_cast<uint32_t>(use) * kTrampolineSpacing;
     word(0x94000000 | ((trampoline - here()) / 4 & ~kArm64BranchMask));
     word(kArm64SledPop);
-    stubs_.sleds.push_back({begin, function_, static_cast<uint32_t>(use)});
+    stubs_.sleds.push_back({begin, function_, static_cast<uint8_t>(use), 0, 0});
   }
 
   // The agent corrects it by how far the region lies from the module.

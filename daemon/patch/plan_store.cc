@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr char kEnding[] = ".plan";
 // Of the planner: what an older one kept is not used.
-constexpr char kPlannerVersion[] = "2";
+constexpr char kPlannerVersion[] = "3";
 
 // Empty: not to be kept.
 std::string kept_name(const std::string& path) {

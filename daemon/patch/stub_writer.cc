@@ -8,6 +8,8 @@ namespace {
 
 constexpr uint8_t kNop = 0x90;
 constexpr uint8_t kJump = 0xE9;
+constexpr uint8_t kShortJump = 0xEB;
+constexpr size_t kStubAlignment = 16;
 
 class StubWriter {
  public:
@@ -15,9 +17,10 @@ class StubWriter {
       : code_(code), function_(function), stubs_(stubs), region_(stubs.region) {}
 
   void write(const Window& window, Bytes original) {
-    align(16);
+    align(window.has_entry ? kSledBodyBytes : 0);
+    if (window.has_entry) body(add_sled(SledUse::kEnter, here() + kSledBodyBytes));
     const uint32_t stub = here();
-    if (window.has_entry) sled(SledUse::kEnter);
+    if (window.has_entry) append(kSledIdleHead);
     for (uint32_t i = window.begin; i < window.end; ++i) {
       const Instruction& one = code_.instructions[i];
       if (const Exit* exit = exit_at(i)) {
@@ -28,7 +31,7 @@ class StubWriter {
     }
     if (goes_on(window)) jump(code_.instructions[window.begin].address + window.bytes);
     for (const auto& [place, address] : returns_) {
-      align(8);
+      while (region_.size() % sizeof address != 0) byte(kNop);
       const auto distance = static_cast<int32_t>(here() - (place + 4));
       store_le(region_.data() + place, distance);
       stubs_.absolutes.push_back(here());
@@ -51,8 +54,9 @@ class StubWriter {
     region_.resize(at + sizeof value);
     store_le(region_.data() + at, value);
   }
-  void align(size_t to) {
-    while (region_.size() % to != 0) byte(kNop);
+  // What stands so many bytes further on.
+  void align(size_t before) {
+    while ((region_.size() + before) % kStubAlignment != 0) byte(kNop);
   }
   const Exit* exit_at(uint32_t index) const {
     const auto found =
@@ -84,18 +88,26 @@ class StubWriter {
     distance_to(address, 0);
   }
 
-  void sled(SledUse use) {
-    if (region_.size() % 2 != 0) byte(kNop);
+  // Heads are switched by one store, so they are aligned.
+  PlanSled& add_sled(SledUse use, uint32_t head) {
+    return stubs_.sleds.emplace_back(PlanSled{head, function_, static_cast<uint8_t>(use), 0, 0});
+  }
+
+  void body(PlanSled& sled) {
     const uint32_t begin = here();
-    append(kSledIdleHead);
+    const uint32_t back = sled.sled + kSledHeadBytes;
+    sled.body = static_cast<int8_t>(begin - back);
+    byte(0x41);
+    byte(0x52);  // push r10
     byte(0x41);
     byte(0xBA);  // mov r10d, function
     append(function_);
     byte(0xE8);  // call trampoline
-    append(static_cast<int32_t>(static_cast<uint32_t>(use) * kTrampolineSpacing - (begin + 13)));
+    append(static_cast<int32_t>(sled.use * kTrampolineSpacing - (begin + 13)));
     byte(0x41);
     byte(0x5A);  // pop r10
-    stubs_.sleds.push_back({begin, function_, static_cast<uint32_t>(use)});
+    byte(kShortJump);
+    byte(static_cast<uint8_t>(back - (begin + kSledBodyBytes)));
   }
 
   void copy(const Instruction& one) {
@@ -134,16 +146,22 @@ class StubWriter {
   }
 
   void leave(const Instruction& one, SledUse use) {
+    size_t skip = 0;
+    if (one.flow == Flow::kBranch) {
+      byte(0x70 | (one.condition ^ 1));  // not taken: over the rest
+      skip = region_.size();
+      byte(0);
+    }
+    if (region_.size() % kSledHeadBytes != 0) byte(kNop);
+    PlanSled& sled = add_sled(use, here());
+    append(kSledIdleHead);
     if (one.flow != Flow::kBranch) {
-      sled(use);
       move(one);
+      body(sled);
       return;
     }
-    byte(0x70 | (one.condition ^ 1));  // not taken: over the rest
-    const size_t skip = region_.size();
-    byte(0);
-    sled(use);
     jump(one.target);
+    body(sled);
     region_[skip] = static_cast<uint8_t>(region_.size() - (skip + 1));
   }
 

@@ -9,7 +9,7 @@
 
 namespace collect::patch {
 
-inline constexpr char kPlanMagic[8] = {'C', 'P', 'L', 'A', 'N', '0', '0', '1'};
+inline constexpr char kPlanMagic[8] = {'C', 'P', 'L', 'A', 'N', '0', '0', '2'};
 inline constexpr size_t kMaxPlanBuildId = 32;
 // The name of a plan's file: the build id in hex, or kFileBegin DEVICE-INODE (decimal) of a module
 // that has none; then ".plan".
@@ -33,12 +33,17 @@ inline constexpr uint32_t kStubsBegin = 4 * kTrampolineSpacing;
 
 enum class SledUse : uint32_t { kEnter = 0, kExit = 1, kTail = 2 };
 
-// A sled of a stub: idle it is a jump over itself, traced it calls the trampoline of its kind.
-//   idle     jmp .+15
-//   traced   push r10; mov r10d, address of the function; call trampoline; pop r10
-inline constexpr uint32_t kSledBytes = 15;
-inline constexpr uint16_t kSledIdleHead = 0x0DEB;
-inline constexpr uint16_t kSledTracedHead = 0x5241;
+// A sled of a stub calls the trampoline of its kind while it is traced. On x86-64 its head stands
+// in the way of the code, and its body beside it.
+//   idle     66 90 (nop)
+//   traced   jmp body
+//   body     push r10; mov r10d, address of the function; call trampoline; pop r10; jmp behind head
+inline constexpr uint32_t kSledHeadBytes = 2;
+inline constexpr uint32_t kSledBodyBytes = 17;
+inline constexpr uint16_t kSledIdleHead = 0x9066;
+constexpr uint16_t sled_traced_head(int8_t body) {
+  return static_cast<uint16_t>(0xEB | static_cast<uint8_t>(body) << 8);
+}
 //   arm64, idle   b .+24
 //   traced        nop; stp x30, x17, [sp, #-16]!; movz w17, #address; movk w17, #address >> 16,
 //                 lsl #16; bl trampoline; ldp x30, x17, [sp], #16
@@ -105,7 +110,9 @@ static_assert(std::has_unique_object_representations_v<PlanSite>);
 struct PlanSled {     // 12 bytes; by ascending offset
   uint32_t sled;      //  0  offset, even; arm64: a multiple of 4
   uint32_t function;  //  4  address
-  uint32_t use;       //  8  SledUse
+  uint8_t use;        //  8  SledUse
+  int8_t body;        //  9  from the end of its head; arm64: 0
+  uint16_t reserved;  // 10  zero
 };
 static_assert(sizeof(PlanSled) == 12);
 

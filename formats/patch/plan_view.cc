@@ -1,6 +1,15 @@
 #include "formats/patch/plan_view.h"
 
+#include <algorithm>
+
 namespace collect::patch {
+namespace {
+
+int64_t body_of(const PlanSled& sled) {
+  return int64_t{sled.sled} + kSledHeadBytes + sled.body;
+}
+
+}  // namespace
 
 const char* refusal_text(Refusal refusal) {
   switch (refusal) {
@@ -91,17 +100,19 @@ const char* PlanView::check_sites() const {
 }
 
 bool PlanView::is_sled(const PlanSled& sled) const {
-  const uint8_t* code = region().data() + sled.sled;
   uint16_t head;
+  memcpy(&head, region().data() + sled.sled, sizeof head);
+  const int64_t begin = body_of(sled);
+  const uint8_t* code = region().data() + begin;
   uint32_t function;
   int32_t distance;
-  memcpy(&head, code, sizeof head);
   memcpy(&function, code + 4, sizeof function);
   memcpy(&distance, code + 9, sizeof distance);
-  const auto from = static_cast<int64_t>(sled.sled) + 13;
-  return head == kSledIdleHead && code[2] == 0x41 && code[3] == 0xBA && function == sled.function &&
-         code[8] == 0xE8 && from + distance == int64_t{sled.use} * kTrampolineSpacing &&
-         code[13] == 0x41 && code[14] == 0x5A;
+  const int64_t back = begin + int64_t{kSledBodyBytes} + static_cast<int8_t>(code[16]);
+  return head == kSledIdleHead && code[0] == 0x41 && code[1] == 0x52 && code[2] == 0x41 &&
+         code[3] == 0xBA && function == sled.function && code[8] == 0xE8 &&
+         begin + 13 + distance == int64_t{sled.use} * kTrampolineSpacing && code[13] == 0x41 &&
+         code[14] == 0x5A && code[15] == 0xEB && back == int64_t{sled.sled} + kSledHeadBytes;
 }
 
 bool PlanView::is_arm64_sled(const PlanSled& sled) const {
@@ -119,17 +130,21 @@ bool PlanView::is_arm64_sled(const PlanSled& sled) const {
 }
 
 const char* PlanView::check_sleds() const {
-  const uint32_t bytes = is_arm64() ? kArm64SledBytes : kSledBytes;
-  uint64_t free_from = kStubsBegin;
+  int64_t free_from = kStubsBegin;
   for (uint32_t i = 0; i < header_.sled_count; ++i) {
     const PlanSled one = sled(i);
-    if (one.sled < free_from || one.sled % (is_arm64() ? 4 : 2) != 0 ||
-        one.sled > header_.region_bytes - bytes || one.function >= header_.image_bytes ||
-        one.use > static_cast<uint32_t>(SledUse::kTail) ||
-        !(is_arm64() ? is_arm64_sled(one) : is_sled(one))) {
+    int64_t begin = one.sled;
+    int64_t end = begin + kArm64SledBytes;
+    if (!is_arm64()) {
+      begin = std::min<int64_t>(one.sled, body_of(one));
+      end = std::max<int64_t>(int64_t{one.sled} + kSledHeadBytes, body_of(one) + kSledBodyBytes);
+    }
+    if (begin < free_from || one.sled % (is_arm64() ? 4 : 2) != 0 || end > header_.region_bytes ||
+        one.function >= header_.image_bytes || one.use > static_cast<uint8_t>(SledUse::kTail) ||
+        one.reserved != 0 || !(is_arm64() ? is_arm64_sled(one) : is_sled(one))) {
       return "it has a sled that is none";
     }
-    free_from = one.sled + uint64_t{bytes};
+    free_from = end;
   }
   return nullptr;
 }

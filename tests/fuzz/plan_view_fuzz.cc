@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   }
   for (uint32_t i = 0; i < header.sled_count; ++i) {
-    if (view.sled(i).sled + uint64_t{kSledBytes} > header.region_bytes) std::abort();
+    if (view.sled(i).sled + uint64_t{kSledHeadBytes} > header.region_bytes) std::abort();
   }
   for (uint32_t i = 0; i < header.relative_count; ++i) {
     if (view.relative(i) + uint64_t{4} > header.region_bytes) std::abort();

@@ -120,7 +120,8 @@ void PatchedMachine::map_region(const PlanView& plan, bool traced) {
              load_le<uint64_t>(code.data() + plan.absolute(i)) + base_);
   }
   for (uint32_t i = 0; traced && i < plan.header().sled_count; ++i) {
-    store_le(code.data() + plan.sled(i).sled, kSledTracedHead);
+    const PlanSled sled = plan.sled(i);
+    store_le(code.data() + sled.sled, sled_traced_head(sled.body));
   }
   uc_mem_map(engine_, region_, region_bytes_, UC_PROT_READ | UC_PROT_EXEC);
   uc_mem_write(engine_, region_, code.data(), code.size());

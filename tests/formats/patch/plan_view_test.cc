@@ -18,11 +18,13 @@ void append(std::vector<uint8_t>& out, const T& value) {
 
 constexpr uint32_t kFunction = 0x1230;
 constexpr uint32_t kRegionBytes = kStubsBegin + 64;
+constexpr uint32_t kBody = kStubsBegin + 1;
+constexpr uint32_t kHead = kBody + kSledBodyBytes;
 
 // By hand, from the layout: one function of 32 bytes, one window, one sled.
 std::vector<uint8_t> small_plan() {
   PlanHeader header{};
-  std::memcpy(header.magic, "CPLAN001", 8);
+  std::memcpy(header.magic, "CPLAN002", 8);
   header.build_id_bytes = 20;
   header.image_bytes = 0x4000;
   header.region_bytes = kRegionBytes;
@@ -35,17 +37,18 @@ std::vector<uint8_t> small_plan() {
   std::vector<uint8_t> bytes;
   append(bytes, header);
   std::vector<uint8_t> region(kRegionBytes, 0x90);
-  // jmp .+15; mov r10d, 0x1230; call 0 (the trampoline for entries); pop r10
-  const uint8_t sled[] = {0xEB, 0x0D, 0x41, 0xBA, 0x30, 0x12, 0x00, 0x00,
-                          0xE8, 0xF3, 0xFD, 0xFF, 0xFF, 0x41, 0x5A};
-  std::memcpy(region.data() + kStubsBegin, sled, sizeof sled);
+  // push r10; mov r10d, 0x1230; call 0 (the trampoline for entries); pop r10; jmp .+4; the head
+  const uint8_t sled[] = {0x41, 0x52, 0x41, 0xBA, 0x30, 0x12, 0x00, 0x00, 0xE8, 0xF2,
+                          0xFD, 0xFF, 0xFF, 0x41, 0x5A, 0xEB, 0x02, 0x66, 0x90};
+  static_assert(sizeof sled == kSledBodyBytes + kSledHeadBytes);
+  std::memcpy(region.data() + kBody, sled, sizeof sled);
   bytes.insert(bytes.end(), region.begin(), region.end());
   PlanSite site{};
   site.address = kFunction;
-  site.stub = kStubsBegin;
+  site.stub = kHead;
   site.bytes = 6;
   append(bytes, site);
-  append(bytes, PlanSled{kStubsBegin, kFunction, 0});
+  append(bytes, PlanSled{kHead, kFunction, 0, -19, 0});
   append(bytes, kStubsBegin + 20);
   append(bytes, kStubsBegin + 40);
   append(bytes, PlanFunction{kFunction, 32, 0});
@@ -62,9 +65,12 @@ std::vector<uint8_t> small_arm64_plan() {
                           0x82, 0x52, 0x11, 0x00, 0xA0, 0x72, 0x7C, 0xFF, 0xFF, 0x97,
                           0xFE, 0x47, 0xC1, 0xA8, 0xFC, 0xFF, 0xFF, 0x17};
   std::memcpy(bytes.data() + sizeof(PlanHeader) + kStubsBegin, code, sizeof code);
-  bytes[sizeof(PlanHeader) + kRegionBytes + offsetof(PlanSite, bytes)] = 4;
-  store_le(bytes.data() + sizeof(PlanHeader) + kRegionBytes + sizeof(PlanSite) + sizeof(PlanSled),
-           kStubsBegin + 24);
+  const size_t site = sizeof(PlanHeader) + kRegionBytes;
+  store_le(bytes.data() + site + offsetof(PlanSite, stub), kStubsBegin);
+  bytes[site + offsetof(PlanSite, bytes)] = 4;
+  const PlanSled sled{kStubsBegin, kFunction, 0, 0, 0};
+  std::memcpy(bytes.data() + site + sizeof(PlanSite), &sled, sizeof sled);
+  store_le(bytes.data() + site + sizeof(PlanSite) + sizeof(PlanSled), kStubsBegin + 24);
   return bytes;
 }
 
@@ -92,7 +98,8 @@ TEST(PlanViewTest, ReadsWhatIsThere) {
   ASSERT_EQ(view.parse(bytes), nullptr);
   EXPECT_EQ(view.site(0).address, kFunction);
   EXPECT_EQ(view.site(0).bytes, 6);
-  EXPECT_EQ(view.sled(0).sled, kStubsBegin);
+  EXPECT_EQ(view.sled(0).sled, kHead);
+  EXPECT_EQ(view.sled(0).body, -19);
   EXPECT_EQ(view.relative(0), kStubsBegin + 20);
   EXPECT_EQ(view.absolute(0), kStubsBegin + 40);
   EXPECT_EQ(view.function(0).bytes, 32u);
@@ -121,7 +128,7 @@ TEST(PlanViewTest, EveryFlippedByteIsRefusedOrHarmless) {
     if (view.parse(bytes) != nullptr) continue;
     EXPECT_LE(view.site(0).address + uint64_t{view.site(0).bytes}, view.header().image_bytes);
     EXPECT_LT(view.site(0).stub, view.header().region_bytes);
-    EXPECT_LE(view.sled(0).sled + kSledBytes, view.header().region_bytes);
+    EXPECT_LE(view.sled(0).sled + kSledHeadBytes, view.header().region_bytes);
     EXPECT_LE(view.relative(0) + 4, view.header().region_bytes);
     EXPECT_LE(view.absolute(0) + 8, view.header().region_bytes);
   }
@@ -146,15 +153,19 @@ TEST(PlanViewTest, RefusesEachLimitPlusOne) {
 }
 
 TEST(PlanViewTest, RefusesASledThatIsNone) {
-  for (size_t i = 0; i < kSledBytes; ++i) {
+  for (size_t i = 0; i < kSledBodyBytes + kSledHeadBytes; ++i) {
     std::vector<uint8_t> bytes = small_plan();
-    bytes[sizeof(PlanHeader) + kStubsBegin + i] ^= 1;
+    bytes[sizeof(PlanHeader) + kBody + i] ^= 1;
     EXPECT_EQ(parse(bytes), "it has a sled that is none") << i;
   }
-  EXPECT_NE(parse(with(kSleds, kStubsBegin + 1)), "");
+  const uint32_t last = load_le<uint32_t>(small_plan().data() + kSleds + 8);
+  EXPECT_EQ(last, 0x0000ED00u);
+  EXPECT_NE(parse(with(kSleds, kHead + 1)), "");
+  EXPECT_NE(parse(with(kSleds, kRegionBytes)), "");
   EXPECT_NE(parse(with(kSleds + 4, kFunction + 1)), "");
-  EXPECT_NE(parse(with(kSleds + 8, 1)), "");
-  EXPECT_NE(parse(with(kSleds + 8, 3)), "");
+  for (const uint32_t other : {1u, 3u, 0x100u, 0xED00u, 0x10000u}) {
+    EXPECT_NE(parse(with(kSleds + 8, last ^ other)), "") << other;
+  }
 }
 
 TEST(PlanViewTest, RefusesAnotherProcessor) {
