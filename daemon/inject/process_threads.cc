@@ -50,6 +50,14 @@ bool has_ended(pid_t tid) {
   return is_ended(state_in("/proc/" + std::to_string(tid) + "/stat"));
 }
 
+bool is_first_thread(pid_t tid) {
+  std::ifstream file("/proc/" + std::to_string(tid) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("Tgid:")) return std::atoi(line.c_str() + sizeof "Tgid:") == tid;
+  }
+  return false;
+}
+
 void reap_ended_threads(pid_t pid) {
   for_each_thread(pid, [pid](pid_t tid, char state) {
     // The first thread stands for the process, for which its parent waits.

@@ -89,6 +89,10 @@ Error failed(pid_t tid, const char* what) {
   return errno_error(error, "thread " + std::to_string(tid) + ": " + what);
 }
 
+bool has_exited(const siginfo_t& event) {
+  return event.si_code == CLD_EXITED || event.si_code == CLD_KILLED || event.si_code == CLD_DUMPED;
+}
+
 Status ask(__ptrace_request request, pid_t tid, void* address, void* data, const char* what) {
   if (::ptrace(request, tid, address, data) == 0) return {};
   return failed(tid, what);
@@ -148,13 +152,21 @@ void TracedThread::take(int status) {
 
 Status TracedThread::await_stop(Deadline deadline) {
   while (!stopped_) {
+    siginfo_t event{};
+    const int looked = ::waitid(P_PID, static_cast<id_t>(tid_), &event,
+                                WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
+    const bool is_known = looked == 0 && event.si_pid == tid_;
+    // The end of a process is its parent's to hear of, which may be this process.
+    if (is_known && has_exited(event) && is_first_thread(tid_)) {
+      return ended(std::exchange(tid_, 0));
+    }
     int status = 0;
-    const pid_t which = ::waitpid(tid_, &status, __WALL | WNOHANG);
+    const pid_t which = is_known ? ::waitpid(tid_, &status, __WALL | WNOHANG) : 0;
     if (which == tid_ && WIFSTOPPED(status)) {
       take(status);
       break;
     }
-    if (which != 0) {  // it ended, or nobody knows it any more
+    if (which != 0 || looked != 0) {  // it ended, or nobody knows it any more
       return ended(std::exchange(tid_, 0));
     }
     if (std::chrono::steady_clock::now() > deadline) {

@@ -79,6 +79,21 @@ TEST_F(ExecutingProcess, EndedThreadsAreNotAmongThem) {
   child_ = -1;
 }
 
+// Where the tracer is the parent, too.
+TEST_F(ExecutingProcess, ItsParentWaitsForItAlsoWhereItIsTraced) {
+  auto first = TracedThread::seize(child_);
+  auto second = TracedThread::seize(second_thread());
+  ASSERT_TRUE(first.ok() && second.ok());
+  ::kill(child_, SIGKILL);
+  const Deadline soon = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  EXPECT_EQ(second->await_stop(soon).code(), Code::kNotFound);
+  EXPECT_EQ(first->await_stop(soon).code(), Code::kNotFound);
+  int status = 0;
+  EXPECT_EQ(::waitpid(child_, &status, 0), child_);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  child_ = -1;
+}
+
 TEST_F(ExecutingProcess, AnExecGoesOnWhileItsThreadsAreSeized) {
   std::promise<void> seized;
   auto tracer = std::async(std::launch::async, [&]() -> Status {
