@@ -174,6 +174,14 @@ std::optional<SessionPath> parse_session_path(const std::string& root, std::stri
   return session_path;
 }
 
+std::optional<SessionPath> parse_session_directory(const std::string& directory) {
+  const size_t pid = directory.rfind('/');
+  const size_t session =
+      pid == std::string::npos || pid == 0 ? std::string::npos : directory.rfind('/', pid - 1);
+  if (session == std::string::npos) return std::nullopt;
+  return parse_session_path(directory.substr(0, session), directory.substr(session + 1));
+}
+
 Result<SessionPath> make_session_directory(Fs& fs, const std::string& root, uint64_t unix_ns,
                                            uint32_t pid, bool durable) {
   COLLECT_TRY(fs.make_directories(root));

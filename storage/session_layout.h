@@ -53,6 +53,8 @@ struct SessionPath {
   uint32_t pid = 0;
   std::string name;       // "<session>/pid_<pid>"
   std::string directory;  // "<root>/<name>"
+
+  std::string root() const { return directory.substr(0, directory.size() - name.size() - 1); }
 };
 
 std::string session_name(uint64_t unix_ns, uint32_t attempt);  // local time; attempt counts from 1
@@ -84,6 +86,8 @@ std::optional<uint32_t> parse_container_name(std::string_view name);
 
 // The place named "session_…/pid_…", whether it exists or not; absent for any other words.
 std::optional<SessionPath> parse_session_path(const std::string& root, std::string_view name);
+// The same of a session's directory, without a slash at its end.
+std::optional<SessionPath> parse_session_directory(const std::string& directory);
 
 // Makes <root> where needed, the session directory and the pid directory; `durable`: and syncs what
 // names them. mkdir decides between two that begin in the same second, so also between two

@@ -84,6 +84,17 @@ TEST(SessionLayout, APlaceNeverLeavesTheRoot) {
   }
 }
 
+TEST(SessionLayout, ReadsASessionsDirectory) {
+  const auto session_path = parse_session_directory("/a/traces/session_20260131_235959/pid_7");
+  ASSERT_TRUE(session_path);
+  EXPECT_EQ(session_path->root(), "/a/traces");
+  EXPECT_EQ(session_path->name, "session_20260131_235959/pid_7");
+  for (const char* other : {"", "/", "pid_7", "/pid_7", "/a/b/pid_7",
+                            "/a/session_20260131_235959/pid_7/", "/a/session_20260131_235959"}) {
+    EXPECT_FALSE(parse_session_directory(other)) << other;
+  }
+}
+
 TEST(SessionLayout, ListsTheOldestFirst) {
   TemporaryDirectory root;
   PosixFs fs;

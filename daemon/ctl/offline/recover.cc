@@ -54,15 +54,14 @@ Result<Outcome> recover_session(const std::string& directory) {
   std::error_code error;
   const fs::path absolute = fs::canonical(directory, error);
   if (error) return errno_error(error.value(), directory);
-  const std::string root = absolute.parent_path().parent_path().string();
-  const std::string name =
-      absolute.parent_path().filename().string() + "/" + absolute.filename().string();
-  if (!storage::parse_session_path(root, name)) {
+  const auto session_path = storage::parse_session_directory(absolute.string());
+  if (!session_path) {
     return Error{Code::kUnsupported,
                  directory +
                      ": not named session_…/pid_…, so it may be another program's and is not "
                      "changed; give it such a name to recover it"};
   }
+  const std::string root = session_path->root();
   // Held, so that nobody can put another directory in its place meanwhile.
   auto opened = storage::RootedDirectory::open(root);
   if (!opened.ok()) return opened.error();

@@ -51,11 +51,9 @@ Result<storage::Manifest> sealed_manifest(storage::Fs& files, const std::string&
 Result<std::unique_ptr<storage::RootLock>> lock_root(storage::Fs& files,
                                                      const std::string& directory,
                                                      const storage::Manifest& manifest) {
-  const fs::path absolute = directory;
-  const std::string root = absolute.parent_path().parent_path().string();
-  const std::string name =
-      absolute.parent_path().filename().string() + "/" + absolute.filename().string();
-  if (!storage::parse_session_path(root, name)) return std::unique_ptr<storage::RootLock>();
+  const auto session_path = storage::parse_session_directory(directory);
+  if (!session_path) return std::unique_ptr<storage::RootLock>();
+  const std::string root = session_path->root();
   auto lock = storage::RootLock::take(files, root);
   if (lock.ok()) return lock;
   if (manifest.symbols_state == storage::SymbolsState::kPending &&

@@ -17,15 +17,10 @@ namespace {
 
 // "…/session_X/pid_Y" as a place below its root.
 Result<storage::SessionPath> session_path_of(const std::string& directory) {
-  const size_t pid = directory.rfind('/');
-  const size_t session = pid == std::string::npos || pid == 0 ? pid : directory.rfind('/', pid - 1);
-  if (session != std::string::npos) {
-    const auto session_path =
-        storage::parse_session_path(directory.substr(0, session), directory.substr(session + 1));
-    const auto name =
-        session_path ? storage::parse_session_name(session_path->session) : std::nullopt;
-    if (name && name->is_recorded()) return *session_path;
-  }
+  const auto session_path = storage::parse_session_directory(directory);
+  const auto name =
+      session_path ? storage::parse_session_name(session_path->session) : std::nullopt;
+  if (name && name->is_recorded()) return *session_path;
   return Error{Code::kInvalidArgument,
                directory + ": no session that was recorded, but a copy of one or none at all"};
 }
