@@ -1,16 +1,16 @@
 // The agent with TLS: real programs, recorded over TLS by a daemon that asks for it.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+
+#include "tests/e2e/chaos_check.h"
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
 
 namespace collect::e2e {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr seconds kJobLimit{120};
 constexpr const char* kToken = "correct-horse-battery";
@@ -18,19 +18,26 @@ constexpr const char* kToken = "correct-horse-battery";
 class AgentTlsTest : public testing::Test {
  protected:
   AgentTlsTest() {
-    make_certificates("ca", {"server", "localhost", "127.0.0.1"});
-    make_certificates("ca", {"client", "phone"});
-    make_certificates("foreign", {"server", "localhost", "127.0.0.1"});
-    make_certificates("elsewhere", {"server", "elsewhere.example"});
+    static const Scratch certificates;
+    static const bool are_made = make_all_certificates(certificates);
+    EXPECT_TRUE(are_made);
+    std::filesystem::copy(certificates.path(), scratch_.path(),
+                          std::filesystem::copy_options::recursive);
     write_text_file(scratch_ / "token", std::string(kToken) + "\n");
     ::chmod((scratch_ / "token").c_str(), 0600);
   }
 
-  void make_certificates(const std::string& directory, const Arguments& what) {
-    Arguments command = {deploy_script("make-certificates.sh"), scratch_ / directory};
-    command.insert(command.end(), what.begin(), what.end());
-    const Ending ending = run(scratch_.path(), command);
-    ASSERT_TRUE(ending.exited_with(0)) << ending.errors;
+  static bool make_all_certificates(const Scratch& scratch) {
+    const auto make = [&](const std::string& directory, const Arguments& what) {
+      Arguments command = {deploy_script("make-certificates.sh"), scratch / directory};
+      command.insert(command.end(), what.begin(), what.end());
+      const Ending ending = run(scratch.path(), command);
+      EXPECT_TRUE(ending.exited_with(0)) << ending.errors;
+      return ending.exited_with(0);
+    };
+    return make("ca", {"server", "localhost", "127.0.0.1"}) && make("ca", {"client", "phone"}) &&
+           make("foreign", {"server", "localhost", "127.0.0.1"}) &&
+           make("elsewhere", {"server", "elsewhere.example"});
   }
   Arguments daemon_flags(const std::string& directory = "ca") const {
     return {"--tls-certificate", scratch_ / (directory + "/server.pem"),
@@ -48,22 +55,37 @@ class AgentTlsTest : public testing::Test {
   }
   // Runs the counted program; everything that it counted is in its one session.
   void expect_recorded(const CollectorProcess& collector, const Environment& environment) {
-    ChildProcess job(scratch_.path(), {traced_program("json_iso_codes_counted"), "1", "2", "300"},
-                     environment);
+    ChildProcess job(
+        scratch_.path(),
+        {traced_program("json_iso_codes_counted"), "1", "2", "300", short_documents(scratch_)},
+        environment);
     const Ending& ending = job.wait(kJobLimit);
     ASSERT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
     const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job.pid());
     ASSERT_EQ(sessions.size(), 1u) << ending.errors << collector_log(collector);
     expect_exactly(sessions[0], read_count(scratch_ / "count", job.pid()));
   }
-  // What the agent says when it may not, or can't, send anything; the program runs all the same.
-  std::string log_of_unrecorded(const CollectorProcess& collector, Environment environment) {
+  // What the agent says when it may not, or can't, send anything; the program runs all the same,
+  // until that was said.
+  void expect_unrecorded(const CollectorProcess& collector, Environment environment,
+                         const std::string& said) {
     environment["COLLECT_FULL"] = "drop";
     environment["COLLECT_EXIT_FLUSH_MS"] = "3000";
-    const Ending ending = run(scratch_.path(), {traced_program("own_allocator")}, environment);
+    const std::string progress = scratch_ / "progress";
+    std::filesystem::remove(progress);
+    ChildProcess job(scratch_.path(), {traced_program("chaos"), progress, "1"}, environment);
+    EXPECT_TRUE(eventually(kJobLimit, [&] { return job.errors().find(said) != std::string::npos; }))
+        << said << " is not said: " << job.errors();
+    EXPECT_TRUE(eventually(kJobLimit, [&] { return is_working(progress); })) << "after " << said;
+    job.send_signal(SIGTERM);
+    const Ending& ending = job.wait(kJobLimit);
     EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
     EXPECT_TRUE(session_directories(collector.root()).empty());
-    return ending.errors;
+  }
+  static bool is_working(const std::string& progress) {
+    std::error_code none;
+    return std::filesystem::file_size(progress, none) > 0 && !none &&
+           read_progress(progress, 1)[0].done > 0;
   }
   static std::string collector_log(const CollectorProcess& collector) {
     return const_cast<CollectorProcess&>(collector).process().errors();
@@ -87,7 +109,7 @@ TEST_F(AgentTlsTest, ClientCertificateIsShown) {
   flags.insert(flags.end(), {"--tls-client-ca", scratch_ / "ca/ca.pem"});
   CollectorProcess collector(scratch_, flags);
   Environment environment = tracing(collector);
-  EXPECT_THAT(log_of_unrecorded(collector, environment), HasSubstr("certificate required"));
+  expect_unrecorded(collector, environment, "certificate required");
   environment["COLLECT_TLS_CERTIFICATE"] = scratch_ / "ca/phone.pem";
   environment["COLLECT_TLS_KEY"] = scratch_ / "ca/phone.key";
   expect_recorded(collector, environment);
@@ -96,36 +118,36 @@ TEST_F(AgentTlsTest, ClientCertificateIsShown) {
 TEST_F(AgentTlsTest, WrongCollectorsAreToldNothing) {
   {
     CollectorProcess collector(scratch_, daemon_flags("foreign"));
-    EXPECT_THAT(log_of_unrecorded(collector, tracing(collector)),
-                HasSubstr("unable to get local issuer certificate"));
+    expect_unrecorded(collector, tracing(collector), "unable to get local issuer certificate");
   }
   Environment environment;
   {
     CollectorProcess collector(scratch_, daemon_flags("elsewhere"));
     environment = tracing(collector);
     environment["COLLECT_TLS_CA"] = scratch_ / "elsewhere/ca.pem";
-    EXPECT_THAT(log_of_unrecorded(collector, environment), HasSubstr("IP address mismatch"));
+    expect_unrecorded(collector, environment, "IP address mismatch");
     environment["COLLECT_CONNECT"] = "tls://localhost:" + std::to_string(collector.ingest_port());
-    EXPECT_THAT(log_of_unrecorded(collector, environment), HasSubstr("hostname mismatch"));
+    expect_unrecorded(collector, environment, "hostname mismatch");
   }
   CollectorProcess plain(scratch_);
-  EXPECT_THAT(log_of_unrecorded(plain, tracing(plain)), HasSubstr("no link to the collector"));
+  expect_unrecorded(plain, tracing(plain), "no link to the collector");
 }
 
 TEST_F(AgentTlsTest, SettingsThatCannotBeLeaveItOff) {
   CollectorProcess collector(scratch_, daemon_flags());
-  const auto log_with = [&](const char* variable, const std::string& value) {
+  const auto expect_said = [&](const char* variable, const std::string& value,
+                               const std::string& said) {
     Environment environment = tracing(collector);
     environment[variable] = value;
-    return log_of_unrecorded(collector, environment);
+    expect_unrecorded(collector, environment, said);
   };
-  EXPECT_THAT(log_with("COLLECT_TLS_CA", ""), HasSubstr("COLLECT_TLS_CA must name"));
-  EXPECT_THAT(log_with("COLLECT_TLS_CA", scratch_ / "none"), HasSubstr("COLLECT_TLS_CA can't"));
-  EXPECT_THAT(log_with("COLLECT_TLS_KEY", scratch_ / "ca/phone.key"), HasSubstr("belong together"));
-  EXPECT_THAT(log_with("COLLECT_CONNECT", "tls://unix:/x"), HasSubstr("tls://host:port"));
-  EXPECT_THAT(log_with("LD_PRELOAD", agent_library()), HasSubstr("this agent has no TLS"));
+  expect_said("COLLECT_TLS_CA", "", "COLLECT_TLS_CA must name");
+  expect_said("COLLECT_TLS_CA", scratch_ / "none", "COLLECT_TLS_CA can't");
+  expect_said("COLLECT_TLS_KEY", scratch_ / "ca/phone.key", "belong together");
+  expect_said("COLLECT_CONNECT", "tls://unix:/x", "tls://host:port");
+  expect_said("LD_PRELOAD", agent_library(), "this agent has no TLS");
   write_text_file(scratch_ / "token", "another\n");
-  EXPECT_THAT(log_with("COLLECT_TAG", "x"), HasSubstr("has another token"));
+  expect_said("COLLECT_TAG", "x", "has another token");
 }
 
 // Its allocator ends the program when the agent's thread comes in.
@@ -160,13 +182,16 @@ TEST_F(AgentTlsTest, ForkedChildrenAreRecordedToo) {
 TEST_F(AgentTlsTest, RecordingSurvivesARestartOfTheDaemon) {
   CollectorProcess collector(scratch_, daemon_flags());
   Environment environment = tracing(collector);
-  ChildProcess job(scratch_.path(), {traced_program("json_iso_codes_counted"), "4", "2", "300"},
-                   environment);
+  ChildProcess job(
+      scratch_.path(),
+      {traced_program("json_iso_codes_counted"), "1", "2", "300", short_documents(scratch_)},
+      environment);
   ASSERT_TRUE(eventually(
       seconds(30), [&] { return !session_directories(collector.root(), job.pid()).empty(); }));
   collector.process().send_signal(SIGKILL);
   collector.process().wait(seconds(10));
   collector.start_again();
+  ASSERT_TRUE(job.running());
   const Ending& ending = job.wait(kJobLimit);
   ASSERT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
   const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job.pid());

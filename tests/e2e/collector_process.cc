@@ -35,6 +35,17 @@ std::string program(const std::string& name) {
 std::string traced_program(const std::string& name) {
   return std::string(E2E_PROGRAMS) + "/" + name;
 }
+std::string short_documents(const Scratch& scratch) {
+  const std::string folder = scratch / "documents";
+  std::error_code not_there;  // says the program
+  std::filesystem::create_directories(folder);
+  for (int i = 0; i < 6; ++i) {
+    std::filesystem::copy_file("/usr/share/iso-codes/json/iso_3166-3.json",
+                               folder + "/" + std::to_string(i) + ".json",
+                               std::filesystem::copy_options::overwrite_existing, not_there);
+  }
+  return folder;
+}
 std::string tls_agent_library() {
   const std::string path = std::string(E2E_LIB) + "/libcollect_agent_tls.so";
   return std::filesystem::exists(path) ? path : "";

@@ -12,9 +12,12 @@ namespace collect::e2e {
 // Programs of the build tree, by name.
 std::string program(const std::string& name);         // bin/
 std::string traced_program(const std::string& name);  // bin/e2e/
-std::string agent_library();                          // lib/libcollect_agent.so
-std::string tls_agent_library();                      // lib/libcollect_agent_tls.so, or empty
-std::string deploy_script(const std::string& name);   // of the source tree
+// For json_iso_codes where the size of a recording is not the point: as many documents as it reads
+// otherwise, with a quarter of the calls.
+std::string short_documents(const Scratch& scratch);
+std::string agent_library();                         // lib/libcollect_agent.so
+std::string tls_agent_library();                     // lib/libcollect_agent_tls.so, or empty
+std::string deploy_script(const std::string& name);  // of the source tree
 // The reference pack, or empty.
 std::string reference_directory();
 

@@ -16,6 +16,8 @@ COLLECTORD, COLLECTCTL, LIBRARY, PROGRAM, PYTHON_AGENT = map(os.path.abspath, sy
 HERE = os.path.dirname(os.path.abspath(__file__))
 WIRE = os.path.join(os.path.dirname(PYTHON_AGENT), "..", "WIRE.md")
 PATIENCE = 200
+# Each check starts its agent anew, hundreds of times in all: without the paths of packages.
+PYTHON = (sys.executable, "-S")
 TOKEN = "correct horse"
 SCRIPT = """
 def leaf(n):
@@ -72,6 +74,17 @@ class Conformance(unittest.TestCase):
             self.assertEqual(answer[word], sum(result == word for result, _ in results.values()))
         return results
 
+    def check_all(self, slow, *arguments):
+        """Every check; the slow ones, which mostly wait, beside the others."""
+        agent = arguments[arguments.index("--"):] if "--" in arguments else ("127.0.0.1:1",)
+        names = [one["name"] for one in self.listed(*agent)]
+        self.assertLessEqual(slow, set(names))
+        parts = [[name] for name in sorted(slow)] + [[name for name in names if name not in slow]]
+        with concurrent.futures.ThreadPoolExecutor(len(parts)) as pool:
+            running = [pool.submit(self.check, *(word for name in part for word in ("--check", name)), *arguments)
+                       for part in parts]
+        return {name: result for one in running for name, result in one.result().items()}
+
     def of_result(self, results, word):
         return {name: text for name, (result, text) in results.items() if result == word}
 
@@ -89,14 +102,13 @@ class Conformance(unittest.TestCase):
         read, write = os.pipe()
         self.start(COLLECTORD, "--root", os.path.join(self.folder.name, "traces"), "--ingest", "127.0.0.1:0",
                    "--control", "127.0.0.1:0", "--adb", "off", "--usbmux", "off", "--log-level", "off",
-                   "--ready-fd", str(write), *more, pass_fds=[write], stderr=subprocess.DEVNULL)
+                   "--heartbeat-ms", "500", "--ready-fd", str(write), *more, pass_fds=[write], stderr=subprocess.DEVNULL)
         os.close(write)
         with os.fdopen(read) as ready:
             return json.loads(ready.readline())["ingest"]
 
     def python_agent(self, *more, script=None):
-        return ["--", "sh", "-c", 'exec "$0" "$@" "$COLLECT_CONNECT" ' + (script or self.script), sys.executable,
-                *more]
+        return ["--", "sh", "-c", 'exec "$0" "$@" "$COLLECT_CONNECT" ' + (script or self.script), *PYTHON, *more]
 
     def listed(self, *arguments):
         done = subprocess.run([COLLECTCTL, "conformance", "--list", "--json", *arguments], capture_output=True,
@@ -106,7 +118,7 @@ class Conformance(unittest.TestCase):
     # ---- who has no mistake
 
     def test_our_collector(self):
-        results = self.check(self.start_collector())
+        results = self.check_all(SLOW, self.start_collector())
         self.assertEqual(set(self.of_result(results, "skipped")), {"agent-token"})
 
     def test_our_collector_with_a_token(self):
@@ -129,8 +141,8 @@ class Conformance(unittest.TestCase):
         self.assertEqual(set(self.of_result(results, "skipped")), {"token-proof", "wrong-token"})
 
     def test_the_python_agent(self):
-        results = self.check("--token-file", self.token,
-                             *self.python_agent(PYTHON_AGENT, "--token-file", self.token))
+        results = self.check_all(SLOW_OF_AGENTS, "--token-file", self.token,
+                                 *self.python_agent(PYTHON_AGENT, "--token-file", self.token))
         self.assertEqual(set(self.of_result(results, "skipped")), {"page-codecs", "resume"})
 
     # ---- who has one
@@ -163,8 +175,7 @@ class Conformance(unittest.TestCase):
         faults = {"none": set(), **COLLECTOR_FAULTS}
 
         def run(fault):
-            proxy = self.start(sys.executable, os.path.join(HERE, "conformance_proxy.py"), PYTHON_AGENT, fault,
-                               collector)
+            proxy = self.start(*PYTHON, os.path.join(HERE, "conformance_proxy.py"), PYTHON_AGENT, fault, collector)
             return self.check("--timeout", "4s", *chosen, proxy.stdout.readline().strip(),
                               code=1 if faults[fault] else 0)
 

@@ -32,28 +32,35 @@ class DeviceFixture : public testing::Test {
     return shown ? "" : "\"" + wanted + "\" is not in:\n" + last;
   }
 
-  // It works until its listed rounds are done, and waits for the collector at its end.
-  std::unique_ptr<ChildProcess> start_program(const std::string& rounds,
+  // It pauses so long after each document, and waits for the collector at its end.
+  std::unique_ptr<ChildProcess> start_program(const std::string& pause_ms,
                                               const std::string& listen = "abstract:") {
-    return std::make_unique<ChildProcess>(
-        scratch_.path(), Arguments{traced_program("json_iso_codes_counted"), "1", "2", rounds},
-        Environment{{"LD_PRELOAD", agent_library()},
-                    {"COLLECT_LISTEN", listen},
-                    {"COLLECT_FULL", "wait"},
-                    {"COUNT_FILE", scratch_ / "count"},
-                    {"COLLECT_EXIT_FLUSH_MS", "60000"}});
+    return std::make_unique<ChildProcess>(scratch_.path(),
+                                          Arguments{traced_program("json_iso_codes_counted"), "1",
+                                                    "2", pause_ms, short_documents(scratch_)},
+                                          Environment{{"LD_PRELOAD", agent_library()},
+                                                      {"COLLECT_LISTEN", listen},
+                                                      {"COLLECT_FULL", "wait"},
+                                                      {"COUNT_FILE", scratch_ / "count"},
+                                                      {"COLLECT_EXIT_FLUSH_MS", "60000"}});
   }
   // Where it listens, unless it was told a name.
   static std::string socket_of(const ChildProcess& job) {
     return "collect_agent_" + std::to_string(job.pid());
   }
 
+  // Of all three threads.
   bool has_stored(int pid, uint64_t bytes) {
     return eventually(kSoon, [&] {
       const auto directories = session_directories(collector_->root(), pid);
       if (directories.empty()) return false;
-      std::ifstream file(directories[0] + "/thread_0/index.atf", std::ios::ate);
-      return file && static_cast<uint64_t>(file.tellg()) >= bytes;
+      uint64_t stored = 0;
+      for (int thread = 0; thread < 3; ++thread) {
+        std::ifstream file(directories[0] + "/thread_" + std::to_string(thread) + "/index.atf",
+                           std::ios::ate);
+        if (file) stored += static_cast<uint64_t>(file.tellg());
+      }
+      return stored >= bytes;
     });
   }
 

@@ -19,6 +19,13 @@ std::unique_ptr<PlayedCollector> AgentBench::collector() const {
 }
 
 Result<Played> AgentBench::run(std::unique_ptr<PlayedCollector> collector) const {
+  if (session_.collector && session_->connections() == 0) {
+    return Error{Code::kUnavailable, incomplete_};
+  }
+  return start(std::move(collector));
+}
+
+Result<Played> AgentBench::start(std::unique_ptr<PlayedCollector> collector) const {
   COLLECT_TRY(collector->listen());
   auto program = start_(collector->address());
   if (!program.ok()) return program.error();
@@ -40,7 +47,7 @@ const PlayedCollector& AgentBench::session() {
 void AgentBench::play_session() {
   auto prepared = collector();
   prepared->data_hold = kQuietBound;
-  auto played = run(std::move(prepared));
+  auto played = start(std::move(prepared));
   if (!played.ok()) {  // check_agent() has started it once already
     session_.collector = collector();
     incomplete_ = played.error().message;

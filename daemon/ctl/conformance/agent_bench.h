@@ -37,6 +37,7 @@ class AgentBench {
   const Settings& settings() const { return settings_; }
   // A collector that is to be told how it plays; run() starts the program then.
   std::unique_ptr<PlayedCollector> collector() const;
+  // Not when the program of the whole session did not connect: that would be waited for each time.
   Result<Played> run(std::unique_ptr<PlayedCollector> collector) const;
   // Both channels are open.
   Result<Played> run_open(std::unique_ptr<PlayedCollector> collector) const;
@@ -48,6 +49,7 @@ class AgentBench {
   bool data_ended() const { return data_ended_; }
 
  private:
+  Result<Played> start(std::unique_ptr<PlayedCollector> collector) const;
   void play_session();
 
   const Settings settings_;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "formats/core/crc32.h"
+#include "storage/clock.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/fakes/handshake.h"
 
@@ -18,8 +19,18 @@ using fakes::index_events;
 using fakes::index_page_header;
 using testing::HasSubstr;
 
+// A second of it takes 20 ms: the manifest that says what happened is due at once.
+class QuickClock final : public storage::Clock {
+ public:
+  uint64_t unix_ns() override { return storage::system_clock().unix_ns(); }
+  uint64_t monotonic_ns() override { return 50 * storage::system_clock().monotonic_ns(); }
+};
+
 class MisbehaviourTest : public IngestTest {
  protected:
+  MisbehaviourTest() { options_.storage.clock = &clock_; }
+  ~MisbehaviourTest() override { ingest_.reset(); }  // uses the clock
+
   // What the collector says to a connection that begins with these bytes.
   wire::Refuse refusal_of(Bytes bytes) {
     FrameSocket socket = FrameSocket::connect(address());
@@ -58,6 +69,8 @@ class MisbehaviourTest : public IngestTest {
     EXPECT_TRUE(eventually([&] { return manifest(*session).find(reason) != std::string::npos; }))
         << manifest(*session);
   }
+
+  QuickClock clock_;
 };
 
 TEST_F(MisbehaviourTest, GarbageIsRefusedAfterFourBytes) {
