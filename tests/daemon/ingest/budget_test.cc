@@ -167,13 +167,13 @@ TEST_F(BudgetTest, ThreadsBeyondTheBudgetOfFilesAreRefusedForNow) {
 // Opening threads faster than the rate is no fault: reading waits, and everything is stored.
 TEST_F(BudgetTest, ThreadsThatStartTooFastWait) {
   options_.stream_opens_at_once = 100;
-  options_.stream_opens_per_second = 100;  // slower than any machine stores them
+  options_.stream_opens_per_second = 50;   // slower than any machine stores them
   options_.heartbeat = milliseconds{100};  // the pace at which what waits is looked at
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
   ASSERT_TRUE(agent.start_recording(1));
-  constexpr uint32_t kThreads = 300;
+  constexpr uint32_t kThreads = 200;
   for (uint32_t stream = 1; stream <= kThreads; ++stream) {
     ASSERT_TRUE(agent.open_stream(stream, stream));
     ASSERT_TRUE(agent.send_events(stream, 0, 2));
