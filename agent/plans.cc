@@ -299,7 +299,8 @@ const char* replace_from(size_t index, const Prepared& one, bool& any) {
 #endif
 
 // The plan of a module, checked. `file.bytes` is null when it has none, or one that can't be used:
-// then that is said, but of a module that is gone.
+// then that is said, but of a module that is gone. `hold` is null where nobody else runs, and then
+// that is checked.
 PlanFile checked_plan(const char* folder, const PlannedModule& module, HoldModule hold, void* holds,
                       PlanView& plan) {
   const PlanFile file = read_plan(folder, module);
