@@ -10,6 +10,8 @@
 #include "agent/lifecycle.h"
 #include "agent/module_holds.h"
 #include "agent/plans.h"
+#include "agent/platform/system.h"
+#include "agent/ring/alternate_stack.h"
 #include "agent/settings.h"
 #include "agent/text.h"
 #include "formats/patch/attach_request.h"
@@ -39,7 +41,7 @@ bool await_jumps(AttachRequest& request) {
   for (uint32_t waits = 0; waits < patch::kAttachCommitSeconds * 1000; ++waits) {
     state = state_of(request).load(std::memory_order_acquire);
     if (state != patch::kAttachPrepared) return state != patch::kAttachFailed;
-    (void)nanosleep(&kPause, nullptr);
+    (void)sys::nanosleep(&kPause, nullptr);
   }
   return !state_of(request).compare_exchange_strong(state, patch::kAttachFailed) &&
          state != patch::kAttachFailed;
@@ -51,12 +53,12 @@ void free_former(const AttachRequest& request) {
   static uint64_t memory = 0;
   static uint64_t bytes = 0;
   static long thread = 0;
-  if (memory != 0 && syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH) {
-    (void)munmap(reinterpret_cast<void*>(memory), bytes);
+  if (memory != 0 && sys::call(SYS_tgkill, sys::getpid(), thread, 0) != 0 && errno == ESRCH) {
+    (void)sys::munmap(reinterpret_cast<void*>(memory), bytes);
   }
   memory = request.memory;
   bytes = request.memory_bytes;
-  thread = syscall(SYS_gettid);
+  thread = sys::call(SYS_gettid);
 }
 
 void start(AttachRequest& request) {
@@ -67,6 +69,7 @@ void start(AttachRequest& request) {
                "it");
   }
   attached_before = true;
+  g_alternate_stacks_are_seen = false;  // threads may have had some before
   Settings settings = default_settings;
   const char* error = nullptr;
   if (!settings_from_block(request.variables, sizeof request.variables, settings, &error)) {

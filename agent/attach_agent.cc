@@ -9,6 +9,8 @@
 #include "agent/lifecycle.h"
 #include "agent/module_holds.h"
 #include "agent/plans.h"
+#include "agent/platform/system.h"
+#include "agent/ring/alternate_stack.h"
 #include "agent/settings.h"
 #include "agent/text.h"
 #include "formats/patch/attach_options.h"
@@ -66,6 +68,7 @@ const char* attach() {
   if (!settings_from_block(given.variables, sizeof given.variables, settings, &error)) return error;
   // As attach.cc: of a child nobody would hear that it ends.
   settings.this_process_only = true;
+  g_alternate_stacks_are_seen = false;  // threads may have had some before
   if (settings.plans[0] != '\0') {
     if (const char* const wrong = change_code(settings.plans)) return wrong;
   }
@@ -80,11 +83,11 @@ void answer(const char* begin, const char* sentence) {
   text.add(begin).add(sentence).add("\n");
   char begun[sizeof given.answer + 4];
   Text(begun, sizeof begun).add(given.answer).add(".new");
-  const int fd = open(begun, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const int fd = sys::open(begun, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return;
-  const bool whole = write(fd, line, text.size()) == static_cast<ssize_t>(text.size());
-  (void)close(fd);
-  if (whole) (void)rename(begun, given.answer);
+  const bool whole = sys::write(fd, line, text.size()) == static_cast<ssize_t>(text.size());
+  (void)sys::close(fd);
+  if (whole) (void)sys::rename(begun, given.answer);
 }
 
 }  // namespace

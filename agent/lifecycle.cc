@@ -4,12 +4,17 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 #include "agent/drain/drain.h"
 #include "agent/own_object.h"
 #include "agent/plans.h"
+#include "agent/platform/system.h"
 #include "agent/ring/sleds.h"
 #include "agent/ring/stream.h"
+#include "agent/run_records.h"
 
 namespace collect::agent {
 namespace {
@@ -21,7 +26,20 @@ std::atomic<const char*> status{"the agent was not started"};
 std::atomic<pid_t> owner{0};
 Settings started_with;
 
+// That came before the agent could start: see starts_by_early_event().
+std::atomic<uint64_t> early_events{0};
+std::atomic<uint32_t> environment_was_read{0};
+
+// Holds its own address once the dynamic linker has done its work on this object.
+struct Relocated {
+  const Relocated* volatile self;
+};
+Relocated relocated{&relocated};
+
 constexpr char kNotFollowed[] = "the agent is off: this process was not to be recorded";
+
+constexpr char kFiltered[] =
+    "the agent is off: its parent has a filter of system calls, which might end this process";
 
 constexpr char kPrivileged[] =
     "the agent is off: the program runs with raised privileges (set-uid, set-gid, capabilities)";
@@ -43,14 +61,19 @@ void after_fork_in_child() {
   tls_stream = nullptr;
   // Its epoch goes on, so that no thread's copy passes for a new one.
   const uint64_t state = g_state.load(std::memory_order_relaxed);
+  const bool is_filtered = program_is_filtered();
+  enter_run_in_child(!started_with.this_process_only, is_filtered ? kFiltered : nullptr);
   const bool apart = shared_memory_after_fork_in_child();
   drain_after_fork_in_child(apart);
   if (!apart) return;
   recorder_after_fork_in_child();
-  if (phase.load(std::memory_order_relaxed) != Phase::kRunning) return;
-  if (started_with.this_process_only) {
+  if (phase.load(std::memory_order_relaxed) != Phase::kRunning) {
     g_state.store((state & ~kStateFlags) + kStateEpoch);
-    status.store(kNotFollowed, std::memory_order_relaxed);
+    return;
+  }
+  if (started_with.this_process_only || is_filtered) {
+    g_state.store((state & ~kStateFlags) + kStateEpoch);
+    status.store(is_filtered ? kFiltered : kNotFollowed, std::memory_order_relaxed);
     phase.store(Phase::kOff, std::memory_order_relaxed);
     return;
   }
@@ -68,11 +91,14 @@ StartError start_parts(const Settings& settings, bool fresh) {
     recorder_configure(settings);
   } else if (!recorder_init(settings)) {
     status.store("the agent is off: no memory for its rings");
+    note_run_failure("no memory for its rings");
     return StartError::kNoMemory;
   }
-  owner.store(getpid(), std::memory_order_relaxed);
+  owner.store(sys::getpid(), std::memory_order_relaxed);
+  note_run_start();
   if (!drain_start(settings)) {
     status.store(drain_status());
+    note_run_failure(drain_status());
     sleds_out();
     return StartError::kNoThread;
   }
@@ -84,6 +110,47 @@ StartError start_parts(const Settings& settings, bool fresh) {
   log_sleds(settings);
   drain_hold_for_filter();
   return StartError::kNone;
+}
+
+// Not from a resolver of an indirect function, which runs while the dynamic linker is at work: this
+// object, the C library or, in a static program, the thread's own memory may not be there yet. Not
+// from another thread of a library's: the agent's start needs stack, and peace while it changes
+// code.
+bool can_start_early() {
+  if (relocated.self != &relocated || environ == nullptr) return false;
+#if defined(__linux__)
+  if (getauxval(AT_BASE) == 0) return false;
+#endif
+  return environment_was_read.load(std::memory_order_relaxed) == 0 &&
+         os_thread_id() == static_cast<uint32_t>(sys::getpid());
+}
+
+void start_as_environment_says() {
+  if (is_privileged()) return;
+  Settings settings = default_settings;
+  const char* error = nullptr;
+  const bool is_understood = settings_from_environment(settings, &error);
+  const bool is_meant = settings.child_of == 0 || settings.child_of == sys::getppid();
+  if (is_meant && (!is_understood || settings.role != Role::kNone)) enter_run(settings);
+  if (!is_understood) {
+    note_run_failure(error);
+    log_line(settings.log, error);
+    return;
+  }
+  if (settings.log) {
+    warn_of_unknown_variables([](const char* sentence) { log_line(true, sentence); });
+  }
+  if (settings.role == Role::kNone) return;
+  if (!is_meant) {
+    status.store(kNotFollowed);
+    log_line(settings.log, kNotFollowed);
+    return;
+  }
+#if defined(COLLECT_PATCH_PLANS)
+  // Before there is another thread.
+  if (settings.plans[0] != '\0') apply_plans(settings.plans);
+#endif
+  (void)start_agent(settings);
 }
 
 }  // namespace
@@ -100,6 +167,10 @@ StartError start_agent(const Settings& settings) {
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   started_with = settings;
   const StartError error = start_parts(settings, false);
+  if (const uint64_t early = early_events.exchange(0, std::memory_order_relaxed);
+      early != 0 && error == StartError::kNone && settings.start_recording) {
+    count_lost_without_stream(early);
+  }
   // A forked child has what is left of the time.
   if (error == StartError::kNone && started_with.max_time_since_ns == 0) {
     started_with.max_time_since_ns = now_ns();
@@ -123,11 +194,32 @@ bool agent_running() {
          g_owner.mask.load(std::memory_order_relaxed) != 0;
 }
 
+void start_early() {
+  if (environment_was_read.exchange(1) == 0) start_as_environment_says();
+  // Whatever it says, nobody has to look again. (A copy of this process that fork()'s handlers did
+  // not see finds a zero here, too.)
+  uint64_t none = 0;
+  (void)g_state.compare_exchange_strong(none, kStateEpoch);
+}
+
+bool starts_by_early_event() {
+  const bool is_early =
+      environment_was_read.load() == 0 || phase.load(std::memory_order_relaxed) == Phase::kStarting;
+  if (is_early && !can_start_early()) {
+    early_events.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  const int saved_errno = errno;
+  start_early();
+  errno = saved_errno;
+  return is_early && is_recording();
+}
+
 bool restart_in_child() {
   // Several threads of the child may come here at once; one starts, the others record a moment
   // later.
   static std::atomic<pid_t> restarted{0};
-  const pid_t pid = getpid();
+  const pid_t pid = sys::getpid();
   pid_t before = restarted.load();
   if (before == pid || !restarted.compare_exchange_strong(before, pid)) return false;
   // A vfork child runs in the parent's memory: it must not start anything here.
@@ -139,12 +231,26 @@ bool restart_in_child() {
 }
 
 void before_exit(const int* code) {
-  if (!agent_running() || owner.load(std::memory_order_relaxed) != getpid()) return;
+  if (!agent_running()) return;
   if ((g_state.load(std::memory_order_relaxed) & kStateForked) != 0) return;
-  if (code != nullptr) drain_note_exit(*code);
-  if (drain_outlives_process()) return;
+  const bool outlives = drain_outlives_process();
+  // The end of the first process of a PID namespace kills the others, a drain process too.
+  const bool is_first = owner.load(std::memory_order_relaxed) == 1;
+  if (outlives && !is_first) {
+    // No question to the system: the program may have forbidden it.
+    if (code != nullptr) drain_note_exit(*code);
+    return;
+  }
   const int saved_errno = errno;
-  stop_agent(started_with.exit_flush_ms);
+  const bool may_call = drain_may_call_at_exit();
+  if (may_call && owner.load(std::memory_order_relaxed) != sys::getpid()) return;
+  if (code != nullptr) drain_note_exit(*code);
+  if (may_call) {
+    stop_agent(outlives ? kThreadFlushMs : started_with.exit_flush_ms);
+    if (is_first) await_namespace(kNamespaceFlushMs);
+  } else if (!outlives) {
+    drain_stop_awake(started_with.exit_flush_ms);
+  }
   errno = saved_errno;
 }
 
@@ -162,29 +268,14 @@ const char* agent_status() {
 
 namespace {
 
-__attribute__((constructor)) void start_from_environment() {
-  if (collect::agent::is_privileged()) return;
-  collect::agent::Settings settings = collect::agent::default_settings;
-  const char* error = nullptr;
-  if (!collect::agent::settings_from_environment(settings, &error)) {
-    collect::agent::log_line(settings.log, error);
-    return;
-  }
-  if (settings.log) {
-    collect::agent::warn_of_unknown_variables(
-        [](const char* sentence) { collect::agent::log_line(true, sentence); });
-  }
-  if (settings.role == collect::agent::Role::kNone) return;
-  if (settings.child_of != 0 && settings.child_of != getppid()) {
-    collect::agent::status.store(collect::agent::kNotFollowed);
-    collect::agent::log_line(settings.log, collect::agent::kNotFollowed);
-    return;
-  }
-#if defined(COLLECT_PATCH_PLANS)
-  // Before there is another thread.
-  if (settings.plans[0] != '\0') collect::agent::apply_plans(settings.plans);
+// Before constructors without a priority: those of the program, where the agent is linked into it.
+#if defined(__APPLE__)
+__attribute__((constructor)) void
+#else
+__attribute__((constructor(101))) void
 #endif
-  (void)collect::agent::start_agent(settings);
+start_from_environment() {
+  collect::agent::start_early();
 }
 
 #if defined(__GLIBC__)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/platform/system.h"
 #include "agent/ring/recorder.h"
 #include "agent/text.h"
 #include "formats/patch/plan_layout.h"
@@ -15,7 +16,7 @@ namespace {
 
 bool read_whole(int fd, uint8_t* to, size_t bytes) {
   for (size_t at = 0; at < bytes;) {
-    const ssize_t got = read(fd, to + at, bytes - at);
+    const ssize_t got = sys::read(fd, to + at, bytes - at);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
     at += static_cast<size_t>(got);
@@ -25,9 +26,10 @@ bool read_whole(int fd, uint8_t* to, size_t bytes) {
 
 PlanFile read_open(int fd) {
   struct stat status{};
-  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return {nullptr, 0, "it is no file"};
+  if (sys::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+    return {nullptr, 0, "it is no file"};
   // Its bytes become code of this process: nobody else may have written them.
-  if ((status.st_uid != geteuid() && status.st_uid != 0) ||
+  if ((status.st_uid != sys::geteuid() && status.st_uid != 0) ||
       (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return {nullptr, 0, "others may have written it"};
   }
@@ -36,18 +38,18 @@ PlanFile read_open(int fd) {
   }
   const auto bytes = static_cast<size_t>(status.st_size);
   void* const memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      sys::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return {nullptr, 0, "no memory for it"};
   PlanFile file{static_cast<const uint8_t*>(memory), bytes, nullptr};
   if (!read_whole(fd, static_cast<uint8_t*>(memory), bytes)) file.wrong = "it can't be read";
-  (void)mprotect(memory, bytes, PROT_READ);
+  (void)sys::mprotect(memory, bytes, PROT_READ);
   return file;
 }
 
 }  // namespace
 
 void drop(const PlanFile& file) {
-  if (file.bytes != nullptr) (void)munmap(const_cast<uint8_t*>(file.bytes), file.count);
+  if (file.bytes != nullptr) (void)sys::munmap(const_cast<uint8_t*>(file.bytes), file.count);
 }
 
 PlanFile read_plan(const char* folder, const PlannedModule& module) {
@@ -64,10 +66,10 @@ PlanFile read_plan(const char* folder, const PlannedModule& module) {
     text.add(patch::kFileBegin).number(module.device).add("-").number(module.inode);
   }
   text.add(".plan");
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int fd = sys::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return {};
   const PlanFile file = read_open(fd);
-  (void)close(fd);
+  (void)sys::close(fd);
   return file;
 }
 

@@ -7,6 +7,7 @@
 #include "agent/crc32c.h"
 #include "agent/planned_jumps.h"
 #include "agent/platform/loaded_objects.h"
+#include "agent/platform/system.h"
 #include "agent/text.h"
 
 namespace collect::agent {
@@ -33,7 +34,7 @@ void note(const LoadedObject& object, void*) {
   }
   if (one.build_id_bytes == 0) {
     struct stat status{};
-    if (stat(one.path, &status) != 0) return;
+    if (sys::stat(one.path, &status) != 0) return;
     one.device = status.st_dev;
     one.inode = status.st_ino;
   }

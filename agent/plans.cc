@@ -2,13 +2,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/plan_file.h"
 #include "agent/plan_modules.h"
 #include "agent/planned_jumps.h"
+#include "agent/platform/system.h"
 #include "agent/ring/code_copy.h"
 #include "agent/ring/planned_sleds.h"
 #include "agent/ring/recorder.h"
@@ -39,10 +38,10 @@ constexpr uint64_t kLeastAbove = 16u << 20;
 
 uint8_t* map_at(uint64_t address, size_t bytes) {
   void* const there = reinterpret_cast<void*>(address);
-  void* const memory = mmap(there, bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | COLLECT_MAP_THERE, -1, 0);
+  void* const memory = sys::mmap(there, bytes, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | COLLECT_MAP_THERE, -1, 0);
   if (memory == there) return static_cast<uint8_t*>(memory);
-  if (memory != MAP_FAILED) (void)munmap(memory, bytes);  // an old kernel, which takes it as a hint
+  if (memory != MAP_FAILED) (void)sys::munmap(memory, bytes);  // an old kernel takes it as a hint
   return nullptr;
 }
 
@@ -161,11 +160,11 @@ const char* prepare(const PlannedModule& module, const PlanView& plan, uint8_t*&
   region = map_near(module, bytes, module.base + last.address + last.bytes - module.begin);
   if (region == nullptr) return "no memory near the module";
   const char* wrong = fill_region(region, module, plan);
-  if (wrong == nullptr && mprotect(region, bytes, PROT_READ | PROT_EXEC) != 0) {
+  if (wrong == nullptr && sys::mprotect(region, bytes, PROT_READ | PROT_EXEC) != 0) {
     wrong = "the system does not let memory become code";
   }
   if (wrong != nullptr) {
-    (void)munmap(region, bytes);
+    (void)sys::munmap(region, bytes);
   } else {
     forget_cached(reinterpret_cast<uint64_t>(region), bytes);
   }
@@ -199,7 +198,7 @@ const char* apply(const PlannedModule& module, const PlanView& plan) {
   if (wrong != nullptr) return wrong;
   wrong = write_from(0, reinterpret_cast<uint64_t>(region), module, plan);
   if (wrong != nullptr) {
-    (void)munmap(region, plan.region().size());
+    (void)sys::munmap(region, plan.region().size());
     return wrong;
   }
   use(module, plan, region);
@@ -210,7 +209,7 @@ const char* apply(const PlannedModule& module, const PlanView& plan) {
 const char* why_not_alone() {
   struct stat status{};
   constexpr uint64_t kOfFolder = 2;  // links that a folder has without one inside
-  if (stat("/proc/self/task", &status) != 0 || status.st_nlink <= kOfFolder) {
+  if (sys::stat("/proc/self/task", &status) != 0 || status.st_nlink <= kOfFolder) {
     return "without /proc nobody can say whether the program has other threads";
   }
   return status.st_nlink == kOfFolder + 1 ? nullptr : "the program has other threads already";
@@ -231,7 +230,7 @@ void add_prepared(const Prepared& one) {
 }
 
 void forget_prepared() {
-  if (jumps != nullptr) (void)munmap(jumps, jumps_bytes);
+  if (jumps != nullptr) (void)sys::munmap(jumps, jumps_bytes);
   jumps = nullptr;
   prepared_count = 0;
 }
@@ -252,7 +251,7 @@ const char* list_jumps(uint64_t& count) {
   for (uint32_t i = 0; i < prepared_count; ++i) count += prepared[i].plan.header().site_count;
   jumps_bytes = count * sizeof(patch::AttachJump);
   void* const memory =
-      mmap(nullptr, jumps_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      sys::mmap(nullptr, jumps_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return "no memory for the list of jumps";
   jumps = static_cast<patch::AttachJump*>(memory);
   patch::AttachJump* next = jumps;
@@ -265,7 +264,7 @@ const char* list_jumps(uint64_t& count) {
 }
 
 void drop_one(const Prepared& one) {
-  (void)munmap(one.region, one.plan.region().size());
+  (void)sys::munmap(one.region, one.plan.region().size());
   drop(one.file);
 }
 
@@ -339,7 +338,8 @@ void apply_plans(const char* folder) {
 const char* prepare_plans(const char* folder, HoldModule hold, void* holds, uint64_t* jumps_at,
                           uint64_t* count) {
   *jumps_at = *count = 0;
-  if (access(folder, X_OK) != 0) return "its user may not read the folder with the plans (TMPDIR)";
+  if (sys::access(folder, X_OK) != 0)
+    return "its user may not read the folder with the plans (TMPDIR)";
   list_planned_modules();
   for (uint32_t i = 0; i < planned_modules(); ++i) {
     if (is_traced(planned_module(i))) continue;

@@ -196,7 +196,10 @@ Settings default_settings;
 bool settings_from_environment(Settings& settings, const char** error) {
   const char* log = variable("COLLECT_LOG");
   settings.log = log != nullptr && log[0] != '\0' && strcmp(log, "0") != 0;
-  *error = take_addresses(settings);
+  // Before what may be wrong, which the run is told.
+  const bool fits =
+      take_text("COLLECT_RUN", settings.run) && take_text("COLLECT_RUN_KEY", settings.run_key);
+  *error = fits ? take_addresses(settings) : "COLLECT_RUN or COLLECT_RUN_KEY is too long";
   if (*error == nullptr) *error = take_words(settings);
   if (*error != nullptr) return false;
   uint32_t version = settings.atf_version;

@@ -17,6 +17,8 @@ inline constexpr uint32_t kDefaultBufferMb = 64;
 inline constexpr uint32_t kMinBufferMb = 1;
 inline constexpr uint32_t kThreadFlushMs = 5000;
 inline constexpr uint32_t kProcessFlushMs = 60000;
+// How long the first process of a PID namespace waits at its end for others of the run in it.
+inline constexpr uint32_t kNamespaceFlushMs = 2000;
 inline constexpr uint32_t kMaxBufferMb = 16 * 1024;
 inline constexpr uint32_t kDefaultSpoolMb = 256;
 inline constexpr uint32_t kMaxMaxDepth = 1'000'000;
@@ -26,6 +28,7 @@ inline constexpr size_t kMaxFilterText = 4095;                      // as wire::
 inline constexpr uint64_t kMaxMaxTimeNs = 100'000'000'000'000'000;  // three years
 inline constexpr uint64_t kMaxMaxBytes = uint64_t{1} << 60;
 inline constexpr uint32_t kMaxSpoolMb = 64 * 1024;
+inline constexpr size_t kMaxRunKey = 128;
 
 struct Settings {
   Role role = Role::kNone;
@@ -36,6 +39,8 @@ struct Settings {
   char tls_ca[kMaxAddress] = {};      // PEM files, read at start
   char tls_certificate[kMaxAddress] = {};
   char tls_key[kMaxAddress] = {};
+  char run[kMaxAddress] = {};         // folder for this process's record of a run; empty: none
+  char run_key[kMaxRunKey + 1] = {};  // proved where there is no token file; empty: none
   char tag[64] = {};
   FullPolicy full = FullPolicy::kDrop;
   DrainBy drain = DrainBy::kThread;

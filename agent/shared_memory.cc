@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "agent/platform/system.h"
+
 namespace collect::agent {
 namespace {
 
@@ -30,16 +32,29 @@ void* map(void* at, size_t bytes, bool shared) {
   const int place = at != nullptr ? MAP_FIXED : 0;
   const int kind = shared ? MAP_SHARED : MAP_PRIVATE;
   void* const mapped =
-      mmap(at, bytes, kReadWrite, kind | MAP_ANONYMOUS | MAP_NORESERVE | place, -1, 0);
+      sys::mmap(at, bytes, kReadWrite, kind | MAP_ANONYMOUS | MAP_NORESERVE | place, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
 #ifdef MADV_WIPEONFORK
-  if (!shared) (void)madvise(mapped, bytes, MADV_WIPEONFORK);
+  if (!shared) (void)sys::madvise(mapped, bytes, MADV_WIPEONFORK);
 #endif
 #ifdef MADV_DONTDUMP
   // Rings are large, and who has a crash to look into has the recording.
-  if (shared) (void)madvise(mapped, bytes, MADV_DONTDUMP);
+  if (shared) (void)sys::madvise(mapped, bytes, MADV_DONTDUMP);
 #endif
   return mapped;
+}
+
+// A page of its own, of which a forked child gets zeroes instead of a copy. False: the system has
+// no such pages.
+bool keep_owner_from_children() {
+#if defined(__linux__) && defined(MADV_WIPEONFORK)
+  if (static_cast<size_t>(sysconf(_SC_PAGESIZE)) > kSharedPage) return false;
+  void* const mark = sys::mmap(&g_owner, sizeof g_owner, kReadWrite,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  return mark != MAP_FAILED && sys::madvise(mark, sizeof g_owner, MADV_WIPEONFORK) == 0;
+#else
+  return false;
+#endif
 }
 
 bool note(void* at, size_t bytes) {
@@ -53,18 +68,8 @@ bool note(void* at, size_t bytes) {
 constinit OwnerMark g_owner;
 
 bool shared_memory_init(bool shared) {
-  if (shared) {
-    if (!kHasDrainProcess) return false;
-#if defined(__linux__) && defined(MADV_WIPEONFORK)
-    if (static_cast<size_t>(sysconf(_SC_PAGESIZE)) > kSharedPage) return false;
-    // A page of its own, of which a forked child gets zeroes instead of a copy.
-    void* const mark =
-        mmap(&g_owner, sizeof g_owner, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    if (mark == MAP_FAILED || madvise(mark, sizeof g_owner, MADV_WIPEONFORK) != 0) return false;
-#else
-    return false;
-#endif
-  }
+  const bool is_apart = keep_owner_from_children();
+  if (shared && !(kHasDrainProcess && is_apart)) return false;
   shared_now = shared;
   g_owner.mask.store(UINT64_MAX, std::memory_order_relaxed);
   return true;
@@ -85,8 +90,8 @@ bool share_block(void* block, size_t bytes) {
   if (filled == nullptr) return false;
   memcpy(filled, block, bytes);
   if (!note(block, bytes) ||
-      mremap(filled, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, block) == MAP_FAILED) {
-    (void)munmap(filled, bytes);
+      sys::mremap(filled, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, block) == MAP_FAILED) {
+    (void)sys::munmap(filled, bytes);
     return false;
   }
   return true;
@@ -100,7 +105,7 @@ void* map_table(size_t bytes, void* before) {
   void* const table = map(before, bytes, shared_now);
   if (table == nullptr || !shared_now) return table;
   if (note(table, bytes)) return table;
-  (void)munmap(table, bytes);
+  (void)sys::munmap(table, bytes);
   return nullptr;
 }
 
@@ -108,7 +113,7 @@ void unmap_table(void* table, size_t bytes) {
   for (uint32_t i = 0; i < range_count; ++i) {
     if (ranges[i].at == table) ranges[i] = ranges[--range_count];
   }
-  (void)munmap(table, bytes);
+  (void)sys::munmap(table, bytes);
 }
 
 bool shared_memory_after_fork_in_child() {

@@ -43,6 +43,9 @@ Result<Access> read_access(const Config& config) {
   Result<std::string> token = read_token("token_file", config.token_file);
   if (!token.ok()) return token.error();
   access.token = std::move(token).value();
+  Result<std::string> guest_token = read_token("guest_token_file", config.guest_token_file);
+  if (!guest_token.ok()) return guest_token.error();
+  access.guest_token = std::move(guest_token).value();
   Result<std::string> control_token = read_token("control_token_file", config.control_token_file);
   if (!control_token.ok()) return control_token.error();
   access.control.token = std::move(control_token).value();

@@ -14,6 +14,7 @@ namespace collect::daemon {
 
 struct Access {
   std::string token;                              // of agents; empty: none is asked for
+  std::string guest_token;                        // of agents of other users; empty: they stay out
   std::shared_ptr<const ingest::TlsContext> tls;  // of agents; null: none
   principal::LocalAccess local;
   control::ControlAccess control;  // with `local` in it

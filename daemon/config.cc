@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "daemon/attach/adb_address.h"
 #include "daemon/attach/attach.h"
@@ -15,6 +17,7 @@
 #include "daemon/principal/local_access.h"
 #include "daemon/symbolize/limits.h"
 #include "daemon/upload/store_request.h"
+#include "formats/core/nearest_word.h"
 #include "formats/core/version.h"
 
 namespace collect::daemon {
@@ -125,6 +128,24 @@ void declare_flags(CLI::App& app, Config& config, FlagsOnly& flags) {
   });
 }
 
+// The first flag that there is not, with the one that may have been meant; empty: there is none.
+std::string unknown_flag(const CLI::App& app, int argc, const char* const* argv) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    const std::string_view word = argument.substr(0, argument.find('='));
+    if (!word.starts_with("--") || app.get_option_no_throw(std::string(word)) != nullptr) continue;
+    const std::string_view near = nearest_word(word.substr(2), known.data(), known.size());
+    return "there is no option " + std::string(word) +
+           (near.empty() ? "" : " (did you mean --" + std::string(near) + "?)");
+  }
+  return "";
+}
+
 // One pass over the flags; `config` keeps what no flag names.
 Status parse_flags(int argc, const char* const* argv, Config& config, FlagsOnly& flags,
                    std::string* help) {
@@ -133,7 +154,9 @@ Status parse_flags(int argc, const char* const* argv, Config& config, FlagsOnly&
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return Error{Code::kInvalidArgument, first_line(error.what()) + " (see --help)"};
+    const std::string unknown = unknown_flag(app, argc, argv);
+    return Error{Code::kInvalidArgument,
+                 (unknown.empty() ? first_line(error.what()) : unknown) + " (see --help)"};
   }
   const CLI::Option* const web = app.get_option("--web");
   if (web->count() != 0 && config.web.empty()) config.web = kDefaultWeb;

@@ -39,6 +39,7 @@ struct Config {
   uint64_t store_segment_ms = 500;
   std::string local_access = "user";  // or "group:NAME", "any"
   std::string token_file;
+  std::string guest_token_file;
   std::string control_token_file;
   std::string tls_certificate;
   std::string tls_key;
@@ -121,6 +122,10 @@ void each_key(Settings& config, Visit&& visit) {
         "daemon's own, and root), group:NAME (its members too) or any",
         config.local_access);
   visit("token_file", "file with the token that agents must prove to know", config.token_file);
+  visit("guest_token_file",
+        "file with a token by which agents of users whom local_access keeps out get in over TCP; "
+        "nobody else is asked for it",
+        config.guest_token_file);
   visit("control_token_file", "file with the token that clients of the control plane must show",
         config.control_token_file);
   visit("tls_certificate",

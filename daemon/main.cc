@@ -12,20 +12,25 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "daemon/access.h"
 #include "daemon/collector/collector.h"
 #include "daemon/config.h"
 #include "daemon/control/control_server.h"
+#include "daemon/ingest/core.h"
 #include "daemon/ingest/limits.h"
 #include "daemon/inherited_sockets.h"
 #include "daemon/log.h"
+#include "daemon/machine_limits.h"
 #include "daemon/metrics/metrics_server.h"
+#include "daemon/runtime/running_collectors.h"
 #include "daemon/symbolize/child_program.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "daemon/web/web_server.h"
 #include "formats/core/environment_names.h"
 #include "formats/core/printable.h"
+#include "formats/core/threads.h"
 #include "formats/core/version.h"
 #include "storage/collector_identity.h"
 #include "storage/posix_fs.h"
@@ -104,6 +109,7 @@ Result<ingest::IngestOptions> ingest_options(const Config& config, const Access&
   options.storage.root = std::filesystem::absolute(config.root, error).lexically_normal().string();
   if (error) return errno_error(error.value(), config.root);
   options.token = access.token;
+  options.guest_token = access.guest_token;
   options.tls = access.tls;
   options.local_access = access.local;
   return options;
@@ -214,7 +220,8 @@ void wait_for_the_end(const sigset_t& signals, const CommandLine& line, Collecto
       spdlog::info("told to stop ({})", number == SIGINT ? "SIGINT" : "SIGTERM");
       return;
     }
-    reload(line, collector, control);
+    const Status done = contain([&] { reload(line, collector, control); });
+    if (!done.ok()) spdlog::error("reload: {}", done.error().message);
   }
 }
 
@@ -238,6 +245,7 @@ std::string wants_store(const Config& config) {
 
 int serve(const CommandLine& line) {
   const sigset_t signals = take_signals();
+  if (const Status probed = probe_machine(); !probed.ok()) return refuse(probed.error().message);
   const Result<InheritedSockets> inherited = take_inherited_sockets();
   if (!inherited.ok()) return refuse(inherited.error().message);
   control::allow_tls_1_3_only();
@@ -296,10 +304,22 @@ int serve(const CommandLine& line) {
   if (inherited->control != -1) {
     note_other_address("control", line.config.control, (*control)->address());
   }
-  (*collector)->run();
-  (*collector)
-      ->join_fleet(line.config.fleet_address.empty() ? (*control)->address()
-                                                     : line.config.fleet_address);
+  const Status running = (*collector)->run();
+  if (!running.ok()) return refuse(running.error().message);
+  const Status joined =
+      (*collector)
+          ->join_fleet(line.config.fleet_address.empty() ? (*control)->address()
+                                                         : line.config.fleet_address);
+  if (!joined.ok()) return refuse(joined.error().message);
+  // Before anybody is told that it is ready, and no reason to stop: it is still at its address.
+  std::optional<runtime::CollectorNotice> notice;
+  auto posted = runtime::CollectorNotice::post(
+      {static_cast<uint32_t>(::getpid()), (*control)->address(), root});
+  if (posted.ok()) {
+    notice.emplace(std::move(*posted));
+  } else {
+    spdlog::info("collectctl finds this collector by --control alone: {}", posted.error().message);
+  }
   const Status announced = announce(line.ready_fd, **collector, **control, pages, root);
   if (!announced.ok()) spdlog::warn("{}", announced.error().message);
   for_each_unknown_variable(environ, [](const UnknownVariable& unknown) {
@@ -320,9 +340,17 @@ int serve(const CommandLine& line) {
   const bool in_time = (*collector)->stop(ingest::kShutdownBound);
   if (!in_time) spdlog::warn("not every session was dealt with in time; the next start does it");
   (*control)->shutdown(control::ControlServer::kShutdownDeadline);
+  notice.reset();
   // Everything is stored and nobody is connected: what is left is memory, which the system takes
   // back sooner than we could.
   ::_exit(EXIT_SUCCESS);
+}
+
+// Of this machine (memory, threads, descriptors): contained where it was met, and said.
+void log_fault(const std::string& what, const Error& error) {
+  static ingest::LogRateLimiter lines;
+  const std::string line = lines.admit(what + ": " + to_string(error) + "; it goes on");
+  if (!line.empty()) spdlog::error("{}", line);
 }
 
 int run(int argc, char** argv) {
@@ -335,7 +363,9 @@ int run(int argc, char** argv) {
     return output.finish("collectord", EXIT_SUCCESS);
   }
   set_up_log(line->config.log_level);
+  report_faults_to(&log_fault);
   raise_descriptor_limit();
+  fit_into_address_space();
   return serve(*line);
 }
 
@@ -343,6 +373,9 @@ int run(int argc, char** argv) {
 }  // namespace collect::daemon
 
 int main(int argc, char** argv) {
-  collect::storage::hold_standard_streams();
-  return collect::daemon::run(argc, argv);
+  using namespace collect;
+  storage::hold_standard_streams();
+  int code = 0;
+  const Status done = contain([&] { code = daemon::run(argc, argv); });
+  return done.ok() ? code : daemon::refuse(done.error().message);
 }

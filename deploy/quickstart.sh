@@ -67,16 +67,19 @@ list_methods() {
     "$buf" curl --protocol grpc --http2-prior-knowledge --list-methods "http://$control"
   fi
 }
-# call METHOD: with an empty request, which does the obvious thing.
+# call METHOD [FILE]: with an empty request, which does the obvious thing. The answer goes to FILE.
 call() {
+  local file=${2:-/dev/stdout}
   if [ -n "$grpcurl" ]; then
     say "$ grpcurl -plaintext -d '{}' $control $service/$1"
-    "$grpcurl" -plaintext -d '{}' "$control" "$service/$1"
+    "$grpcurl" -plaintext -d '{}' "$control" "$service/$1" >"$file"
   else
     say "$ buf curl --protocol grpc --http2-prior-knowledge -d '{}' http://$control/$service/$1"
-    "$buf" curl --protocol grpc --http2-prior-knowledge -d '{}' "http://$control/$service/$1"
+    "$buf" curl --protocol grpc --http2-prior-knowledge -d '{}' "http://$control/$service/$1" >"$file"
   fi
 }
+# The beginnings of lines that are longer than so many characters end in "…".
+narrow() { sed -E "s/^(.{$(($1 - 1))}).{2,}$/\\1…/"; }
 
 # The sessions that record now, one a line. Those of earlier runs are in the same folder.
 recording() {
@@ -111,8 +114,8 @@ if [ -n "$grpcurl$buf" ]; then
   say "$arrived detail records have arrived. Detail off again:"
   call StopDetail
   say "The manifest, while recording (its first lines):"
-  call GetManifest >"$logs/manifest.log"
-  head -n 12 "$logs/manifest.log" | cut -c 1-120
+  call GetManifest "$logs/manifest.log"
+  head -n 12 "$logs/manifest.log" | narrow 120
 else
   say "Neither grpcurl nor buf is here; collectctl does the same:"
   shown "$bin/collectctl" --control "$control" detail start
@@ -140,10 +143,10 @@ say "$stored calls and returns have registers and stack bytes."
 say ""
 say "The functions that took most time by themselves:"
 shown "$bin/collectctl" report --sort self --limit 12 "$session" >"$logs/report.log"
-cut -c 1-150 "$logs/report.log"
+narrow 150 <"$logs/report.log"
 say ""
 say "Some events, as they happened:"
-("$bin/collectctl" dump "$session/thread_1" 2>/dev/null || true) | head -n 8 | cut -c 1-150
+("$bin/collectctl" dump "$session/thread_1" 2>/dev/null || true) | head -n 8 | narrow 150
 
 cat <<END
 
@@ -151,12 +154,14 @@ Done. Everything that was recorded is in
   $session   ($(du -sh "$session" | cut -f 1))
 
 What to try next:
-  $bin/collectctl open $session            flame graph and time line in the browser
-  $bin/collectctl report $session
-  $bin/collectctl dump --json $session | head
-  $bin/collectord --root $traces --web  and, in another terminal:
-  $bin/collectctl run -- ./your_program    (built with -finstrument-functions)
-  $bin/collectctl top                      (and: tail, detail start, detail stop, sessions, watch)
+  export PATH=$root/$bin:\$PATH    so that this shell finds collectctl and collectord
+  collectctl open                        this recording in the browser: flame graph and time line
+  collectctl report
+  collectctl dump --json | head
+  collectord --root $traces --web
+and, in another terminal with that PATH:
+  collectctl run -- ./your_program       (built with -finstrument-functions)
+  collectctl top                         (and: tail, detail start, detail stop, sessions, watch)
   rm -r $traces                          gives the space back
 README.md has the rest.
 END
@@ -167,7 +172,7 @@ if [ -t 1 ]; then
 The live page, with this recording and those that you make now (press Ctrl-C to end it):
   $page
 In another terminal:
-  $bin/collectctl --control $control run -- ./your_program
+  $root/$bin/collectctl --control $control run -- ./your_program
 END
   trap 'say ""; exit 0' INT
   wait "$daemon" || fail "collectord ended: $(tail -n 3 "$logs/collectord.log")"

@@ -4,10 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "formats/core/crc32.h"
-#include "proto/wire/page_codec.h"
 #include "storage/capture_layout.h"
-#include "storage/page_packing.h"
+#include "storage/container_pages.h"
 
 namespace collect::storage {
 namespace {
@@ -124,29 +122,11 @@ Status CaptureReplay::take_change(Bytes json, uint64_t offset) {
 }
 
 Status CaptureReplay::take_page(Bytes object, uint64_t offset) {
-  const auto refuse = [&](const std::string& sentence) {
-    session_.refuse_page();
-    problem(offset, sentence);
-    return Status();
-  };
-  if (object.size() < sizeof(PageHeader)) return refuse("a page without its header");
-  Page page{load_le<PageHeader>(object.data())};
-  const Bytes sent = object.subspan(sizeof(PageHeader));
-  if (page.lane > Lane::kDetail || !wire::encodes(page.codec, page.lane)) {
-    return refuse("not the header of a page");
-  }
-  const auto refuse_page = [&](const char* why) {
-    return refuse("the page of stream " + std::to_string(page.stream_id) + " at record " +
-                  std::to_string(page.first_seq) + why);
-  };
-  page.bytes = sent;
-  if (page.codec != Codec::kRaw) {
-    if (!unpack_page(page, sent, unpacked_)) return refuse_page(" cannot be unpacked");
-    page.codec = Codec::kRaw;
-    page.bytes = unpacked_;
-  }
-  if (crc32c(page.bytes) != page.bytes_crc32c) return refuse_page(" does not have its checksum");
-  return settle(session_.page(page), offset);
+  const auto page = captured_page(object, unpacked_);
+  if (page.ok()) return settle(session_.page(*page), offset);
+  session_.refuse_page();
+  problem(offset, page.error().message);
+  return {};
 }
 
 Status CaptureReplay::settle(const Result<Refusal>& taken, uint64_t offset) {

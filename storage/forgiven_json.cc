@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "formats/core/hex.h"
+#include "formats/core/utf8.h"
 
 namespace collect::storage {
 
@@ -33,6 +34,27 @@ std::string forgiven_json(std::string_view json, bool replace_high_bytes) {
     }
   }
   return out;
+}
+
+std::optional<std::string> fault_of_json_text(std::string_view text) {
+  const auto at = [](size_t offset, const char* what) {
+    return "offset " + std::to_string(offset) + ": " + what + ", which JSON does not have";
+  };
+  for (size_t offset = 0; offset < text.size();) {
+    const auto byte = static_cast<uint8_t>(text[offset]);
+    if (byte == 0) return at(offset, "a NUL byte");
+    if (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') {
+      return at(offset, "a control character");
+    }
+    if (byte < 0x80) {
+      ++offset;
+      continue;
+    }
+    const Utf8Step step = utf8_step(text.substr(offset));
+    if (!step.is_valid) return at(offset, "a byte that is not UTF-8");
+    offset += step.bytes;
+  }
+  return std::nullopt;
 }
 
 }  // namespace collect::storage

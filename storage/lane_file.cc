@@ -59,6 +59,11 @@ Status LaneFile::ensure_open() {
   return {};
 }
 
+Result<File*> LaneFile::open_again() {
+  COLLECT_TRY(ensure_open());
+  return file_.get();
+}
+
 Status LaneFile::write_header(bool final_counts) {
   Block block{};
   const uint64_t footer_offset = final_counts ? kEventsOffset + summary_.bytes : 0;
@@ -305,13 +310,29 @@ Status LaneFile::reopen(Links links) {
     }
   }
   COLLECT_TRY(scan_file(section_bytes, links));
+  found_bytes_ = summary_.bytes;
   if (sealed && summary_.bytes == section_bytes && summary_.checksum == stored_checksum) {
     sealed_ = true;
     // Whoever sealed it may not have come to give back what was aside.
     return file_->truncate(*size);
   }
-  cut_bytes_ = section_bytes - summary_.bytes;
-  if (!header_good || sealed) COLLECT_TRY(write_header(false));
+  found_bytes_ = section_bytes;
+  header_stale_ = !header_good || sealed;
+  return {};
+}
+
+Status LaneFile::rescan(uint64_t section_bytes, Links links) {
+  COLLECT_TRY(ensure_open());
+  return scan_file(section_bytes, links);
+}
+
+Status LaneFile::end_reopen() {
+  if (sealed_) return {};
+  COLLECT_TRY(ensure_open());
+  cut_bytes_ = found_bytes_ - summary_.bytes;
+  if (header_stale_) COLLECT_TRY(write_header(false));
+  header_stale_ = false;
+  found_bytes_ = summary_.bytes;
   length_uncertain_ = true;
   return restore_length();
 }

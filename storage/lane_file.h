@@ -37,6 +37,10 @@ struct ThreadFormat {
   RecordFormat records() const { return {.version = version, .thread_id = thread_id}; }
 };
 
+inline ThreadFormat thread_format(const SessionIdentity& identity, uint32_t thread_id) {
+  return {identity.version, identity.arch, identity.os, identity.clock, thread_id};
+}
+
 // The format that the header of an index file names.
 Result<ThreadFormat> read_thread_format(Fs& fs, const std::string& index_path);
 
@@ -47,12 +51,17 @@ class LaneFile {
 
   // Makes the file, with a header whose counts are zero. `has_detail`: index only.
   Status create(bool has_detail);
-  // Opens the file that is there and reads it through: summary() says what is whole, and everything
-  // behind that is cut off. A sealed file is taken as it is. Links that are just being replaced may
-  // run backwards, where the power went in the middle; they are left out of account, and the
-  // summary's agree with nothing.
+  // Opens the file that is there and reads it through: summary() says up to where it is whole. A
+  // sealed file is taken as it is. Links that are just being replaced may run backwards, where the
+  // power went in the middle; they are left out of account, and the summary's agree with nothing.
   enum class Links : uint8_t { kHold, kBeingReplaced };
   Status reopen(Links links = Links::kHold);
+  // Bytes of a record or more lie behind what is whole, until end_reopen().
+  bool is_damaged() const { return found_bytes_ >= summary_.bytes + least_record_bytes(); }
+  // Reads the first `section_bytes` again, before end_reopen().
+  Status rescan(uint64_t section_bytes, Links links);
+  // Cuts off what lies behind the records that are whole.
+  Status end_reopen();
 
   bool exists() const { return exists_; }
   bool sealed() const { return sealed_; }
@@ -62,7 +71,9 @@ class LaneFile {
   const std::string& path() const { return path_; }
   const LaneSummary& summary() const { return summary_; }
   bool header_has_detail() const { return header_has_detail_; }
-  uint64_t cut_bytes() const { return cut_bytes_; }  // by reopen: what did not hold
+  uint64_t cut_bytes() const { return cut_bytes_; }  // by end_reopen(): what did not hold
+  Result<File*> open_again();
+  uint64_t found_bytes() const { return found_bytes_; }  // of the section, by reopen()
 
   // Writes the parts behind the last record; `after` is true once they are there.
   Status append(std::span<const Bytes> parts, const LaneSummary& after);
@@ -89,6 +100,9 @@ class LaneFile {
 
  private:
   Status ensure_open();
+  uint64_t least_record_bytes() const {
+    return lane_ == Lane::kIndex ? atf::kEventBytes : atf::kDetailHeaderBytes;
+  }
   void set_aside(uint64_t end);
   Status restore_length();
   Status write_header(bool final_counts);
@@ -109,6 +123,8 @@ class LaneFile {
   uint64_t aside_end_ = 0;         // up to here blocks were asked for
   bool unsynced_ = false;
   Status sync_failure_;
+  uint64_t found_bytes_ = 0;  // of the section, by reopen()
+  bool header_stale_ = false;
   uint64_t cut_bytes_ = 0;
 };
 

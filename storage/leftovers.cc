@@ -7,8 +7,9 @@
 #include <mutex>
 #include <set>
 #include <system_error>
-#include <thread>
 #include <utility>
+
+#include "formats/core/threads.h"
 
 namespace collect::storage {
 namespace {
@@ -131,12 +132,17 @@ void remove_leftovers_on_signals() {
     }
   }
   pthread_sigmask(SIG_BLOCK, &waited, nullptr);
-  std::thread([waited] {
+  auto started = start_thread("signals", [waited] {
     int number = 0;
     while (::sigwait(&waited, &number) != 0) {
     }
     end_by(number);
-  }).detach();
+  });
+  if (started.ok()) {
+    started->detach();
+  } else {  // a signal ends the process as it does without us: what is half made stays
+    pthread_sigmask(SIG_UNBLOCK, &waited, nullptr);
+  }
 }
 
 }  // namespace collect::storage

@@ -71,6 +71,9 @@ OrderedJson thread_json(const ManifestThread& thread) {
                       {"stall_count", thread.stalls.count},
                       {"stalled_ns", thread.stalls.stalled_ns}};
   if (thread.calls_left_out != 0) json["calls_left_out"] = thread.calls_left_out;
+  for (const ThreadName& one : thread.names) {
+    json["names"].push_back({{"from_ns", one.from_ns}, {"name", one.name}});
+  }
   return json;
 }
 

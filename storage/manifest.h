@@ -37,11 +37,20 @@ enum ManifestKey : uint8_t {
   kThreadIdKey = 16,
 };
 
+// Of a thread's names, from when on it had it.
+struct ThreadName {
+  uint64_t from_ns = 0;
+  std::string name;
+  bool operator==(const ThreadName&) const = default;
+};
+inline constexpr size_t kMaxThreadNames = 64;  // then the newest takes the last place
+
 struct ManifestThread {
   uint32_t id = 0;  // N of thread_N
   uint32_t stream_id = 0;
   uint32_t thread_id = 0;
-  std::string name;
+  std::string name;                 // the last one
+  std::vector<ThreadName> names{};  // all, in order of time; empty: `name` since its start
   bool has_detail = false;
   bool ended = false;
   uint64_t events = 0;
@@ -60,6 +69,9 @@ struct ManifestThread {
   bool says(ManifestKey key) const { return (unsaid & key) == 0; }
   bool unlisted = false;  // not in the JSON: found as a directory that no manifest names
 };
+
+// The thread has another name now. Nothing changes when it has it already, or for an empty one.
+void rename_thread(ManifestThread& thread, const std::string& name, uint64_t from_ns);
 
 // All that is missing before one record.
 struct Gap {

@@ -1,9 +1,22 @@
 // Words of the manifest for our values, and the bounds of its texts.
+#include <algorithm>
 #include <utility>
 
 #include "storage/manifest.h"
 
 namespace collect::storage {
+
+void rename_thread(ManifestThread& thread, const std::string& name, uint64_t from_ns) {
+  if (name.empty() || name == thread.name) return;
+  std::vector<ThreadName>& names = thread.names;
+  // Whoever rebuilds a session tells it all names again and again.
+  const ThreadName next{from_ns, name};
+  if (std::find(names.begin(), names.end(), next) != names.end()) return;
+  if (names.empty() && !thread.name.empty()) names.push_back({thread.start_ns, thread.name});
+  if (names.size() == kMaxThreadNames) names.pop_back();
+  if (!names.empty()) names.push_back({std::max(from_ns, names.back().from_ns), name});
+  thread.name = name;
+}
 
 std::string_view session_state_name(SessionState state) {
   switch (state) {

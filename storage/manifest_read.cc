@@ -82,11 +82,16 @@ class ManifestReader {
     }
   }
 
-  // Sessions of other writers have no state: they are none of ours to recover.
+  // Sessions of other writers have no state: they are none of ours to recover. One of ours whose
+  // state is damaged may not be sealed.
   void read_state() {
     has_state_ = json_.contains("state");
+    const auto process = json_.find("process");
+    const bool is_ours =
+        has_state_ || (process != json_.end() && process->is_object() &&
+                       process->contains("process_id") && json_.contains("created_unix_ns"));
     out_.state =
-        has_state_ ? manifest_values::state_of(text(json_, "state")) : SessionState::kComplete;
+        is_ours ? manifest_values::state_of(text(json_, "state")) : SessionState::kComplete;
     out_.reason = text(json_, "reason");
     out_.sealing = json_.contains("sealing");
     out_.sealing_state = manifest_values::state_of(text(json_, "sealing"));

@@ -173,6 +173,12 @@ ManifestThread thread_of(const Json& json, bool has_state) {
   thread.last_ns = number(json, "time_end_ns");
   thread.stalls = stall_totals_of(json);
   thread.unsaid = unsaid_keys(json);
+  if (const auto names = json.find("names"); names != json.end() && names->is_array()) {
+    for (const Json& one : *names) {
+      if (!one.is_object() || thread.names.size() == kMaxThreadNames) continue;
+      thread.names.push_back({number(one, "from_ns"), text(one, "name")});
+    }
+  }
   return thread;
 }
 

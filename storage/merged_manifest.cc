@@ -99,7 +99,7 @@ class ManifestMerge {
       thread.stream_id = from.stream_id;
       thread.thread_id = from.thread_id;
     }
-    if (!from.name.empty() && (thread.name.empty() || from.ended)) thread.name = from.name;
+    add_names(thread, from);
     thread.start_ns = earlier(thread.start_ns, from.start_ns);
     thread.end_ns = std::max(thread.end_ns, from.end_ns);
     thread.ended = thread.ended || from.ended;
@@ -114,6 +114,21 @@ class ManifestMerge {
     thread.lost_detail_records =
         std::max(thread.lost_detail_records,
                  unnumbered(from.lost_detail_records, from.detail_next, from.detail_records));
+  }
+
+  // The newest part has the last name; each may have names that no other has.
+  static void add_names(ManifestThread& thread, const ManifestThread& from) {
+    std::vector<ThreadName>& names = thread.names;
+    const bool is_newer = from.ended || from.last_ns >= thread.last_ns;
+    if (!from.name.empty() && (thread.name.empty() || is_newer)) thread.name = from.name;
+    thread.last_ns = std::max(thread.last_ns, from.last_ns);
+    names.insert(names.end(), from.names.begin(), from.names.end());
+    std::ranges::stable_sort(names, {}, &ThreadName::from_ns);
+    const auto same = [](const ThreadName& a, const ThreadName& b) { return a.name == b.name; };
+    names.erase(std::unique(names.begin(), names.end(), same), names.end());
+    if (names.size() <= kMaxThreadNames) return;
+    names[kMaxThreadNames - 1] = names.back();
+    names.resize(kMaxThreadNames);
   }
 
   // The agent tells a stall again until a collector has it.

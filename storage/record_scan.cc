@@ -125,10 +125,11 @@ void scan_detail(const RecordFormat& format, Bytes bytes, uint64_t max_records,
     if (index_seq < summary.next_link || index_seq >= kMaxRecordNumber || time < summary.last_ns) {
       return;
     }
-    if (summary.links++ == 0) {
+    if (summary.records == 0) {
       summary.first_link = index_seq;
       summary.first_ns = time;
     }
+    if (summary.links != kLinksNotKnown) ++summary.links;
     summary.last_ns = time;
     summary.next_link = index_seq + 1;
     summary.link_hash = extend_link_hash(summary.link_hash, index_seq);
@@ -136,6 +137,19 @@ void scan_detail(const RecordFormat& format, Bytes bytes, uint64_t max_records,
     summary.bytes += length;
     bytes = bytes.subspan(length);
   }
+}
+
+bool holds_alone(const RecordFormat& format, Lane lane, Bytes bytes) {
+  if (bytes.size() < (lane == Lane::kIndex ? kEventBytes : kDetailHeaderBytes)) return false;
+  if (lane == Lane::kDetail) {
+    LaneSummary one;
+    scan_detail(format, bytes, 1, one);
+    return one.records == 1 && one.last_ns >> 63 == 0;
+  }
+  const uint8_t* at = bytes.data();
+  const uint64_t kind = format.version == atf::Version::kV1 ? V1Index::kind(at, format.thread_id)
+                                                            : V2Index::kind(at, 0);
+  return kind >= 1 && kind <= 3 && load_le<uint64_t>(at) >> 63 == 0;
 }
 
 size_t detail_bytes(Bytes bytes, uint64_t records) {

@@ -57,6 +57,10 @@ inline void scan_lane(Lane lane, const RecordFormat& format, Bytes bytes, uint64
   }
 }
 
+// Whether an event, or a detail record that lies within `bytes`, can be one as it stands alone:
+// everything but the order of times and links.
+bool holds_alone(const RecordFormat& format, Lane lane, Bytes bytes);
+
 // Length of the first `records` detail records; absent lengths make it stop early.
 size_t detail_bytes(Bytes bytes, uint64_t records);
 

@@ -48,11 +48,6 @@ Status Session::begin(SessionIdentity identity, const std::optional<ResumeKey>& 
   return write_manifest_now(durable());
 }
 
-ThreadFormat Session::thread_format(uint32_t thread_id) const {
-  const SessionIdentity& identity = manifest_.identity;
-  return {identity.version, identity.arch, identity.os, identity.clock, thread_id};
-}
-
 Status Session::fail(Status status) {
   // Our own machine's: nothing is broken, and the caller comes again.
   if (!status.ok() && status.code() == Code::kExhausted) return status;
@@ -72,7 +67,7 @@ Status Session::open_stream(const StreamInfo& stream) {
                                        " was opened for another thread"};
     }
     if (!thread_name.empty() && ours.name != thread_name) {
-      ours.name = thread_name;
+      rename_thread(ours, thread_name, stream.named_ns);
       live_.change();
       roller_.change({.threads = {ours}});
     }
@@ -90,7 +85,7 @@ Status Session::open_stream(const StreamInfo& stream) {
   auto writer = threads_.with_descriptors(nullptr, [&] {
     return ThreadWriter::create(fs_, options_.durability,
                                 directory() + "/" + thread_directory_name(id),
-                                thread_format(stream.thread_id), identity);
+                                thread_format(manifest_.identity, stream.thread_id), identity);
   });
   if (!writer.ok()) return fail(writer.error());
   ManifestThread thread;
@@ -98,6 +93,7 @@ Status Session::open_stream(const StreamInfo& stream) {
   thread.stream_id = stream.stream_id;
   thread.thread_id = stream.thread_id;
   thread.name = thread_name;
+  if (stream.named_ns != 0) thread.names = {{stream.named_ns, thread_name}};
   thread.start_ns = stream.start_ns;
   roller_.change({.threads = {thread}});
   manifest_.threads.push_back(std::move(thread));
@@ -300,8 +296,9 @@ Status Session::close_stream(const StreamEnd& end) {
   thread.end_ns = end.end_ns;
   thread.calls_left_out = end.calls_left_out;
   if (!end.thread_name.empty()) {
-    thread.name = end.thread_name;
-    bound_text(thread.name);
+    std::string name = end.thread_name;
+    bound_text(name);
+    rename_thread(thread, name, end.end_ns);
   }
   threads_.describe(*slot, thread);
   roller_.change({.threads = {thread}});

@@ -32,7 +32,8 @@ class Session final : public SessionWriter {
   Session(Fs& fs, const SessionOptions& options, SessionPath session_path);
 
   Status begin(SessionIdentity identity, const std::optional<ResumeKey>& key);
-  Status reopen(Manifest manifest, std::vector<std::string>* problems);
+  // `may_come_again`: an agent may send what was not acknowledged.
+  Status reopen(Manifest manifest, std::vector<std::string>* problems, bool may_come_again);
 
   const std::string& directory() const override { return session_path_.directory; }
   const std::string& name() const override { return session_path_.name; }
@@ -79,12 +80,12 @@ class Session final : public SessionWriter {
 
   Status reserve_again();
   const Manifest& manifest() const { return manifest_; }
+  // By reopen(): that were damaged in the files, and are whole in the containers.
+  uint64_t restored_records() const { return restored_records_; }
 
  private:
-  ThreadFormat thread_format(uint32_t thread_id) const;
   Status append_run(std::span<const Page> pages);
   Result<PassthroughFile*> passthrough_file(PassthroughKind kind);
-  Status reopen_thread(ManifestThread& thread, std::vector<std::string>* problems);
   // The thread of a stream, whose files can be read. kDamaged: `what` came of a stream that was not
   // opened.
   Result<uint32_t> slot_for(uint32_t stream_id, const char* what) const;
@@ -114,6 +115,7 @@ class Session final : public SessionWriter {
   SessionStalls stalls_;
   SessionSymbols symbols_;
   PassthroughStreams passthrough_;
+  uint64_t restored_records_ = 0;
   uint64_t stored_bytes_ = 0;  // of records and passthrough streams, in the files
 
   bool directory_unsynced_ = false;

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "storage/thread_leftovers.h"
+
 namespace collect::storage {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr std::array<std::string_view, 3> kLeftovers = {kManifestTemporaryFile, 
                                                         kResumeKeyFile};
 
 bool is_one_of(std::string_view name, const auto& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 bool is_thread_file(std::string_view name) {
@@ -76,7 +78,7 @@ class Removal {
     if (!names.ok()) return names.error();
     bool emptied = true;
     for (const std::string& name : *names) {
-      if (is_thread_file(name) || name == kDetailTemporaryFile || name == kLodTemporaryFile) {
+      if (is_thread_file(name) || is_one_of(name, kThreadTemporaryFiles)) {
         COLLECT_TRY(file(directory + "/" + name));
       } else {
         not_ours(directory + "/" + name);
@@ -102,6 +104,16 @@ class Removal {
 };
 
 }  // namespace
+
+void remove_half_made_lods(Fs& fs, const std::string& directory) {
+  const auto names = fs.list_directory(directory);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (!parse_thread_directory(name)) continue;
+    const std::string path = directory + "/" + name + "/" + kLodTemporaryFile;
+    if (fs.exists(path)) (void)fs.remove_file(path);  // the next maker does
+  }
+}
 
 bool is_session_path(std::string_view path) {
   const size_t slash = path.find('/');

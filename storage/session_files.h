@@ -26,6 +26,9 @@ struct SessionFileInfo {
 // out, and so is what open_session_file() would refuse.
 Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPath& session_path);
 
+// What a maker of index.lod left in a session's threads that was killed. Nobody may be making one.
+void remove_half_made_lods(Fs& fs, const std::string& directory);
+
 // Whether a session may have a file of this path; not whether it is there.
 bool is_session_path(std::string_view path);
 

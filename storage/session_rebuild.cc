@@ -114,9 +114,12 @@ Status SessionRebuild::begin(const Manifest& manifest) {
 Status SessionRebuild::explain(const Manifest& manifest) {
   COLLECT_TRY(writer_->add_modules(manifest.modules));
   for (const ManifestThread& thread : manifest.threads) {
-    const Status opened =
-        writer_->open_stream({thread.stream_id, thread.thread_id, thread.name, thread.start_ns});
-    if (!opened.ok()) return opened;
+    const auto open = [&](const std::string& name, uint64_t named_ns) {
+      return writer_->open_stream(
+          {thread.stream_id, thread.thread_id, name, thread.start_ns, named_ns});
+    };
+    if (thread.names.empty()) COLLECT_TRY(open(thread.name, 0));
+    for (const ThreadName& one : thread.names) COLLECT_TRY(open(one.name, one.from_ns));
     threads_[thread.stream_id] = thread;
     streams_[thread.id] = thread.stream_id;
   }

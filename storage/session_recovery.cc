@@ -6,7 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "storage/container_pages.h"
 #include "storage/session.h"
+#include "storage/thread_reopening.h"
 
 namespace collect::storage {
 namespace {
@@ -61,6 +63,24 @@ Manifest manifest_without_file(Fs& fs, const SessionPath& session_path,
   return manifest;
 }
 
+// Of a session whose manifest cannot be read as it is: its text with what JSON has no place for
+// replaced, else the containers', else what the directory itself says.
+Result<Manifest> manifest_otherwise(Fs& fs, const SessionPath& session_path,
+                                    const std::vector<uint32_t>& thread_ids) {
+  const auto text = read_manifest_json(fs, session_path.directory);
+  ManifestReading reading;
+  if (text.ok()) {
+    auto manifest = manifest_from_json(*text, &reading);
+    if (manifest.ok() && !reading.said_state.empty()) return manifest;
+  }
+  auto contained = newest_container_manifest(fs, session_path.directory);
+  if (!contained.ok()) return contained.error();
+  if (!*contained) return manifest_without_file(fs, session_path, thread_ids);
+  (*contained)->state = SessionState::kRecording;
+  (*contained)->sealing = false;
+  return std::move(**contained);
+}
+
 Status remove_if_there(Fs& fs, const std::string& path) {
   return fs.exists(path) ? fs.remove_file(path) : Status();
 }
@@ -93,7 +113,9 @@ Status remove_leftovers(Fs& fs, const std::string& directory) {
   auto ids = thread_ids_in(fs, directory);
   if (!ids.ok()) return ids.error();
   for (const uint32_t id : *ids) {
-    paths.push_back(directory + "/" + thread_directory_name(id) + "/" + kStreamJournalFile);
+    for (const char* name : {kStreamJournalFile, kLodTemporaryFile}) {
+      paths.push_back(directory + "/" + thread_directory_name(id) + "/" + name);
+    }
   }
   std::erase_if(paths, [&](const std::string& path) { return !fs.exists(path); });
   if (paths.empty()) return {};
@@ -104,7 +126,7 @@ Status remove_leftovers(Fs& fs, const std::string& directory) {
 
 }  // namespace
 
-Status Session::reopen(Manifest manifest, std::vector<std::string>* problems) {
+Status Session::reopen(Manifest manifest, std::vector<std::string>* problems, bool may_come_again) {
   auto ids = thread_ids_in(fs_, directory());
   if (!ids.ok()) return ids.error();
   std::map<uint32_t, ManifestThread> threads;
@@ -123,52 +145,18 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems) {
   manifest.threads.clear();
   roller_.adopt(manifest.containers, manifest.containers_removed);
   live_.adopt(std::move(manifest));
-  for (auto& [id, thread] : threads) {
-    manifest_.threads.push_back(std::move(thread));
-    COLLECT_TRY(reopen_thread(manifest_.threads.back(), problems));
-  }
+  for (auto& [id, thread] : threads) manifest_.threads.push_back(std::move(thread));
+  ThreadReopening reopening(fs_, options_, directory(), manifest_, threads_, symbols_,
+                            may_come_again);
+  COLLECT_TRY(reopening.run(*problems));
+  restored_records_ = reopening.restored_records();
+  for (const std::string& restored : reopening.notes()) COLLECT_TRY(note(restored));
   stalls_.adopt();
   COLLECT_TRY(passthrough_.reopen(manifest_, problems));
   stored_bytes_ = totals().stored_bytes;
   COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kManifestTemporaryFile));
   COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kReserveFile));
   live_.change_before_ack();
-  return {};
-}
-
-// A thread that cannot be read is left out alone; the others go on. kExhausted says nothing of it.
-Status Session::reopen_thread(ManifestThread& thread, std::vector<std::string>* problems) {
-  std::optional<ThreadFormat> format;
-  if (!thread.unlisted) format = thread_format(thread.thread_id);
-  const std::string where = thread_directory_name(thread.id);
-  auto writer = ThreadWriter::reopen(fs_, options_.durability, directory() + "/" + where, format,
-                                     manifest_.sealing);
-  if (!writer.ok() && writer.code() == Code::kExhausted) return writer.error();
-  const uint64_t next[] = {thread.index_next, thread.detail_next};
-  if (!writer.ok()) {
-    problems->push_back(where + ": " + to_string(writer.error()));
-    const uint32_t slot = threads_.add(nullptr, next[0], next[1]);
-    if (!thread.unlisted) threads_.set_stream(slot, thread.stream_id);
-    return {};
-  }
-  const std::unique_ptr<ThreadWriter>& opened = *writer;
-  if (opened->cut_bytes() != 0) {
-    problems->push_back(where + ": " + std::to_string(opened->cut_bytes()) +
-                        " bytes behind the last whole record were cut off");
-  }
-  if (thread.unlisted) {
-    thread.thread_id = opened->format().thread_id;
-    if (const StreamIdentity* identity = opened->identity()) {
-      thread.stream_id = identity->stream_id;
-      thread.name = identity->thread_name;
-      thread.start_ns = identity->start_ns;
-      thread.unlisted = false;
-    }
-  }
-  symbols_.add_stored(*opened);
-  opened->close_files();
-  const uint32_t slot = threads_.add(std::move(*writer), next[0], next[1]);
-  if (!thread.unlisted) threads_.set_stream(slot, thread.stream_id);
   return {};
 }
 
@@ -181,7 +169,7 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::resume(Fs& fs, const Sessi
   }
   auto session = std::make_unique<Session>(fs, options, session_path_of(directory));
   std::vector<std::string> problems;
-  COLLECT_TRY(session->reopen(std::move(*manifest), &problems));
+  COLLECT_TRY(session->reopen(std::move(*manifest), &problems, true));
   COLLECT_TRY(session->note("resumed after the daemon ended"));
   for (const std::string& problem : problems) COLLECT_TRY(session->note(problem));
   COLLECT_TRY(session->reserve_again());
@@ -212,7 +200,8 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
       return Error{Code::kNotFound, directory + ": nothing was recorded there; removed"};
     }
     recovered.problems.push_back(to_string(manifest.error()));
-    manifest = manifest_without_file(fs, session_path, *ids);
+    manifest = manifest_otherwise(fs, session_path, *ids);
+    if (!manifest.ok()) return manifest.error();
     if (passthrough) manifest->identity.process_name = passthrough_kind_name(*passthrough);
   }
   if (manifest->state != SessionState::kRecording) {
@@ -228,7 +217,7 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
   recovered.reason =
       manifest->sealing ? manifest->reason : "the daemon ended before the session did";
   Session session(fs, options, session_path);
-  COLLECT_TRY(session.reopen(std::move(*manifest), &recovered.problems));
+  COLLECT_TRY(session.reopen(std::move(*manifest), &recovered.problems, false));
   for (const std::string& problem : recovered.problems) COLLECT_TRY(session.note(problem));
   COLLECT_TRY(session.seal(recovered.state, recovered.reason));
   recovered.state = session.manifest().state;
@@ -236,6 +225,7 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
   recovered.totals = session.totals();
   recovered.health = session.health();
   recovered.functions = session.functions();
+  recovered.restored_records = session.restored_records();
   return recovered;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "storage/clock.h"
 #include "storage/manifest_file.h"
 #include "storage/session.h"
 
@@ -50,6 +51,17 @@ Manifest manifest_of(const SessionCut& cut, const SnapshotMoment& moment) {
   return manifest;
 }
 
+// The copy takes its time, and its recording ended before.
+class MomentClock final : public Clock {
+ public:
+  explicit MomentClock(uint64_t unix_ns) : unix_ns_(unix_ns) {}
+  uint64_t unix_ns() override { return unix_ns_; }
+  uint64_t monotonic_ns() override { return system_clock().monotonic_ns(); }
+
+ private:
+  const uint64_t unix_ns_;
+};
+
 class Snapshot {
  public:
   Snapshot(Fs& fs, const SessionOptions& options, const SessionPath& from, const SessionCut& cut,
@@ -70,7 +82,7 @@ class Snapshot {
     if (!still.ok()) return still.error();
     Session session(fs_, options_, session_path);
     std::vector<std::string> problems;
-    COLLECT_TRY(session.reopen(manifest_of(cut_, moment), &problems));
+    COLLECT_TRY(session.reopen(manifest_of(cut_, moment), &problems, false));
     // What was just written has to be there.
     if (!problems.empty()) return Error{Code::kIo, session_path.directory + "/" + problems.front()};
     COLLECT_TRY(session.seal(moment.is_whole ? SessionState::kComplete : SessionState::kRecovered,
@@ -139,7 +151,9 @@ Result<MadeSession> snapshot_session(Fs& fs, const SessionOptions& options, cons
   }
   auto session_path = free_session_path(fs, options.root, from);
   if (!session_path.ok()) return session_path.error();
-  const SessionOptions inner = making_options(options);
+  SessionOptions inner = making_options(options);
+  MomentClock clock(moment.unix_ns);
+  if (moment.unix_ns != 0) inner.clock = &clock;
   Snapshot snapshot(fs, inner, from, cut, progress);
   COLLECT_TRY(check_room(fs, options, snapshot.all_bytes(), cut.manifest.threads.size()));
   const auto built = parse_session_path(inner.root, session_path->name);

@@ -19,8 +19,9 @@ struct SnapshotMoment {
   // Everything recorded before it is in the cut: the program's agent shipped it, and said so. Else
   // the snapshot is a recovered session, and `reason` says why.
   bool is_whole = false;
-  uint64_t at_ns = 0;  // device clock; with is_whole
-  std::string reason;  // of the manifest
+  uint64_t at_ns = 0;    // device clock; with is_whole
+  std::string reason;    // of the manifest
+  uint64_t unix_ns = 0;  // the collector's clock: when the copy's recording ends
 };
 
 //   kUnsupported    it holds a stream of another format, or it was sealed meanwhile

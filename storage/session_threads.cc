@@ -10,7 +10,7 @@ uint32_t SessionThreads::add(std::unique_ptr<ThreadWriter> writer, uint64_t know
   const auto slot = static_cast<uint32_t>(threads_.size());
   const bool is_readable = writer != nullptr;
   if (is_readable) count_open_files(0, writer->open_files());
-  threads_.push_back({std::move(writer), 0, false, {known_index_next, known_detail_next}});
+  threads_.push_back({std::move(writer), 0, false, {known_index_next, known_detail_next}, {}});
   if (is_readable) written(slot);
   return slot;
 }
@@ -160,8 +160,9 @@ void SessionThreads::account_for_damage(bool was_sealing) {
     const bool dropped_by_seal = one->detail_was_sealed() || (was_sealing && !one->has_detail());
     const uint32_t detail_reason = dropped_by_seal ? kLostUnlinked : kLostDamaged;
     // The gap is counted even where its journal entry cannot be written, and sealing comes next.
-    (void)one->expect(Lane::kIndex, thread.known_next[0], 0, kLostDamaged, 0);
-    (void)one->expect(Lane::kDetail, thread.known_next[1], 0, detail_reason, 0);
+    (void)one->expect(Lane::kIndex, thread.known_next[0], thread.known_dropped[0], kLostDamaged, 0);
+    (void)one->expect(Lane::kDetail, thread.known_next[1], thread.known_dropped[1], detail_reason,
+                      0);
   }
 }
 

@@ -32,6 +32,11 @@ class SessionThreads {
   // its lanes; behind what the files have, that much is missing.
   uint32_t add(std::unique_ptr<ThreadWriter> writer, uint64_t known_index_next = 0,
                uint64_t known_detail_next = 0);
+  // What a manifest that was found has of records without numbers.
+  void set_known_dropped(uint32_t slot, uint64_t index, uint64_t detail) {
+    threads_[slot].known_dropped[0] = index;
+    threads_[slot].known_dropped[1] = detail;
+  }
   void set_stream(uint32_t slot, uint32_t stream_id) { by_stream_[stream_id] = slot; }
 
   size_t size() const { return threads_.size(); }
@@ -76,6 +81,7 @@ class SessionThreads {
     uint64_t last_use = 0;
     bool uncommitted = false;
     uint64_t known_next[2] = {};
+    uint64_t known_dropped[2] = {};
   };
   Status close_files_of_others(const ThreadWriter* but);
   void count_open_files(size_t before, size_t after);

@@ -71,6 +71,7 @@ struct StreamInfo {
   uint32_t thread_id = 0;
   std::string thread_name;
   uint64_t start_ns = 0;
+  uint64_t named_ns = 0;  // since when it has this name; 0: from its start, or not known
 };
 
 // A page with more bytes than this is refused; the wire has fewer.

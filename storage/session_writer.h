@@ -133,9 +133,11 @@ struct RecoveredSession {
   std::string reason;
   SessionTotals totals;
   SessionHealth health;
-  bool was_sealed = false;            // there was nothing to do
-  std::vector<uint64_t> functions;    // as SessionWriter::functions(); none of a sealed session
-  std::vector<std::string> problems;  // threads that cannot be read, bytes that were cut off
+  uint64_t restored_records = 0;    // damaged in the files, and whole in the containers
+  bool was_sealed = false;          // there was nothing to do
+  std::vector<uint64_t> functions;  // as SessionWriter::functions(); none of a sealed session
+  std::vector<std::string>
+      problems;  // threads that cannot be read, what was damaged, bytes cut off
 };
 
 // Seals a session whose agent is gone: at the start of the daemon, or of `collectctl`. Finishes a

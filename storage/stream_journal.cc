@@ -18,6 +18,7 @@ static_assert(4 + 4 + 8 + kNameBytes == kEntryBytes);      // identity
 static_assert(4 + 4 + 1 + 1 + 14 + 5 * 8 == kEntryBytes);  // gap, stall
 constexpr uint8_t kGapEntry = 0;
 constexpr uint8_t kStallEntry = 1;
+constexpr uint64_t kRepairSlot = 1;
 constexpr size_t kEntryKind = 9;  // offset
 
 using Entry = std::array<uint8_t, kEntryBytes>;
@@ -121,8 +122,8 @@ Gap decode_gap(const uint8_t* entry) {
 
 }  // namespace
 
-StreamJournal::StreamJournal(Fs& fs, const std::string& directory)
-    : fs_(fs), path_(directory + "/" + kStreamJournalFile) {}
+StreamJournal::StreamJournal(Fs& fs, const std::string& directory, const char* name)
+    : fs_(fs), path_(directory + "/" + name) {}
 
 Status StreamJournal::create(const StreamIdentity& identity) {
   auto file = fs_.open(path_, OpenMode::kCreate);
@@ -131,6 +132,32 @@ Status StreamJournal::create(const StreamIdentity& identity) {
   identity_ = std::make_unique<StreamIdentity>(identity);
   unsynced_ = true;
   return write_entry(*file_, 0, encode(identity));
+}
+
+Status StreamJournal::create_replacing(const StreamIdentity* identity) {
+  auto file = fs_.open(path_, OpenMode::kCreate);
+  if (!file.ok()) return file.error();
+  file_ = std::move(*file);
+  unsynced_ = true;
+  if (identity != nullptr) COLLECT_TRY(write_entry(*file_, 0, encode(*identity)));
+  slots_ = kRepairSlot + 1;
+  return put_repair_entry(kReplacing);
+}
+
+Result<bool> StreamJournal::has_repair_entry(RepairEntry kind) {
+  auto entry = entry_at(kRepairSlot);
+  if (!entry.ok()) return entry.error();
+  return *entry != nullptr && holds(*entry) && (*entry)[kEntryKind] == kind;
+}
+
+Status StreamJournal::put_repair_entry(RepairEntry kind) {
+  COLLECT_TRY(ensure_open());
+  block_.clear();
+  unsynced_ = true;
+  Entry entry{};
+  entry[kEntryKind] = kind;
+  put_checksum(entry);
+  return write_entry(*file_, kRepairSlot, entry);
 }
 
 Status StreamJournal::ensure_open() {
@@ -182,34 +209,63 @@ Result<const uint8_t*> StreamJournal::entry_at(uint64_t slot) {
     if (!got.ok()) return got.error();
     if (block_.empty()) return static_cast<const uint8_t*>(nullptr);
   }
-  const uint8_t* at = block_.data() + (slot - block_first_slot_) * kEntryBytes;
-  return holds(at) ? at : nullptr;
+  return static_cast<const uint8_t*>(block_.data() + (slot - block_first_slot_) * kEntryBytes);
 }
 
 Result<bool> StreamJournal::read(uint64_t number, Gap& gap, std::optional<Stall>* stall) {
   auto entry = entry_at(number + 1);
   if (!entry.ok()) return entry.error();
   if (*entry == nullptr) return false;
+  if (!holds(*entry)) {
+    gap = {};
+    if (stall != nullptr) stall->reset();
+    return true;
+  }
   gap = decode_gap(*entry);
   if (stall != nullptr) *stall = decode_stall(*entry);
   return true;
 }
 
-Status StreamJournal::reopen(const std::function<bool(const Gap&)>& keep) {
-  auto first = entry_at(0);
+Result<bool> StreamJournal::is_whole() {
+  bool is_torn = false;
+  for (uint64_t slot = 0;; ++slot) {
+    const auto entry = entry_at(slot);
+    if (!entry.ok()) return entry.error();
+    if (*entry == nullptr) return slot != 0;
+    if (is_torn) return false;
+    is_torn = !holds(*entry);
+  }
+}
+
+Status StreamJournal::read_identity() {
+  const auto first = entry_at(0);
   if (!first.ok()) return first.error();
-  if (*first != nullptr) identity_ = std::make_unique<StreamIdentity>(decode_identity(*first));
+  if (*first != nullptr && holds(*first)) {
+    identity_ = std::make_unique<StreamIdentity>(decode_identity(*first));
+  }
+  return {};
+}
+
+Status StreamJournal::reopen(const std::function<bool(const Gap&)>& keep) {
+  COLLECT_TRY(read_identity());
   // Gaps that do not fit stand at the end of their lane only, but the other lane's may follow. What
   // is left out becomes an entry of nothing in its place: nothing is moved, so an end of the daemon
   // or of the power in the middle leaves every other entry as it is.
   slots_ = 1;
+  damaged_entries_ = 0;
+  uint64_t damaged_at_end = 0;
   std::pair<uint64_t, uint64_t> newest[2];  // slot, before_seq
-  for (uint64_t number = 0;; ++number) {
-    Gap gap;
-    auto there = read(number, gap);
-    if (!there.ok()) return there.error();
-    if (!*there) break;
-    const uint64_t slot = slots_++;
+  for (uint64_t slot = 1;; ++slot) {
+    auto entry = entry_at(slot);
+    if (!entry.ok()) return entry.error();
+    if (*entry == nullptr) break;
+    if (!holds(*entry)) {
+      ++damaged_at_end;
+      continue;
+    }
+    damaged_entries_ += std::exchange(damaged_at_end, 0);
+    slots_ = slot + 1;
+    const Gap gap = decode_gap(*entry);
     if (gap.lost == 0) continue;  // left out before
     if (!keep(gap)) {
       COLLECT_TRY(write_slot(slot, {}));

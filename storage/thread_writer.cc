@@ -4,16 +4,57 @@
 #include <utility>
 
 #include "formats/atf/headers.h"
+#include "formats/atf/reader.h"
 #include "formats/atf/writer.h"
 #include "formats/core/crc32.h"
 #include "storage/relink.h"
 #include "storage/session_layout.h"
+#include "storage/thread_repair.h"
 
 namespace collect::storage {
 namespace {
 
+// So many of the last events are taken back where the page behind them is earlier.
+constexpr uint64_t kMaxDoubtfulEvents = 65'536;
+
 size_t lane_index(Lane lane) {
   return static_cast<size_t>(lane);
+}
+
+// Of the first events; a format that is another file's has none.
+uint64_t whole_events(Bytes events, const RecordFormat& format) {
+  uint64_t whole = 0;
+  for (size_t at = 0; at + atf::kEventBytes <= events.size(); at += atf::kEventBytes) {
+    whole += holds_alone(format, Lane::kIndex, events.subspan(at, atf::kEventBytes));
+  }
+  return whole;
+}
+
+// Of a manifest with a damaged name in it.
+void take_known_platform(const ThreadFormat& said, ThreadFormat& format) {
+  if (atf::to_text(format.arch) == "unknown") format.arch = said.arch;
+  if (atf::to_text(format.os) == "unknown") format.os = said.os;
+  if (atf::to_text(format.clock) == "unknown") format.clock = said.clock;
+}
+
+// Manifest and header may say different things, when one of them is damaged: the events decide.
+Status choose_format(Fs& fs, const std::string& index_path, ThreadFormat& format) {
+  const auto said = read_thread_format(fs, index_path);
+  if (!said.ok()) return {};
+  if (said->version == format.version && said->thread_id == format.thread_id) {
+    take_known_platform(*said, format);
+    return {};
+  }
+  const auto file = fs.open(index_path, OpenMode::kRead);
+  if (!file.ok()) return file.error();
+  std::vector<uint8_t> events(64 * 1024);
+  const auto got = (*file)->read_at(atf::kEventsOffset, events);
+  if (!got.ok()) return got.error();
+  events.resize(*got);
+  if (whole_events(events, said->records()) > whole_events(events, format.records())) {
+    format = *said;
+  }
+  return {};
 }
 
 std::string page_text(const Page& page) {
@@ -31,7 +72,7 @@ ThreadWriter::ThreadWriter(Fs& fs, Durability durability, std::string directory,
       format_(format),
       index_(fs, directory_ + "/" + kIndexFile, Lane::kIndex, format),
       detail_(fs, directory_ + "/" + kDetailFile, Lane::kDetail, format),
-      journal_(fs, directory_) {}
+      journal_(fs, directory_, kStreamJournalFile) {}
 
 Result<std::unique_ptr<ThreadWriter>> ThreadWriter::create(Fs& fs, Durability durability,
                                                            const std::string& directory,
@@ -56,31 +97,68 @@ Result<std::unique_ptr<ThreadWriter>> ThreadWriter::create(Fs& fs, Durability du
 Result<std::unique_ptr<ThreadWriter>> ThreadWriter::reopen(Fs& fs, Durability durability,
                                                            const std::string& directory,
                                                            std::optional<ThreadFormat> format,
-                                                           bool sealing) {
+                                                           bool sealing,
+                                                           std::span<const Gap> known_gaps) {
   if (!format) {
     auto found = read_thread_format(fs, directory + "/" + kIndexFile);
     if (!found.ok()) return found.error();
     format = *found;
   }
+  COLLECT_TRY(choose_format(fs, directory + "/" + kIndexFile, *format));
   std::unique_ptr<ThreadWriter> thread(new ThreadWriter(fs, durability, directory, *format));
-  const std::string leftover = directory + "/" + kDetailTemporaryFile;
-  if (fs.exists(leftover)) COLLECT_TRY(fs.remove_file(leftover));
-  if (fs.exists(thread->detail_.path())) COLLECT_TRY(thread->detail_.reopen());
-  const bool replacing = sealing || thread->detail_.sealed();
+  ThreadRepair unfinished(fs, durability == Durability::kFsync, directory, *format);
+  COLLECT_TRY(unfinished.finish());
   if (fs.exists(thread->index_.path())) {
-    COLLECT_TRY(thread->index_.reopen(replacing ? LaneFile::Links::kBeingReplaced
-                                                : LaneFile::Links::kHold));
+    const auto is_whole = thread->journal_.is_whole();
+    if (!is_whole.ok()) return is_whole.error();
+    thread->journal_.close();
+    thread->had_damaged_journal_ = !*is_whole && fs.exists(directory + "/" + kStreamJournalFile);
+    if (!sealing) COLLECT_TRY(unfinished.restore_gaps(known_gaps));
+  }
+  if (fs.exists(thread->detail_.path())) COLLECT_TRY(thread->detail_.reopen());
+  if (sealing || thread->detail_.sealed()) thread->found_links_ = LaneFile::Links::kBeingReplaced;
+  if (fs.exists(thread->index_.path())) {
+    COLLECT_TRY(thread->index_.reopen(thread->found_links_));
   } else {
     // The manifest names the thread, but the crash came before its file.
     const Status made = fs.make_directory(directory);
     if (!made.ok() && made.code() != Code::kAlreadyExists) return made.error();
     COLLECT_TRY(thread->index_.create(false));
   }
-  COLLECT_TRY(thread->restore_journal());
-  if (!thread->index_.sealed()) {
-    COLLECT_TRY(thread->index_.mark_has_detail(thread->detail_.exists()));
-  }
   return thread;
+}
+
+bool ThreadWriter::is_shorter_than(const ManifestThread& known) const {
+  return index_.summary().records < known.events ||
+         detail_.summary().records < known.detail_records;
+}
+
+std::unique_ptr<PageRestore> ThreadWriter::restore_pages() {
+  return std::make_unique<PageRestore>(fs_, directory_, format_, index_, detail_);
+}
+
+Status ThreadWriter::repair(LaneFile& file, Lane lane, LaneFile::Links links,
+                            uint64_t records_kept) {
+  if (!file.exists() || file.sealed()) return {};
+  if (file.is_damaged() && file.summary().records < records_kept) {
+    const bool durable = durability_ == Durability::kFsync;
+    ThreadRepair damaged(fs_, durable, directory_, format_);
+    damaged.use_links_of(index_);
+    const auto repaired = damaged.take_out_damaged(file, lane, links);
+    if (!repaired.ok()) return repaired.error();
+    damaged_records_ += repaired->removed;
+    repair_cut_bytes_ += repaired->cut_bytes;
+  }
+  return file.end_reopen();
+}
+
+Status ThreadWriter::end_reopen(uint64_t events_kept, uint64_t detail_records_kept) {
+  COLLECT_TRY(repair(detail_, Lane::kDetail, LaneFile::Links::kHold, detail_records_kept));
+  COLLECT_TRY(repair(index_, Lane::kIndex, found_links_, events_kept));
+  journal_.close();  // a repair may have put another in its place
+  COLLECT_TRY(restore_journal());
+  is_tail_doubtful_ = index_.summary().records != 0;
+  return index_.sealed() ? Status() : index_.mark_has_detail(detail_.exists());
 }
 
 Status ThreadWriter::restore_journal() {
@@ -154,9 +232,37 @@ Status ThreadWriter::check_page(const Page& page) const {
   return {};
 }
 
+// A time, or a link, that is too high is not seen in the last record: nothing follows it.
+Status ThreadWriter::doubt_tail(const Page& page, LaneSummary& after) {
+  if (page.lane != Lane::kIndex || !is_tail_doubtful_ || page.record_count == 0) return {};
+  if (page.first_seq < position(Lane::kIndex)) return {};
+  is_tail_doubtful_ = false;
+  LaneSummary joined = after;
+  scan_index(format_.records(), page.bytes, 1, joined);
+  LaneSummary alone;
+  scan_index(format_.records(), page.bytes, UINT64_MAX, alone);
+  // It fits, or it is the page that does not hold.
+  if (joined.records != after.records || alone.bytes != page.bytes.size()) return {};
+  uint64_t kept = after.records;
+  while (kept != 0 && after.records - kept < kMaxDoubtfulEvents) {
+    uint8_t event[atf::kEventBytes];
+    const auto got = index_.read_section((kept - 1) * atf::kEventBytes, event);
+    if (!got.ok()) return got.error();
+    if (*got < sizeof event || load_le<uint64_t>(event) <= alone.first_ns) break;
+    --kept;
+  }
+  COLLECT_TRY(index_.rescan(kept * atf::kEventBytes, LaneFile::Links::kBeingReplaced));
+  COLLECT_TRY(index_.cut(index_.summary()));
+  damaged_records_ += after.records - kept;
+  after = index_.summary();
+  return {};
+}
+
 Status ThreadWriter::take(const Page& page, Run& run) {
   COLLECT_TRY(check_page(page));
   const size_t lane = lane_index(page.lane);
+  const uint64_t damaged_before = damaged_records_;
+  COLLECT_TRY(doubt_tail(page, run.after));
   const uint64_t position = run.after.records + numbered_lost_[lane];
   const uint64_t stored_already =
       page.first_seq < position ? std::min<uint64_t>(position - page.first_seq, page.record_count)
@@ -191,7 +297,8 @@ Status ThreadWriter::take(const Page& page, Run& run) {
     COLLECT_TRY(flush(run));
     gap.before_seq = run.after.records;
     gap.reasons = page.lost_reasons;
-    if (gap.numbered_lost != 0 && (gap.reasons & kLostOverwritten) == 0) {
+    if (damaged_records_ != damaged_before) gap.reasons |= kLostDamaged;
+    if (gap.numbered_lost != 0 && (gap.reasons & (kLostOverwritten | kLostDamaged)) == 0) {
       gap.reasons |= kLostUnavailable;
     }
     gap.first_ns = page.lost_first_ns;

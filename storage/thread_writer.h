@@ -16,6 +16,7 @@
 #include "storage/function_set.h"
 #include "storage/gap_list.h"
 #include "storage/lane_file.h"
+#include "storage/page_restore.h"
 #include "storage/stall_list.h"
 #include "storage/stream_journal.h"
 
@@ -28,12 +29,31 @@ class ThreadWriter {
                                                       const std::string& directory,
                                                       const ThreadFormat& format,
                                                       const StreamIdentity& identity);
-  // Opens what is there, cut back to whole records. Without a format, the index header gives it.
-  // `sealing`: its sealing was begun, so that links may be half replaced.
+  // Opens what is there. Without a format, the index header gives it. `sealing`: its sealing was
+  // begun, so that links may be half replaced. `known_gaps`: of a manifest, where the journal does
+  // not have them. Only restore_pages() and end_reopen() come next.
   static Result<std::unique_ptr<ThreadWriter>> reopen(Fs& fs, Durability durability,
                                                       const std::string& directory,
                                                       std::optional<ThreadFormat> format,
-                                                      bool sealing);
+                                                      bool sealing,
+                                                      std::span<const Gap> known_gaps);
+
+  // Puts records of pages that were kept elsewhere where the files have others (page_restore.h).
+  // Until end_reopen().
+  std::unique_ptr<PageRestore> restore_pages();
+  Status end_restore(PageRestore& restore) { return restore.finish(found_links_); }
+  // Before end_reopen(): a manifest knew of more.
+  bool is_shorter_than(const ManifestThread& known) const;
+  Status read_identity() { return journal_.read_identity(); }
+  // Records are damaged, or the end is torn.
+  bool is_damaged() const { return index_.is_damaged() || detail_.is_damaged(); }
+  // Takes damaged records out, and cuts the files back to whole ones. Damage behind so many records
+  // of a lane cuts the file there: an agent is to send again what it had. kNoSpace: that needs as
+  // much space as the damaged file.
+  Status end_reopen(uint64_t events_kept, uint64_t detail_records_kept);
+  // By end_reopen(): that were damaged, and are counted as lost now.
+  uint64_t damaged_records() const { return damaged_records_; }
+  bool had_damaged_journal() const { return had_damaged_journal_; }
 
   // Pages of one lane, as SessionWriter::append_pages says.
   Status append(std::span<const Page> pages);
@@ -65,7 +85,9 @@ class ThreadWriter {
   bool has_detail() const { return detail_.exists(); }
   bool sealed() const { return index_.sealed(); }
   bool detail_was_sealed() const { return detail_.sealed(); }
-  uint64_t cut_bytes() const { return index_.cut_bytes() + detail_.cut_bytes(); }
+  uint64_t cut_bytes() const {
+    return index_.cut_bytes() + detail_.cut_bytes() + repair_cut_bytes_;
+  }
   const LaneSummary& summary(Lane lane) const { return file(lane).summary(); }
   uint64_t position(Lane lane) const {
     return summary(lane).records + numbered_lost_[static_cast<size_t>(lane)];
@@ -88,12 +110,16 @@ class ThreadWriter {
   ThreadWriter(Fs& fs, Durability durability, std::string directory, const ThreadFormat& format);
   Status take(const Page& page, Run& run);
   Status check_page(const Page& page) const;
+  // Where events that were read back are later than the first page that comes behind them, they are
+  // damaged: they are taken back.
+  Status doubt_tail(const Page& page, LaneSummary& after);
   Status flush(Run& run);
   Status begin_detail();
   Status sync_names();
   Status seal_detail(bool durable, Status& synced);
   Status put_gap(const Gap& gap);
   void count_gap(const Gap& gap);
+  Status repair(LaneFile& file, Lane lane, LaneFile::Links links, uint64_t records_kept);
   Status restore_journal();
   LaneFile& file(Lane lane) { return lane == Lane::kIndex ? index_ : detail_; }
   const LaneFile& file(Lane lane) const { return lane == Lane::kIndex ? index_ : detail_; }
@@ -113,6 +139,12 @@ class ThreadWriter {
   uint64_t numbered_lost_[2] = {};
   uint64_t dropped_[2] = {};  // lost without a number: the agent's lost_total
   bool directory_unsynced_ = true;
+  // Of a thread that is opened again.
+  LaneFile::Links found_links_ = LaneFile::Links::kHold;
+  bool is_tail_doubtful_ = false;  // no page has come behind what was read back
+  uint64_t damaged_records_ = 0;
+  bool had_damaged_journal_ = false;
+  uint64_t repair_cut_bytes_ = 0;
 };
 
 }  // namespace collect::storage

@@ -4,6 +4,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/types.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
 #include <time.h>
 
 #include <atomic>
@@ -14,6 +17,8 @@
 #include "agent/drain/drain_process.h"
 #include "agent/drain/drain_thread.h"
 #include "agent/drain/status.h"
+#include "agent/platform/system.h"
+#include "agent/platform/threads.h"
 #include "agent/transport/descriptor.h"
 
 namespace collect::agent {
@@ -30,32 +35,43 @@ alignas(DrainThread) unsigned char g_memory[sizeof(DrainThread)];
 
 // Written by the thread that starts and stops the agent.
 std::atomic<DrainThread*> g_drain{nullptr};  // null: there is no thread
-pthread_t g_thread;
 bool g_by_drain_process = false;
 
 void* run_thread(void* drain) {
 #if defined(__APPLE__)
   pthread_setname_np("collect-drain");
 #else
-  pthread_setname_np(pthread_self(), "collect-drain");
+  (void)sys::call(SYS_prctl, PR_SET_NAME, "collect-drain");
 #endif
   auto* const self = static_cast<DrainThread*>(drain);
   self->run();
   const bool leaves_process = self->leaves_process();
-  g_control.ended.store(true, std::memory_order_release);
+  g_control.ended.store(1, std::memory_order_release);
   // What the C library does when the last thread of a process ends; it does not see it, because of
   // us.
   if (leaves_process) exit(0);
   return nullptr;
 }
 
+size_t stack_bytes_of(const pthread_attr_t& attributes) {
+  size_t bytes = 0;
+  return pthread_attr_getstacksize(&attributes, &bytes) == 0 ? bytes : kStackBytes;
+}
+
 int create_thread(DrainThread* drain) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
+  // Its end is seen by g_control.ended: a program that ends may not be allowed to wait for a
+  // thread.
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  const size_t usual_bytes = stack_bytes_of(attributes);
   pthread_attr_setstacksize(&attributes, kStackBytes);
-  int error = pthread_create(&g_thread, &attributes, run_thread, drain);
+  pthread_t thread;
+  int error = pthread_create(&thread, &attributes, run_thread, drain);
   // A program with large thread-local variables needs more of every stack.
-  if (error == EINVAL) error = pthread_create(&g_thread, nullptr, run_thread, drain);
+  if (error == EINVAL && pthread_attr_setstacksize(&attributes, usual_bytes) == 0) {
+    error = pthread_create(&thread, &attributes, run_thread, drain);
+  }
   pthread_attr_destroy(&attributes);
   return error;
 }
@@ -80,14 +96,20 @@ bool wait_for_end(uint64_t deadline_ms) {
   while (!g_control.ended.load(std::memory_order_acquire)) {
     if (monotonic_ms() >= deadline_ms || drain_process_died()) return false;
     const timespec pause{0, 500000};
-    nanosleep(&pause, nullptr);
+    sys::nanosleep(&pause, nullptr);
   }
   return true;
 }
 
+// The same by a thread that must not ask the system for anything.
+void wait_for_end_awake(uint64_t deadline_ms) {
+  while (!g_control.ended.load(std::memory_order_acquire) && monotonic_ms() < deadline_ms) {
+    sys::relax();
+  }
+}
+
 void end_drain(DrainThread* drain, uint64_t deadline_ms) {
   if (wait_for_end(deadline_ms)) {
-    if (!g_by_drain_process) pthread_join(g_thread, nullptr);
     g_drain.store(nullptr, std::memory_order_release);
   } else if (drain_process_died()) {
     // What it had is nobody's: this copy of the drain gives the rings back.
@@ -99,11 +121,13 @@ void end_drain(DrainThread* drain, uint64_t deadline_ms) {
 }
 
 void reset_control() {
-  g_control.stop.store(false, std::memory_order_relaxed);
+  g_control.stop.store(0, std::memory_order_relaxed);
   g_control.exit_code.store(0, std::memory_order_relaxed);
+  g_control.exit_ns.store(0, std::memory_order_relaxed);
+  g_control.exit_thread.store(0, std::memory_order_relaxed);
   g_control.connected.store(false, std::memory_order_relaxed);
   g_control.listen_port.store(0, std::memory_order_relaxed);
-  g_control.ended.store(false, std::memory_order_relaxed);
+  g_control.ended.store(0, std::memory_order_relaxed);
   g_control.holds.store(false, std::memory_order_relaxed);
   g_control.filter_asked.store(false, std::memory_order_relaxed);
   g_control.released_ns.store(0, std::memory_order_relaxed);
@@ -168,7 +192,7 @@ void drain_hold_for_filter() {
       break;
     }
     const timespec pause{0, 200000};
-    nanosleep(&pause, nullptr);
+    sys::nanosleep(&pause, nullptr);
   }
   errno = saved_errno;
 }
@@ -180,6 +204,25 @@ void drain_stop(uint32_t timeout_ms) {
   drain->request_stop(timeout_ms);
   end_drain(drain, monotonic_ms() + timeout_ms + kStopSlackMs);
   errno = saved_errno;
+}
+
+bool drain_may_call_at_exit() {
+  g_control.at_exit.store(AtExit::kNotKnown, std::memory_order_relaxed);
+  g_control.exit_thread.store(os_thread_id(), std::memory_order_release);
+  const uint64_t deadline_ms = monotonic_ms() + kStopSlackMs;
+  while (!g_control.ended.load(std::memory_order_acquire) && monotonic_ms() < deadline_ms) {
+    const AtExit answer = g_control.at_exit.load(std::memory_order_acquire);
+    if (answer != AtExit::kNotKnown) return answer == AtExit::kMayCall;
+    sys::relax();
+  }
+  return false;
+}
+
+void drain_stop_awake(uint32_t timeout_ms) {
+  DrainThread* const drain = g_drain.load(std::memory_order_acquire);
+  if (drain == nullptr) return;
+  drain->request_stop(timeout_ms);
+  wait_for_end_awake(monotonic_ms() + timeout_ms + kStopSlackMs);
 }
 
 bool drain_connected() {
@@ -197,6 +240,7 @@ uint16_t drain_listen_port() {
 }
 
 void drain_note_exit(int code) {
+  g_control.exit_ns.store(now_ns(), std::memory_order_relaxed);
   g_control.exit_code.store(kExitCodeKnown | static_cast<uint8_t>(code), std::memory_order_release);
 }
 

@@ -19,6 +19,7 @@
 #include "agent/drain/drain_process_memory.h"
 #include "agent/drain/status.h"
 #include "agent/drain/traced_process.h"
+#include "agent/platform/system.h"
 #include "agent/transport/descriptor.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -57,7 +58,48 @@ bool traced_has_memory() {
 
 // Nothing of the C library's end of a process runs in a copy of it.
 [[noreturn]] void leave(int code) {
-  for (;;) syscall(SYS_exit_group, code);
+  for (;;) sys::call(SYS_exit_group, code);
+}
+
+// A copy of this process, without a signal at its end and not followed by debuggers, that does
+// nothing but `entry` on a stack of its own; its number, or -1 and errno.
+long copy_process(void (*entry)(), unsigned char* stack_end) {
+#if defined(__x86_64__)
+  long result;
+  register long r10 asm("r10") = 0;
+  register long r8 asm("r8") = 0;
+  asm volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xor %%ebp, %%ebp\n\t"
+      "call *%[entry]\n\t"
+      "ud2\n"
+      "1:"
+      : "=a"(result)
+      : "a"(SYS_clone), "D"(CLONE_UNTRACED), "S"(stack_end), "d"(0), "r"(r10),
+        "r"(r8), [entry] "b"(entry)
+      : "rcx", "r11", "memory");
+#else
+  register long x8 asm("x8") = SYS_clone;
+  register long result asm("x0") = CLONE_UNTRACED;
+  register unsigned char* x1 asm("x1") = stack_end;
+  register long x2 asm("x2") = 0;
+  register long x3 asm("x3") = 0;
+  register long x4 asm("x4") = 0;
+  register void (*x5)() asm("x5") = entry;
+  asm volatile(
+      "svc #0\n\t"
+      "cbnz x0, 1f\n\t"
+      "mov x29, xzr\n\t"
+      "blr x5\n\t"
+      "brk #1\n"
+      "1:"
+      : "+r"(result)
+      : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+      : "x30", "memory");
+#endif
+  return sys::checked(result);
 }
 
 // Before it has taken over: the process goes on with a thread.
@@ -78,53 +120,48 @@ bool needs_directory(const Settings& settings) {
          is_relative(settings.address + sizeof kUnix - 1);
 }
 
-int run_drain_process(void*) {
+[[noreturn]] void run_drain_process() {
   DrainThread& drain = *g_start.drain;
-#if defined(__GLIBC__)
-  int state = 0;
-  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);  // it may be pending in the copy
-#endif
   descriptors_after_fork();
-  g_control.drain_pid.store(static_cast<int32_t>(syscall(SYS_getpid)), std::memory_order_relaxed);
+  g_control.drain_pid.store(sys::getpid(), std::memory_order_relaxed);
   log_as(g_start.process);
-  prctl(PR_SET_NAME, "collect-drain");
+  (void)sys::call(SYS_prctl, PR_SET_NAME, "collect-drain");
   const rlimit no_core{0, 0};
-  (void)setrlimit(RLIMIT_CORE, &no_core);
-  int pidfd = static_cast<int>(syscall(SYS_pidfd_open, g_start.process, 0));
+  (void)sys::call(SYS_prlimit64, 0, RLIMIT_CORE, &no_core, nullptr);
+  int pidfd = static_cast<int>(sys::call(SYS_pidfd_open, g_start.process, 0));
   if (pidfd < 0) give_up();
-  pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, kOwnDescriptors);
-  const int alive = fcntl(g_start.alive, F_DUPFD_CLOEXEC, kOwnDescriptors);
+  pidfd = sys::fcntl(pidfd, F_DUPFD_CLOEXEC, kOwnDescriptors);
+  const int alive = sys::fcntl(g_start.alive, F_DUPFD_CLOEXEC, kOwnDescriptors);
   if (pidfd < 0 || alive < 0) give_up();
   g_traced.watch(g_start.process, pidfd, alive);
   set_writers_alive(traced_has_memory);
   keep_descriptors(pidfd, alive, drain.settings().log);
-  if (!needs_directory(drain.settings())) (void)chdir("/");
+  if (!needs_directory(drain.settings())) (void)sys::chdir("/");
   rename_command_line();
   drop_program_memory(g_start.own);
   Drainer nobody = Drainer::kNone;
   if (!g_control.drainer.compare_exchange_strong(nobody, Drainer::kDrainProcess)) leave(0);
   drain.run_for(g_traced);
-  g_control.ended.store(true, std::memory_order_release);
+  g_control.ended.store(1, std::memory_order_release);
   leave(0);
 }
 
 // Between the process and its drain process: it ends at once, so that the drain process is nobody's
 // child.
-int run_between(void*) {
-  (void)setsid();
-  const int pid = clone(run_drain_process, g_stack + kStackBytes, CLONE_UNTRACED, nullptr);
-  leave(pid > 0 ? 0 : 1);
+[[noreturn]] void run_between() {
+  (void)sys::call(SYS_setsid);
+  leave(copy_process(run_drain_process, g_stack + kStackBytes) > 0 ? 0 : 1);
 }
 
 // The file stays empty: it is mapped, and never touched.
 bool map_alive(int fd) {
-  void* const mapped = mmap(nullptr, kSharedPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* const mapped = sys::mmap(nullptr, kSharedPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) return false;
-  if (madvise(mapped, kSharedPage, MADV_DONTFORK) != 0) {
-    (void)munmap(mapped, kSharedPage);
+  if (sys::madvise(mapped, kSharedPage, MADV_DONTFORK) != 0) {
+    (void)sys::munmap(mapped, kSharedPage);
     return false;
   }
-  if (g_alive_owner == g_start.process) (void)munmap(g_alive, kSharedPage);
+  if (g_alive_owner == g_start.process) (void)sys::munmap(g_alive, kSharedPage);
   g_alive = mapped;
   g_alive_owner = g_start.process;
   return true;
@@ -132,16 +169,16 @@ bool map_alive(int fd) {
 
 int make_alive_file() {
   constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  int fd = static_cast<int>(syscall(SYS_memfd_create, "collect-alive", kFlags | MFD_NOEXEC_SEAL));
-  if (fd < 0) fd = static_cast<int>(syscall(SYS_memfd_create, "collect-alive", kFlags));
+  int fd = static_cast<int>(sys::call(SYS_memfd_create, "collect-alive", kFlags | MFD_NOEXEC_SEAL));
+  if (fd < 0) fd = static_cast<int>(sys::call(SYS_memfd_create, "collect-alive", kFlags));
   if (fd < 0) return -1;
-  const int high = fcntl(fd, F_DUPFD_CLOEXEC, kDescriptorFloor);
+  const int high = sys::fcntl(fd, F_DUPFD_CLOEXEC, kDescriptorFloor);
   if (high >= 0) {
-    (void)close(fd);
+    (void)sys::close(fd);
     fd = high;
   }
   if (map_alive(fd)) return fd;
-  (void)close(fd);
+  (void)sys::close(fd);
   return -1;
 }
 
@@ -152,11 +189,11 @@ bool clone_and_reap() {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   // No signal at its end, and invisible to those who wait for any child.
-  const int pid = clone(run_between, g_first_stack + kFirstStackBytes, CLONE_UNTRACED, nullptr);
+  const long pid = copy_process(run_between, g_first_stack + kFirstStackBytes);
   int status = 0;
-  pid_t ended = 0;
+  long ended = 0;
   do {
-    ended = pid > 0 ? waitpid(pid, &status, __WCLONE) : -1;
+    ended = pid > 0 ? sys::call(SYS_wait4, pid, &status, __WCLONE, nullptr) : -1;
   } while (ended < 0 && pid > 0 && errno == EINTR);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return pid > 0 && (ended != pid || (WIFEXITED(status) && WEXITSTATUS(status) == 0));
@@ -172,19 +209,19 @@ bool wait_for_drain_process() {
       return !g_control.drainer.compare_exchange_strong(who, Drainer::kThread);
     }
     const timespec pause{0, 100000};
-    nanosleep(&pause, nullptr);
+    sys::nanosleep(&pause, nullptr);
   }
 }
 
 }  // namespace
 
 const char* start_drain_process(DrainThread& drain) {
-  g_start = {&drain, static_cast<pid_t>(syscall(SYS_getpid)), find_own_object(), -1};
+  g_start = {&drain, sys::getpid(), find_own_object(), -1};
   const int alive = make_alive_file();
   if (alive < 0) return "the system gives no file in memory";
   g_start.alive = alive;
   const bool started = clone_and_reap();
-  (void)close(alive);
+  (void)sys::close(alive);
   if (!started) return "the system lets it start no process";
   return wait_for_drain_process() ? nullptr : "it did not come up";
 }

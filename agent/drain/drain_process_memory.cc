@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "agent/platform/system.h"
+#include "agent/run_records.h"
 #include "agent/shared_memory.h"
 
 namespace collect::agent {
@@ -59,11 +61,11 @@ bool parse(const char* line, Mapping& mapping) {
 template <class Visit>
 void for_each_line(const char* path, Visit visit) {
   static char text[8192];  // drain process only
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const int file = sys::open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return;
   size_t used = 0;
   for (;;) {
-    const ssize_t got = read(file, text + used, sizeof text - 1 - used);
+    const ssize_t got = sys::read(file, text + used, sizeof text - 1 - used);
     if (got <= 0) break;
     used += static_cast<size_t>(got);
     size_t begin = 0;
@@ -77,7 +79,7 @@ void for_each_line(const char* path, Visit visit) {
     std::memmove(text, text + begin, used - begin);
     used -= begin;
   }
-  (void)close(file);
+  (void)sys::close(file);
 }
 
 struct Place {
@@ -113,25 +115,25 @@ uintptr_t shadow_stack() {
 void close_between(unsigned first, unsigned last) {
   if (first > last) return;
 #if defined(SYS_close_range)
-  if (syscall(SYS_close_range, first, last, 0) == 0) return;
+  if (sys::call(SYS_close_range, first, last, 0) == 0) return;
 #endif
   rlimit limit{};
   unsigned end = kMaxDescriptors;
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < end) {
+  if (sys::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < end) {
     end = static_cast<unsigned>(limit.rlim_cur);
   }
-  for (unsigned fd = first; fd <= last && fd < end; ++fd) (void)close(static_cast<int>(fd));
+  for (unsigned fd = first; fd <= last && fd < end; ++fd) (void)sys::close(static_cast<int>(fd));
 }
 
 void replace_by_nothing(int fd) {
-  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int nothing = sys::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nothing < 0) {
-    (void)close(fd);
+    (void)sys::close(fd);
     return;
   }
   if (nothing == fd) return;
-  (void)dup2(nothing, fd);
-  (void)close(nothing);
+  (void)sys::dup2(nothing, fd);
+  (void)sys::close(nothing);
 }
 
 }  // namespace
@@ -145,14 +147,15 @@ void drop_program_memory(const OwnObject& own) {
     Mapping mapping;
     if (!parse(line, mapping)) return;
     const bool large = mapping.end - mapping.begin >= kLeastUnmapped;
-    const bool ours = is_shared_range(mapping.begin, mapping.end);
+    const bool ours =
+        is_shared_range(mapping.begin, mapping.end) || is_run_range(mapping.begin, mapping.end);
     if (mapping.shared ? ours : !(mapping.writable && mapping.anonymous && large)) return;
     if (!mapping.shared && mapping.begin < own.end && mapping.end > own.begin) return;
     const Place place{mapping.begin, mapping.end};
     for (const uintptr_t address : needed) {
       if (place.contains(address)) return;
     }
-    (void)munmap(reinterpret_cast<void*>(mapping.begin), mapping.end - mapping.begin);
+    (void)sys::munmap(reinterpret_cast<void*>(mapping.begin), mapping.end - mapping.begin);
   });
 }
 

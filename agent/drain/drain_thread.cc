@@ -2,6 +2,9 @@
 
 #include "agent/drain/drain_process_memory.h"
 #include "agent/drain/status.h"
+#include "agent/platform/system.h"
+#include "agent/platform/threads.h"
+#include "agent/run_records.h"
 
 namespace collect::agent {
 
@@ -22,7 +25,7 @@ const char* DrainThread::prepare(const Settings& settings) {
 void DrainThread::request_stop(uint32_t timeout_ms) {
   g_control.stop_deadline_ms.store(monotonic_ms() + timeout_ms, std::memory_order_relaxed);
   // Pairs with the acquire in finished(): the deadline is seen with the request.
-  g_control.stop.store(true, std::memory_order_release);
+  g_control.stop.store(1, std::memory_order_release);
 }
 
 void DrainThread::drop_recording() {
@@ -31,6 +34,7 @@ void DrainThread::drop_recording() {
 
 void DrainThread::run_for(TracedProcess& traced) {
   traced_ = &traced;
+  note_run_outlives();
   pauses_.watch(traced);
   run();
 }
@@ -49,11 +53,13 @@ void DrainThread::run() {
   link_.shut(true);
   shipper_.streams().spool().close();
   g_control.connected.store(false, std::memory_order_relaxed);
+  note_run_ended();
   if (!link_.given_up()) set_status("the agent was stopped");
 }
 
 void DrainThread::round() {
   now_ms_ = monotonic_ms();
+  note_run_beat(now_ms_);
   link_.step(now_ms_);
   g_control.listen_port.store(link_.listen_port(), std::memory_order_relaxed);
   if (link_.take_came_up()) link_came_up();
@@ -65,9 +71,20 @@ void DrainThread::round() {
   if (shipper_.streams().spool().is_open()) pauses_.note_blocking();
   if (shipper_.spool_pages(link_.is_up(), now_ms_)) moved = true;
   prepare_pages();
+  answer_at_exit();
   do_housekeeping();
   if (link_.control().step == ChannelStep::kOpen) (void)link_.flush(now_ms_, link_.control());
   wait(moved);
+}
+
+// The thread waits for the answer and asks for a stop next, or ends: it is not kept waiting twice.
+void DrainThread::answer_at_exit() {
+  const uint32_t thread = g_control.exit_thread.exchange(0, std::memory_order_acquire);
+  if (thread == 0) return;
+  const bool filtered = is_filtered(0, thread);
+  g_control.at_exit.store(filtered ? AtExit::kMustNotCall : AtExit::kMayCall,
+                          std::memory_order_release);
+  exit_answered_ms_ = now_ms_;
 }
 
 void DrainThread::note_link() {
@@ -77,12 +94,13 @@ void DrainThread::note_link() {
   }
   if (link_.control().step != ChannelStep::kOpen) commands_.control_is_closed();
   g_control.connected.store(link_.is_up(), std::memory_order_relaxed);
+  note_run_link(link_.is_up());
 }
 
 // Whether the thread may end: at once when nothing is left to say, at the deadline in any case.
 bool DrainThread::finished() {
   // Without a collector to come, everything recorded would be for nobody.
-  if (link_.given_up()) return true;
+  if (link_.given_up() || (!link_.is_up() && is_run_over())) return true;
   if (traced_ != nullptr) watch_process();
   if (!g_control.stop.load(std::memory_order_acquire)) return false;
   now_ms_ = monotonic_ms();
@@ -130,11 +148,18 @@ bool DrainThread::may_give_up() const {
   return !was_ever_up_ && stats.recorded + stats.lost + stats.lost_without_stream == 0;
 }
 
+// A vfork child that ends by _exit() leaves its code too, in its parent's memory. Its parent goes
+// on.
+uint64_t DrainThread::noted_exit_code() const {
+  const uint64_t code = g_control.exit_code.load(std::memory_order_acquire);
+  const uint64_t until_ns = g_control.exit_ns.load(std::memory_order_relaxed) + kExitingNs;
+  return newest_event_ns() < until_ns ? code : 0;
+}
+
 // The end of the process is a stop that nobody waits for.
 void DrainThread::watch_process() {
   if (process_over_) return;
-  const uint64_t exit_code = g_control.exit_code.load(std::memory_order_acquire);
-  const TracedProcess::Life life = traced_->look(monotonic_ms(), exit_code);
+  const TracedProcess::Life life = traced_->look(monotonic_ms(), noted_exit_code());
   if (life == TracedProcess::Life::kLives) return;
   if (!writers_settled_) {
     writers_settled_ = true;
@@ -257,6 +282,7 @@ bool DrainThread::page_wait_timed_out() const {
 // How long nobody needs this thread, unless a socket says so.
 int DrainThread::wait_ms() const {
   if (start_filter_.is_wanted() && g_control.holds.load(std::memory_order_relaxed)) return 1;
+  if (exit_answered_ms_ != 0 && now_ms_ - exit_answered_ms_ < kBusyMs) return 1;
   const Phase phase = recording_.phase();
   if (stop_seen_ && phase != Phase::kEnding && !link_.is_up()) return 0;  // nothing is left to do
   if (stop_seen_) return process_over_ && !link_.is_up() ? kIdleWaitMs : 1;
@@ -289,7 +315,7 @@ void DrainThread::wait(bool moved) {
     process = &descriptors[count++];
     *process = {traced_->poll_fd(), POLLIN, 0};
   }
-  (void)poll(descriptors, static_cast<nfds_t>(count), timeout_ms);
+  (void)sys::poll(descriptors, static_cast<nfds_t>(count), timeout_ms);
   pauses_.look(read_pauses(), static_cast<uint64_t>(timeout_ms) * 1000000, recording_.is_running());
   if (process != nullptr && process->revents != 0) traced_->look_soon();
 }

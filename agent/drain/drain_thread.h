@@ -26,6 +26,8 @@ namespace collect::agent {
 // After nobody took pages for so long, neither a collector nor a spool, FullPolicy::kWait waits no
 // longer.
 inline constexpr uint64_t kPageWaitTimeoutMs = 30000;
+// What other threads record after a thread has called exit() or _exit() comes sooner than this.
+inline constexpr uint64_t kExitingNs = 100'000'000;
 inline constexpr uint64_t kPollThreadsMs = 50;
 inline constexpr uint64_t kCalibrateMs = 100;
 inline constexpr uint64_t kBusyMs = 20;  // after data flowed, look at the rings every millisecond
@@ -67,6 +69,8 @@ class DrainThread {
   void note_link();
   bool finished();
   bool may_give_up() const;
+  void answer_at_exit();
+  uint64_t noted_exit_code() const;
   void watch_process();
   void end_with_process();
   void link_came_up();
@@ -100,6 +104,7 @@ class DrainThread {
   uint64_t closed_until_ms_ = 0;
   bool leaves_process_ = false;
   bool stop_seen_ = false;
+  uint64_t exit_answered_ms_ = 0;
   bool up_since_stop_ = false;
   TracedProcess* traced_ = nullptr;   // null: this is a thread of it
   bool process_over_ = false;         // nobody waits for the drain process any more

@@ -9,6 +9,7 @@
 #include "agent/drain/control.h"
 #include "agent/drain/frames.h"
 #include "agent/platform/identity.h"
+#include "agent/platform/system.h"
 #include "agent/ring/recorder.h"
 #include "agent/text.h"
 #include "formats/atf/layout.h"
@@ -32,7 +33,7 @@ bool draw_id(uint8_t out[16]) {
   }
   // Without the system's randomness, time and process number must do: unique, if not random.
   const uint64_t parts[2] = {now_ns() * 0x9E3779B97F4A7C15ull,
-                             (static_cast<uint64_t>(getpid()) << 32) ^ (now_ns() << 1)};
+                             (static_cast<uint64_t>(sys::getpid()) << 32) ^ (now_ns() << 1)};
   std::memcpy(out, parts, sizeof parts);
   return false;
 }
@@ -40,16 +41,16 @@ bool draw_id(uint8_t out[16]) {
 }  // namespace
 
 size_t read_file(const char* path, char* out, size_t size) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  const int fd = sys::open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (fd < 0) return 0;
   size_t used = 0;
   while (used < size) {
-    const ssize_t got = read(fd, out + used, size - used);
+    const ssize_t got = sys::read(fd, out + used, size - used);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     used += static_cast<size_t>(got);
   }
-  close(fd);
+  sys::close(fd);
   return used;
 }
 
@@ -73,8 +74,8 @@ void ProcessIdentity::prepare(const Settings& settings) {
 #else
   hello_.arch = collect_wire_Arch_ARCH_ARM64;
 #endif
-  hello_.pid = static_cast<uint32_t>(getpid());
-  hello_.parent_pid = static_cast<uint32_t>(getppid());
+  hello_.pid = static_cast<uint32_t>(sys::getpid());
+  hello_.parent_pid = static_cast<uint32_t>(sys::getppid());
   copy_utf8(hello_.tag, sizeof hello_.tag, settings.tag, sizeof settings.tag);
   copy_utf8(hello_.agent_version, sizeof hello_.agent_version, COLLECT_VERSION, 32);
 #if defined(__APPLE__)
@@ -88,7 +89,11 @@ void ProcessIdentity::prepare(const Settings& settings) {
 
 bool ProcessIdentity::read_token() {
   token_bytes_ = 0;
-  if (settings_->token_file[0] == '\0') return true;
+  if (settings_->token_file[0] == '\0') {
+    token_bytes_ = strnlen(settings_->run_key, kMaxRunKey);
+    std::memcpy(token_, settings_->run_key, token_bytes_);
+    return true;
+  }
   char text[kMaxTokenFile + 1];
   size_t size = read_file(settings_->token_file, text, sizeof text);
   if (size > kMaxTokenFile) return false;
@@ -114,6 +119,8 @@ const collect_wire_Hello& ProcessIdentity::hello(bool data,
   hello_.is_recording = is_recording();
   hello_.detail = static_cast<collect_wire_DetailMode>(detail_mode());
   hello_.buffer_bytes = recorder_stats().buffer_bytes;
+  hello_.sender_pid = static_cast<uint32_t>(sys::getpid());
+  hello_.pid_namespace = pid_namespace();
   return hello_;
 }
 

@@ -33,8 +33,9 @@ class ProcessIdentity {
   // child is another one.
   void prepare(const Settings& settings);
 
-  // The token file's content without surrounding white space. Called at each connection, so that a
-  // new token needs no restart. False: a token file is set, and holds no token.
+  // The token file's content without surrounding white space, or the key of the run. Called at each
+  // connection, so that a new token needs no restart. False: a token file is set, and holds no
+  // token.
   bool read_token();
   // False: the system has no randomness for this process, and the token could be misused: whoever
   // can guess a nonce can have a proof ready that the true collector gave for another connection.

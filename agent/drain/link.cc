@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "agent/drain/status.h"
+#include "agent/platform/system.h"
 #include "agent/ring/recorder.h"
 #include "agent/transport/tls.h"
 
@@ -30,7 +31,7 @@ namespace {}  // namespace
 
 uint64_t monotonic_ns() {
   timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  sys::clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
@@ -273,7 +274,7 @@ void Link::shut(bool ours) {
   close_pair();
   pending_.close();
   if (ours && unlink_path_ && listener_.is_ours()) {
-    unlink(
+    sys::unlink(
         reinterpret_cast<const sockaddr_un*>(&listen_on_.items[listening_on_].storage)->sun_path);
   }
   listener_.close();
@@ -326,7 +327,7 @@ void Link::begin_connect(uint64_t now_ms, Channel& channel) {
 
 void Link::watch_connect(uint64_t now_ms, Channel& channel) {
   pollfd waiting{channel.socket.fd(), POLLOUT, 0};
-  if (poll(&waiting, 1, 0) <= 0) return;
+  if (sys::poll(&waiting, 1, 0) <= 0) return;
   const int error = channel.socket.finish_connect();
   if (error != 0) {
     connect_failed(now_ms, error);

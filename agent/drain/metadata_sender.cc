@@ -119,7 +119,9 @@ bool MetadataSender::report_modules(SendBuffer& out) {
 bool MetadataSender::report_streams(StreamTable& streams, SendBuffer& out) {
   for (uint32_t i = 0; i < streams.size(); ++i) {
     StreamSlot& slot = streams.at(i);
-    if (slot.stream == nullptr || slot.opened) continue;
+    if (slot.stream == nullptr || slot.close_sent) continue;
+    // Again when its thread has another name.
+    if (slot.opened && slot.names_sent == stream_names(*slot.stream)) continue;
     StreamInfo info;
     stream_info(*slot.stream, info);
     collect_wire_StreamOpen open = collect_wire_StreamOpen_init_zero;
@@ -127,11 +129,13 @@ bool MetadataSender::report_streams(StreamTable& streams, SendBuffer& out) {
     open.stream_id = info.stream_id;
     open.thread_id = info.thread_id;
     open.start_ns = info.start_ns;
+    open.named_ns = info.named_ns;
     copy_utf8(open.thread_name, sizeof open.thread_name, info.name, sizeof info.name);
     if (!out.push(wire::FrameType::kStreamOpen, collect_wire_StreamOpen_fields, &open)) {
       return false;
     }
     slot.opened = true;
+    slot.names_sent = info.names;
   }
   return true;
 }

@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include "agent/platform/system.h"
 #include "agent/platform/threads.h"
 #include "agent/ring/clock.h"
 
@@ -18,7 +19,7 @@ constexpr clockid_t kAwakeClock = CLOCK_MONOTONIC;
 
 uint64_t read_clock(clockid_t clock) {
   timespec now;
-  clock_gettime(clock, &now);
+  sys::clock_gettime(clock, &now);
   return uint64_t(now.tv_sec) * 1000000000u + uint64_t(now.tv_nsec);
 }
 

@@ -8,6 +8,7 @@
 
 #include "agent/drain/link.h"
 #include "agent/drain/status.h"
+#include "agent/platform/system.h"
 #include "agent/settings.h"
 
 namespace collect::agent {
@@ -20,7 +21,7 @@ constexpr int kNames = 16;  // that may be taken before it is given up
 // that is there already is opened, a link as little as a file.
 int open_unlinked(const char* directory) {
 #ifdef O_TMPFILE
-  const int unnamed = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  const int unnamed = sys::open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (unnamed >= 0) return unnamed;
 #endif
   char path[kMaxAddress + kNameBytes];
@@ -28,12 +29,12 @@ int open_unlinked(const char* directory) {
     Text(path, sizeof path)
         .add(directory)
         .add("/collect_spool_")
-        .number(static_cast<uint64_t>(getpid()))
+        .number(static_cast<uint64_t>(sys::getpid()))
         .add("_")
         .number(monotonic_ns());
-    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int fd = sys::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && errno == EEXIST) continue;
-    if (fd >= 0) (void)unlink(path);
+    if (fd >= 0) (void)sys::unlink(path);
     return fd;
   }
   return -1;
@@ -47,8 +48,8 @@ const char* Spool::open(const char* directory, uint32_t megabytes, int* error) {
   opened.entry_count_ = opened.capacity_ / kSpoolBytesPerPage;
   *error = opened.file_.open([directory] { return open_unlinked(directory); });
   if (*error != 0) return "its file can't be made";
-  void* const mapped = mmap(nullptr, opened.entry_count_ * sizeof(Entry), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const mapped = sys::mmap(nullptr, opened.entry_count_ * sizeof(Entry),
+                                 PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) {
     *error = errno;
     opened.file_.close();
@@ -67,14 +68,14 @@ void Spool::set_limit(uint64_t bytes) {
 
 void Spool::close() {
   file_.close();
-  if (entries_ != nullptr) (void)munmap(entries_, entry_count_ * sizeof(Entry));
+  if (entries_ != nullptr) (void)sys::munmap(entries_, entry_count_ * sizeof(Entry));
   *this = Spool{};
 }
 
 bool Spool::write(Bytes sent, uint64_t position) const {
   auto at = static_cast<off_t>(position % capacity_);
   while (!sent.empty()) {
-    const ssize_t wrote = pwrite(file_.fd(), sent.data(), sent.size(), at);
+    const ssize_t wrote = sys::pwrite(file_.fd(), sent.data(), sent.size(), at);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) return false;
     sent = sent.subspan(static_cast<size_t>(wrote));
@@ -116,7 +117,7 @@ bool Spool::read(SpoolRef ref, uint8_t* out) const {
   uint32_t left = wanted.bytes;
   if (!file_.is_ours()) return false;
   while (left != 0) {
-    const ssize_t got = pread(file_.fd(), out, left, at);
+    const ssize_t got = sys::pread(file_.fd(), out, left, at);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
     out += got;
@@ -142,7 +143,7 @@ void Spool::give_back(Entry& entry) {
   if (!is_empty()) return;
   head_position_ = 0;
   // The storage is the device's again; if that fails, it is used once more.
-  if (file_.is_ours()) (void)ftruncate(file_.fd(), 0);
+  if (file_.is_ours()) (void)sys::ftruncate(file_.fd(), 0);
 }
 
 void Spool::give_back_first(SpoolChain& chain) {

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/platform/system.h"
+#include "agent/run_records.h"
 #include "agent/shared_memory.h"
 
 namespace collect::agent {
@@ -38,6 +40,7 @@ void set_status(const char* first, const char* second, const char* third, const 
   std::memcpy(sentence, built, sizeof built);
   // Pairs with the acquire in status(): the reader sees the whole sentence.
   g_status.now.store(sentence, std::memory_order_release);
+  note_run_status(sentence);
   log_line(sentence);
 }
 
@@ -59,10 +62,10 @@ void log_line(const char* text) {
   const int saved_errno = errno;
   char line[kStatusBytes + 64];
   Text out(line, sizeof line);
-  const pid_t process = g_log_process != 0 ? g_log_process : getpid();
+  const pid_t process = g_log_process != 0 ? g_log_process : sys::getpid();
   out.add("collect agent (").number(static_cast<uint64_t>(process)).add("): ");
   out.add(text).add("\n");
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, out.size());
+  [[maybe_unused]] const ssize_t written = sys::write(STDERR_FILENO, line, out.size());
   errno = saved_errno;
 }
 

@@ -17,6 +17,7 @@ struct StreamSlot {
   uint32_t recording;
   // Of this link:
   bool opened;            // StreamOpen is on its way
+  uint32_t names_sent;    // StreamInfo::names of the last one
   bool close_sent;        // StreamClose too
   uint32_t batch;         // the last batch that carries records of this stream
   uint64_t handed[2];     // per lane: the next record number after what the kernel has taken

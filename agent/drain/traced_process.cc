@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "agent/drain/control.h"
+#include "agent/platform/system.h"
 #include "agent/text.h"
 
 namespace collect::agent {
@@ -50,11 +51,11 @@ bool read_stat(pid_t pid, ProcessStat& stat, StatOf of = StatOf::kProcess) {
   text_path.add("/proc/").number(static_cast<uint64_t>(pid));
   if (of == StatOf::kMainThread) text_path.add("/task/").number(static_cast<uint64_t>(pid));
   text_path.add("/stat");
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const int file = sys::open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   char text[1024];
-  const ssize_t bytes = read(file, text, sizeof text - 1);
-  (void)close(file);
+  const ssize_t bytes = sys::read(file, text, sizeof text - 1);
+  (void)sys::close(file);
   if (bytes <= 0) return false;
   text[bytes] = '\0';
   // "pid (name) state …": the name may hold anything, so the fields are found from its end.
@@ -91,7 +92,7 @@ constexpr SignalName kSignalNames[] = {
 }  // namespace
 
 bool is_process_over(pid_t pid) {
-  if (kill(pid, 0) != 0 && errno == ESRCH) return true;
+  if (sys::kill(pid, 0) != 0 && errno == ESRCH) return true;
   ProcessStat stat;
   return read_stat(pid, stat) && stat.state == 'Z';
 }
@@ -112,12 +113,12 @@ void TracedProcess::watch(pid_t pid, int pidfd, int alive) {
 
 bool TracedProcess::is_dead() const {
   pollfd waiting{pidfd_, POLLIN, 0};
-  return poll(&waiting, 1, 0) > 0;
+  return sys::poll(&waiting, 1, 0) > 0;
 }
 
 bool TracedProcess::has_memory() {
   // EBUSY: somebody may write to it. Anything else would be a seal that took, now or before.
-  return fcntl(alive_, F_ADD_SEALS, F_SEAL_WRITE) != 0 && errno == EBUSY;
+  return sys::fcntl(alive_, F_ADD_SEALS, F_SEAL_WRITE) != 0 && errno == EBUSY;
 }
 
 bool TracedProcess::is_stopped() const {
@@ -168,14 +169,15 @@ bool TracedProcess::read_wait_status(int* status) const {
   for (int i = 0; i < kStatusTries; ++i) {
     PidfdInfo info{};
     info.mask = kPidfdInfoExit;
-    if (ioctl(pidfd_, kPidfdGetInfo, &info) == 0 && (info.mask & kPidfdInfoExit) != 0) {
+    if (sys::call(SYS_ioctl, pidfd_, kPidfdGetInfo, &info) == 0 &&
+        (info.mask & kPidfdInfoExit) != 0) {
       *status = info.exit_code;
       return true;
     }
     ProcessStat stat;
     if (!read_stat(pid_, stat) || stat.state != 'Z') continue;
     // Its number is not given to another as long as it can be sent a signal.
-    if (syscall(SYS_pidfd_send_signal, pidfd_, 0, nullptr, 0) == -1 && errno == ESRCH) continue;
+    if (sys::call(SYS_pidfd_send_signal, pidfd_, 0, nullptr, 0) == -1 && errno == ESRCH) continue;
     *status = static_cast<int>(stat.exit_code);
     return true;
   }

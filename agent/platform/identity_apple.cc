@@ -21,6 +21,10 @@ bool read_sysctl(const char* name, char* out, size_t out_bytes) {
 
 }  // namespace
 
+uint64_t pid_namespace() {
+  return 0;
+}
+
 bool fill_random(uint8_t* out, size_t bytes) {
   arc4random_buf(out, bytes);
   return true;

@@ -1,12 +1,13 @@
 // Linux, and Android, whose file system is the same in what is asked here.
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "agent/platform/identity.h"
 #include "agent/platform/loaded_objects.h"
+#include "agent/platform/system.h"
 #include "agent/text.h"
 
 #if defined(__ANDROID__)
@@ -43,16 +44,22 @@ bool is_android() {
 #if defined(__ANDROID__)
   return true;
 #else
-  return access("/dev/__properties__", F_OK) == 0 && access("/system/bin/linker64", F_OK) == 0;
+  return sys::access("/dev/__properties__", F_OK) == 0 &&
+         sys::access("/system/bin/linker64", F_OK) == 0;
 #endif
 }
 
 }  // namespace
 
+uint64_t pid_namespace() {
+  struct stat found{};
+  return sys::stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
+}
+
 bool fill_random(uint8_t* out, size_t bytes) {
   size_t drawn = 0;
   while (drawn < bytes) {
-    const ssize_t got = getrandom(out + drawn, bytes - drawn, 0);
+    const long got = sys::call(SYS_getrandom, out + drawn, bytes - drawn, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;  // a sandbox
     drawn += static_cast<size_t>(got);
@@ -74,7 +81,7 @@ void fill_system(collect_wire_Hello& hello) {
   // Apps may not read the serial number; the shell may.
   if (read_property("ro.serialno", hello.device_id, sizeof hello.device_id)) return;
   utsname name{};
-  if (uname(&name) == 0) {
+  if (sys::uname(&name) == 0) {
     copy_utf8(hello.device_id, sizeof hello.device_id, name.nodename, sizeof name.nodename);
   }
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/platform/loaded_objects.h"
+#include "agent/platform/system.h"
 
 namespace collect::agent {
 namespace {
@@ -93,7 +94,7 @@ uint32_t read_build_id(const LoadedObject& object, uint8_t* out, uint32_t out_by
 }
 
 size_t read_executable_path(char* out, size_t out_bytes) {
-  const ssize_t bytes = readlink("/proc/self/exe", out, out_bytes - 1);
+  const ssize_t bytes = sys::readlink("/proc/self/exe", out, out_bytes - 1);
   const size_t length = bytes > 0 ? static_cast<size_t>(bytes) : 0;
   out[length] = '\0';
   return length;

@@ -8,12 +8,15 @@
 
 namespace collect::agent {
 
-// The calling thread's number, as tools of the system show it.
+// The calling thread's number, as tools of the system show it. Not asked of the system once it is
+// known where the C library keeps it.
 uint32_t os_thread_id();
+// On the thread that starts the agent.
+void find_thread_ids();
 
-// Terminated. What was there stays when the thread is gone. `process`: whose thread it is; 0 for
-// this process's own.
-void read_thread_name(pid_t process, uint32_t thread_id, char* out, size_t out_bytes);
+// Terminated. False, and what was there stays, when the thread is gone. `process`: whose thread it
+// is; 0 for this process's own.
+bool read_thread_name(pid_t process, uint32_t thread_id, char* out, size_t out_bytes);
 
 // The threads of a process that live. Asked of many at a time, on one thread.
 class LivingThreads {
@@ -30,6 +33,12 @@ class LivingThreads {
   [[maybe_unused]] uint32_t* list_ = nullptr;  // where the system gives a list
   [[maybe_unused]] uint32_t count_ = 0;
 };
+
+// Whether a filter of system calls (seccomp) may be on a thread that was not on the one that
+// started the agent, which note_filters() looked at. `process` as above. Where there is no /proc (a
+// program that changed its root directory), none is seen.
+void note_filters();
+bool is_filtered(pid_t process, uint32_t thread_id);
 
 // See recorder.h.
 bool only_this_thread_left();

@@ -56,8 +56,9 @@ uint32_t os_thread_id() {
   (void)pthread_threadid_np(pthread_self(), &id);
   return static_cast<uint32_t>(id);
 }
+void find_thread_ids() {}
 
-void read_thread_name(pid_t, uint32_t thread_id, char* out, size_t out_bytes) {
+bool read_thread_name(pid_t, uint32_t thread_id, char* out, size_t out_bytes) {
   const TaskThreads threads;
   for (uint32_t i = 0; i < threads.count(); ++i) {
     if (threads.id(i) != thread_id) continue;
@@ -65,14 +66,15 @@ void read_thread_name(pid_t, uint32_t thread_id, char* out, size_t out_bytes) {
     mach_msg_type_number_t words = THREAD_EXTENDED_INFO_COUNT;
     if (thread_info(threads.port(i), THREAD_EXTENDED_INFO, reinterpret_cast<thread_info_t>(&info),
                     &words) != KERN_SUCCESS) {
-      return;
+      return false;
     }
     const size_t length = strnlen(info.pth_name, sizeof info.pth_name);
     const size_t bytes = length < out_bytes ? length : out_bytes - 1;
     memcpy(out, info.pth_name, bytes);
     out[bytes] = '\0';
-    return;
+    return true;
   }
+  return false;
 }
 
 // One question to the system for all of them. Memory of the list is the kernel's, not malloc's.

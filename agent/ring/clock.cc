@@ -77,6 +77,7 @@ void publish(const ClockLine& line) {
 
 bool clock_init() {
   if (!share(shared_line)) return false;
+  sys::find_clock();
   if (!counter_is_invariant()) {
     publish({});
     return true;

@@ -14,6 +14,8 @@
 #include <x86intrin.h>
 #endif
 
+#include "agent/platform/system.h"
+
 namespace collect::agent {
 
 __extension__ using Int128 = __int128;
@@ -42,9 +44,9 @@ inline uint64_t read_counter() {
 inline uint64_t read_system_clock() {
   struct timespec now;
 #if defined(__APPLE__)
-  clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  sys::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
 #else
-  clock_gettime(CLOCK_BOOTTIME, &now);
+  sys::clock_gettime(CLOCK_BOOTTIME, &now);
 #endif
   return uint64_t(now.tv_sec) * 1000000000u + uint64_t(now.tv_nsec);
 }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "agent/platform/system.h"
 #include "agent/ring/sled_writes.h"
 
 namespace collect::agent {
@@ -22,13 +23,13 @@ class CodeCopy {
     begin_ = begin & ~(page - 1);
     bytes_ = ((end + page - 1) & ~(page - 1)) - begin_;
     void* const memory =
-        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        sys::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return;
     copy_ = static_cast<uint8_t*>(memory);
     memcpy(copy_, reinterpret_cast<const void*>(begin_), bytes_);
   }
   ~CodeCopy() {
-    if (copy_ != nullptr) (void)munmap(copy_, bytes_);
+    if (copy_ != nullptr) (void)sys::munmap(copy_, bytes_);
   }
   CodeCopy(const CodeCopy&) = delete;
   CodeCopy& operator=(const CodeCopy&) = delete;
@@ -37,7 +38,7 @@ class CodeCopy {
   uint8_t* at(uint64_t address) { return copy_ + (address - begin_); }
   // Nothing is written to it any more.
   bool make_code() {
-    if (mprotect(copy_, bytes_, PROT_READ | PROT_EXEC) != 0) return false;
+    if (sys::mprotect(copy_, bytes_, PROT_READ | PROT_EXEC) != 0) return false;
     forget_cached(reinterpret_cast<uint64_t>(copy_), bytes_);
     return true;
   }
@@ -45,7 +46,7 @@ class CodeCopy {
   // meanwhile waits. False: the old ones are there.
   bool take_place() {
     void* const there = reinterpret_cast<void*>(begin_);
-    if (mremap(copy_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, there) == MAP_FAILED) {
+    if (sys::mremap(copy_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, there) == MAP_FAILED) {
       return false;
     }
     copy_ = nullptr;

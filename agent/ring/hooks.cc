@@ -1,15 +1,16 @@
 #include "agent/ring/hooks.h"
 
 #include <errno.h>
-#include <signal.h>
 
 #include "agent/lifecycle.h"
 #include "agent/platform/threads.h"
+#include "agent/ring/alternate_stack.h"
 #include "agent/ring/deferred.h"
 #include "agent/ring/general_path.h"
 #include "agent/ring/hooks_inline.h"
 #include "agent/ring/lane_pages.h"
 #include "agent/ring/page_wait.h"
+#include "agent/ring/shared_threads.h"
 #include "agent/ring/short_calls.h"
 
 namespace collect::agent {
@@ -19,11 +20,6 @@ namespace {
 // least so much deeper than the hook that it interrupted.
 constexpr uint64_t kLeastSignalFrame = 512;
 
-bool on_alternate_stack() {
-  stack_t stack;
-  return sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_ONSTACK) != 0;
-}
-
 // Whether the hook that marked the stream busy is gone: a handler interrupted it and left by
 // siglongjmp. Then its frame, lower on this stack than `frame`, cannot be alive.
 bool is_abandoned(const Stream& stream, uint64_t frame) {
@@ -32,7 +28,7 @@ bool is_abandoned(const Stream& stream, uint64_t frame) {
   const uint64_t outer = busy & ~kBusyGeneral;
   // The general path may call into code of the host, whose hooks nest without a signal.
   const uint64_t slack = (busy & kBusyGeneral) != 0 ? 0 : kLeastSignalFrame;
-  return frame + slack > outer && !on_alternate_stack();
+  return frame + slack > outer && !on_alternate_stack(frame);
 }
 
 // Makes a stream whole again that a hook left in the middle of things: what was not committed is
@@ -42,6 +38,7 @@ void recover_abandoned(Stream& stream) {
   settle_tentative(stream);
   recover_deferred(stream);
   stream.waiting.store(0, std::memory_order_relaxed);
+  end_sleep_requests(stream);
   add_stalls(stream.stalls);
   const LaneState& index = stream.lane(Lane::kIndex);
   stream.end = nullptr;  // the next event begins a page
@@ -64,11 +61,33 @@ Stream* register_thread(uint64_t frame) {
   stream->thread_id = os_thread_id();
   stream->stream_id = next_stream_id();
   stream->start_ns = now_ns();
+  take_own_name(*stream);
   stream->busy.store(frame, std::memory_order_relaxed);
   stream_publish(*stream);
   watch_this_thread();
   tls_stream = stream;
   return stream;
+}
+
+// The interrupted hook is at no safe point, and neither is the handler's: quiesce() must not have
+// to give up on them. Where one wait timed out, the rest of the handler does not wait.
+bool wait_to_defer(Stream& stream, const DeferredEvent& event, uint32_t& reasons) {
+  const uint64_t since_ns = now_ns();
+  uint64_t until_ns = since_ns;
+  bool deferred = false;
+  const SleepRequest request(stream);
+  while (!deferred && waiting_allowed() && (reasons & kLostNoMemory) == 0 &&
+         until_ns - since_ns < kMaxNestedWaitNs &&
+         (g_state.load(std::memory_order_acquire) & kStateRecording) != 0) {
+    pause_for_page(stream);
+    deferred = defer_event(stream, event, &reasons);
+    until_ns = now_ns();
+  }
+  // A wait of the interrupted hook leaves out the handlers that recorded something, and no others.
+  if (until_ns != since_ns && (deferred || stream.waiting.load(std::memory_order_relaxed) == 0)) {
+    add_nested_wait(stream.stalls, since_ns, until_ns);
+  }
+  return deferred;
 }
 
 // A hook inside a hook: a signal handler's, or one of the agent itself. The outer one owns the
@@ -87,21 +106,8 @@ void nested_event(Stream* stream, const DeferredEvent& event) {
   const int saved_errno = errno;
   uint32_t reasons = 0;
   bool deferred = defer_event(*stream, event, &reasons);
-  // The interrupted hook is at no safe point, and neither is this one: quiesce() must not have to
-  // give up on them. Where one wait timed out, the rest of the handler does not wait.
-  const uint64_t until_ns = read_system_clock() + kMaxNestedWaitNs;
-  uint64_t waits_since_ns = 0;
-  while (!deferred && full_policy() == FullPolicy::kWait && waiting_allowed() &&
-         !stream->needs_deferred_page && (reasons & kLostNoMemory) == 0 &&
-         read_system_clock() < until_ns &&
-         (g_state.load(std::memory_order_acquire) & kStateRecording) != 0) {
-    if (waits_since_ns == 0) waits_since_ns = now_ns();
-    pause_for_page();
-    deferred = defer_event(*stream, event, &reasons);
-  }
-  // A wait of the interrupted hook leaves out the handlers that recorded something, and no others.
-  if (waits_since_ns != 0 && (deferred || stream->waiting.load(std::memory_order_relaxed) == 0)) {
-    add_nested_wait(stream->stalls, waits_since_ns, now_ns());
+  if (!deferred && full_policy() == FullPolicy::kWait && !stream->needs_deferred_page) {
+    deferred = wait_to_defer(*stream, event, reasons);
   }
   errno = saved_errno;
   if (!deferred) {
@@ -188,6 +194,17 @@ void record_general(Stream& stream, Event& event, uint64_t here) {
                                      const HookFrame& frame) {
   const uint64_t own = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
   const uint64_t here = (frame.hook != 0 ? frame.hook : own) | kBusyGeneral;
+  if (stream == &g_without_clock) {
+    count_lost_without_stream();
+    return;
+  }
+  if (stream == &g_shared_by_threads) {
+    if (has_shared_threads()) {
+      count_lost_without_stream();
+      return;
+    }
+    tls_stream = stream = nullptr;
+  }
   if (stream != nullptr && stream->busy.load(std::memory_order_relaxed) != 0) {
     if (!is_abandoned(*stream, here)) {
       nested_event(stream,
@@ -235,7 +252,8 @@ bool follows_this_thread() {
   const uint64_t state = g_state.load(std::memory_order_relaxed);
   const uint64_t ours = g_owner.mask.load(std::memory_order_relaxed);
   return (state & ours & kStateRecording) != 0 && (state & kStateForked) == 0 &&
-         stream != nullptr && stream != &g_registering && stream != &g_ignored;
+         stream != nullptr && stream != &g_registering && stream != &g_ignored &&
+         stream != &g_shared_by_threads && stream != &g_without_clock;
 }
 
 void on_unwind(const UnwindMove& move) {

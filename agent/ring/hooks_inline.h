@@ -2,6 +2,7 @@
 // hooks.h.
 #pragma once
 
+#include "agent/lifecycle.h"
 #include "agent/ring/hooks.h"
 #include "agent/ring/short_calls.h"
 #include "agent/ring/stream.h"
@@ -99,7 +100,11 @@ template <bool kFollowed>
                                                        Stream*& stream, uint64_t place) {
   const uint64_t state = g_state.load(std::memory_order_relaxed);
   const uint64_t ours = g_owner.mask.load(std::memory_order_relaxed);
-  if (COLLECT_LIKELY((state & ours & kStateRecording) == 0)) return true;
+  if (COLLECT_LIKELY((state & ours & kStateRecording) == 0)) {
+    // 0: the agent has not looked yet whether it is to start. A thread without a stream is the
+    // general path's.
+    return COLLECT_LIKELY(state != 0) || !starts_by_early_event();
+  }
   stream = tls_stream;
   if (COLLECT_UNLIKELY(stream == nullptr || stream->busy.load(std::memory_order_relaxed) != 0)) {
     return false;

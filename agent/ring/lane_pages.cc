@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include "agent/platform/system.h"
 #include "formats/atf/layout.h"
 #include "formats/core/bytes.h"
 
@@ -72,20 +73,24 @@ ChainLock::ChainLock(LaneState& lane, Side side)
   if (side == Side::kProducer) lane_->lock_timed_out = !held_;
 }
 
-// Within one process neither side can be gone for good. Between two processes either can.
+// Between two processes either side can be gone for good. The producer asks nothing of the system.
 bool ChainLock::wait(Side side) {
-  const uint64_t begin_ns = read_system_clock();
+  const bool is_producer = side == Side::kProducer;
+  const uint64_t begin_ns = now_ns();
   for (uint32_t tries = 1;; ++tries) {
     uint32_t free = 0;
     if (lane_->lock.compare_exchange_weak(free, static_cast<uint32_t>(side),
                                           std::memory_order_acquire)) {
       return true;
     }
-    sched_yield();
+    if (is_producer) {
+      sys::relax();
+      if (lane_->lock_timed_out || now_ns() - begin_ns > kMaxLockNs) return false;
+      continue;
+    }
+    sys::sched_yield();
     if (!memory_is_shared()) continue;
-    if (side == Side::kProducer) {
-      if (lane_->lock_timed_out || read_system_clock() - begin_ns > kMaxLockNs) return false;
-    } else if (tries % kTriesPerLook == 0 && writers_alive != nullptr && !writers_alive()) {
+    if (tries % kTriesPerLook == 0 && writers_alive != nullptr && !writers_alive()) {
       lane_->lock.store(static_cast<uint32_t>(side), std::memory_order_relaxed);
       return true;
     }

@@ -33,6 +33,7 @@ T get(T& place) {
 ModuleRecord* records = nullptr;
 LiveRange* live_ranges = nullptr;
 LiveRange* next_ranges = nullptr;
+char executable_path[kMaxModulePath];  // hooks can't ask for it
 
 struct alignas(kSharedPage) Modules {
   std::atomic<uint32_t> count{0};
@@ -50,7 +51,7 @@ constinit Modules modules;
 void copy_path(const char* from, ModuleRecord& record) {
   if (from[0] == '\0') {
     // The main executable has no name in some dynamic linkers' lists.
-    (void)read_executable_path(record.path, kMaxModulePath);
+    memcpy(record.path, executable_path, sizeof executable_path);
     return;
   }
   const size_t bytes = strnlen(from, kMaxModulePath - 1);
@@ -187,6 +188,7 @@ bool modules_init() {
   next_ranges = live_ranges + kMaxModules;
   modules.count.store(0, std::memory_order_relaxed);
   modules.live_count = 0;
+  (void)read_executable_path(executable_path, sizeof executable_path);
   modules_scan();
   return true;
 }

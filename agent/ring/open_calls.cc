@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "agent/platform/system.h"
 #include "agent/ring/stream.h"
 
 namespace collect::agent {
@@ -28,17 +29,19 @@ ChunkHead& head_of(const OpenCall* call) {
                                        ~(kOpenCallChunkBytes - 1));
 }
 
+// All chunks there are, the first one aligned. Slots keep theirs, so none is given back. A forked
+// child has copies of those that were used.
+unsigned char* chunks = nullptr;
+uint32_t chunk_count = 0;
+std::atomic<uint32_t> chunks_taken{0};
+
 // Its first call, or null.
-OpenCall* map_chunk(OpenCall* before, uint64_t number) {
-  void* mapped = mmap(nullptr, 2 * kOpenCallChunkBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  auto* bytes = static_cast<unsigned char*>(mapped);
-  const uint64_t too_low = reinterpret_cast<uint64_t>(bytes) & (kOpenCallChunkBytes - 1);
-  const uint64_t skipped = too_low == 0 ? 0 : kOpenCallChunkBytes - too_low;
-  if (skipped != 0) munmap(bytes, skipped);
-  munmap(bytes + skipped + kOpenCallChunkBytes, kOpenCallChunkBytes - skipped);
-  auto* chunk = reinterpret_cast<OpenCall*>(bytes + skipped);
+OpenCall* take_chunk(OpenCall* before, uint64_t number) {
+  uint32_t taken = chunks_taken.load(std::memory_order_relaxed);
+  do {
+    if (taken == chunk_count) return nullptr;
+  } while (!chunks_taken.compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed));
+  auto* chunk = reinterpret_cast<OpenCall*>(chunks + uint64_t{taken} * kOpenCallChunkBytes);
   head_of(chunk) = {number, before, 0, nullptr};
   return chunk + kHeadCalls;
 }
@@ -54,11 +57,23 @@ OpenCall* next_chunk(Stream& stream, OpenCall* top) {
     before = top;
     number = head.number + 1;
   }
-  if (*after == nullptr && number <= kMaxOpenCallChunks) *after = map_chunk(before, number);
+  if (*after == nullptr && number <= kMaxOpenCallChunks) *after = take_chunk(before, number);
   return *after;
 }
 
 }  // namespace
+
+void open_calls_init() {
+  constexpr uint64_t kLeastBytes = 1024 * 1024;
+  for (uint64_t bytes = kOpenCallBytes; chunks == nullptr && bytes >= kLeastBytes; bytes /= 2) {
+    void* const mapped = sys::mmap(nullptr, bytes + kOpenCallChunkBytes, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) continue;
+    const uint64_t first = reinterpret_cast<uint64_t>(mapped) + kOpenCallChunkBytes - 1;
+    chunks = reinterpret_cast<unsigned char*>(first & ~(kOpenCallChunkBytes - 1));
+    chunk_count = static_cast<uint32_t>(bytes / kOpenCallChunkBytes);
+  }
+}
 
 OpenCall* no_open_calls() {
   const uint64_t first = reinterpret_cast<uint64_t>(nothing) + kOpenCallChunkBytes;

@@ -40,12 +40,17 @@ enum OpenCallFlags : uint64_t {
   kOpenCallAddress = kOpenCallUnwinding - 1,
 };
 
-inline constexpr uint64_t kOpenCallChunkBytes = 64 * 1024;
-inline constexpr uint32_t kMaxOpenCallChunks = 256;  // of a thread: a million calls
+inline constexpr uint64_t kOpenCallChunkBytes = 16 * 1024;
+inline constexpr uint32_t kMaxOpenCallChunks = 1024;          // of a thread: a million calls
+inline constexpr uint64_t kOpenCallBytes = 64 * 1024 * 1024;  // of all threads, touched as used
 
 [[gnu::always_inline]] static inline bool open_calls_full(const OpenCall* top) {
   return (reinterpret_cast<uint64_t>(top) & (kOpenCallChunkBytes - 1)) == 0;
 }
+
+// Address space for all of them, so that no hook has to ask for it: at the start, once. Halves the
+// size where there is less; with none, no call is followed.
+void open_calls_init();
 
 // Of a stream that has seen no call.
 OpenCall* no_open_calls();

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "agent/platform/system.h"
 #include "agent/ring/free_list.h"
 #include "agent/shared_memory.h"
 
@@ -24,8 +25,10 @@ struct alignas(kSharedPage) FreePages {
   std::atomic<uint64_t> head{0};     // see changed_head
   std::atomic<uint32_t> touched{0};  // pages that were ever taken
   std::atomic<uint32_t> count{0};
+  std::atomic<bool> no_memory{false};  // for the page that the drain tried last
 };
 constinit FreePages free_pages;
+PageRef untried = 0;  // the drain's: that page
 
 PageRef pop_free() {
   uint64_t head = free_pages.head.load(std::memory_order_acquire);
@@ -41,11 +44,11 @@ PageRef pop_free() {
   }
 }
 
-// Faults the page in by a call that can say no. Kernels before 5.14 do not know it: there the first
-// write takes the fault.
+// Faults the page in by a call that can say no: drain only. Kernels before 5.14 do not know it:
+// there the first write takes the fault.
 bool populate(PageRef page) {
-  if (madvise(page_bytes(page), kPageBytes, MADV_POPULATE_WRITE) == 0) return true;
-  return errno == EINVAL;
+  if (sys::madvise(page_bytes(page), kPageBytes, MADV_POPULATE_WRITE) == 0) return true;
+  return errno != ENOMEM && errno != EFAULT;
 }
 
 PageRef take_untouched() {
@@ -79,6 +82,8 @@ bool pool_init(uint32_t buffer_mb) {
     free_pages.head.store(0, std::memory_order_relaxed);
     free_pages.touched.store(0, std::memory_order_relaxed);
     free_pages.count.store(0, std::memory_order_relaxed);
+    free_pages.no_memory.store(false, std::memory_order_relaxed);
+    untried = 0;
     return true;
   }
   return false;
@@ -92,19 +97,16 @@ PageRef pool_take(uint32_t* reasons) {
   PageRef page = pop_free();
   if (page != 0) {
     free_pages.count.fetch_sub(1, std::memory_order_relaxed);
+  } else if (free_pages.no_memory.load(std::memory_order_relaxed)) {
+    *reasons = kLostNoMemory;
+    return 0;
   } else if (page = take_untouched(); page == 0) {
     *reasons = kLostRingFull;
     return 0;
   }
+  // Memory that a drain process has faulted in is not mapped here yet: one read maps all of it.
+  if (memory_is_shared()) (void)*static_cast<const volatile uint8_t*>(page_bytes(page));
   PageInfo& info = page_info(page);
-  if (!info.faulted_in.load(std::memory_order_relaxed)) {
-    if (!populate(page)) {
-      pool_give(page);  // memory may come back later
-      *reasons = kLostNoMemory;
-      return 0;
-    }
-    info.faulted_in.store(true, std::memory_order_relaxed);
-  }
   info.committed.store(0, std::memory_order_relaxed);
   info.next.store(0, std::memory_order_relaxed);
   info.begin = 0;
@@ -135,16 +137,14 @@ void pool_prepare() {
   const auto ready = [] { return free_pages.count.load(std::memory_order_relaxed); };
   const auto in_use = static_cast<uint32_t>(pool_used_bytes() / kPageBytes);
   const uint32_t wanted = in_use < kMaxReadyPages ? in_use : kMaxReadyPages;
-  while (ready() < wanted) {
-    const PageRef page = take_untouched();
-    if (page == 0) return;
-    const bool there = populate(page);
-    // Of a drain process's pages the program has the memory then, but not yet the mapping.
-    if (there && !memory_is_shared()) {
-      page_info(page).faulted_in.store(true, std::memory_order_relaxed);
-    }
-    pool_give(page);
+  while (untried != 0 || ready() < wanted) {
+    if (untried == 0) untried = take_untouched();
+    if (untried == 0) return;
+    const bool there = populate(untried);
+    free_pages.no_memory.store(!there, std::memory_order_relaxed);
     if (!there) return;
+    pool_give(untried);
+    untried = 0;
   }
 }
 

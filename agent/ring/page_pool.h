@@ -1,9 +1,10 @@
 // The process-wide pool of ring pages: one mapping taken at start, handed out page by page.
 //
-// Any thread takes pages, the drain thread gives them back. Lock-free, no allocation, safe in a
-// signal handler. A page that was never used before is faulted in before it is handed out, so that
-// a memory limit shows as "no page" and is counted, never as a signal in the host program. The
-// drain does most of that work ahead of the threads (pool_prepare).
+// Any thread takes pages, the drain thread gives them back. Lock-free, no allocation, no system
+// call, safe in a signal handler. The drain faults pages in ahead of the threads (pool_prepare). A
+// thread that is faster than the drain takes a page that was never used before, and faults it in by
+// writing to it; when the drain has found that the system gives no memory, it gets none: that shows
+// as "no page" and is counted.
 #pragma once
 
 #include <atomic>
@@ -32,7 +33,6 @@ struct alignas(kCacheLine) PageInfo {
   uint64_t newest_ns;  // of the detail lane: its last record's time
   uint32_t lost_reasons;
   uint16_t flags;
-  std::atomic<bool> faulted_in;    // the pool's: in the process that writes
   std::atomic<PageRef> free_next;  // the pool's
 
   // Drain thread's.
@@ -49,7 +49,8 @@ uint64_t pool_bytes();
 PageRef pool_take(uint32_t* reasons);
 void pool_give(PageRef page);
 // Faults pages in before they are needed: as many as are in use now, kMaxReadyPages at most, so
-// that a program that records little takes little memory. [drain]
+// that a program that records little takes little memory. Where the system gives none, no thread
+// takes an unused page until it does again. [drain]
 void pool_prepare();
 inline constexpr uint32_t kMaxReadyPages = 64;
 uint64_t pool_used_bytes();

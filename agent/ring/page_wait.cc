@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include "agent/platform/system.h"
+#include "agent/platform/threads.h"
 #include "agent/ring/detail.h"
 
 namespace collect::agent {
@@ -13,6 +15,18 @@ namespace {
 constexpr uint64_t kRoomDivisor = 8;
 constexpr uint64_t kMaxRoomBytes = 4u << 20;
 constexpr uint32_t kRoomPauses = 20;
+constexpr long kPauseNs = 50'000;
+
+// Stream::sleep: a state, and above it a number that counts the questions.
+enum SleepState : uint32_t { kNotAsked, kAsked, kAllowed, kRefused };
+constexpr uint32_t kNextTurn = 4;
+
+uint32_t state_of(uint32_t sleep) {
+  return sleep % kNextTurn;
+}
+uint32_t turn_of(uint32_t sleep) {
+  return sleep - sleep % kNextTurn;
+}
 
 bool is_room(Lane lane, uint32_t pauses) {
   if (lane == Lane::kDetail) return detail_may_grow();
@@ -46,9 +60,43 @@ bool leave_out_handler(Stream& stream) {
 
 }  // namespace
 
-void pause_for_page() {
-  const timespec pause{0, 50000};
-  nanosleep(&pause, nullptr);
+void pause_for_page(const Stream& stream) {
+  if (state_of(stream.sleep.load(std::memory_order_acquire)) == kAllowed) {
+    const timespec pause{0, kPauseNs};
+    sys::nanosleep(&pause, nullptr);
+    return;
+  }
+  for (const uint64_t since_ns = now_ns(); now_ns() - since_ns < kPauseNs;) sys::relax();
+}
+
+SleepRequest::SleepRequest(Stream& stream)
+    : stream_(state_of(stream.sleep.load(std::memory_order_relaxed)) == kNotAsked ? &stream
+                                                                                  : nullptr) {
+  if (stream_ == nullptr) return;
+  stream_->sleep.store(turn_of(stream_->sleep.load(std::memory_order_relaxed)) + kNextTurn + kAsked,
+                       std::memory_order_release);
+}
+
+SleepRequest::~SleepRequest() {
+  if (stream_ != nullptr) end_sleep_requests(*stream_);
+}
+
+void end_sleep_requests(Stream& stream) {
+  stream.sleep.store(turn_of(stream.sleep.load(std::memory_order_relaxed)),
+                     std::memory_order_release);
+}
+
+void answer_sleep_requests() {
+  if (full_policy() != FullPolicy::kWait || writers_gone()) return;
+  const pid_t process = memory_is_shared() ? traced_process() : 0;
+  for_each_stream([process](Stream& stream) {
+    uint32_t asked = stream.sleep.load(std::memory_order_acquire);
+    if (state_of(asked) != kAsked) return;
+    const uint32_t answer = is_filtered(process, stream.thread_id) ? kRefused : kAllowed;
+    // It may have gone on meanwhile, and ask again: then this is no answer to that.
+    (void)stream.sleep.compare_exchange_strong(asked, turn_of(asked) + answer,
+                                               std::memory_order_acq_rel);
+  });
 }
 
 Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
@@ -58,26 +106,27 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
   if (full_policy() != FullPolicy::kWait || hopeless || !waiting_allowed()) return Wait::kGiveUp;
   stream.wait_timed_out = false;
   uint32_t turns = pool_turns();
-  uint64_t moved_at_ns = read_system_clock();
+  uint64_t moved_at_ns = now_ns();
   uint64_t deferred = stream.deferred_tail.load(std::memory_order_relaxed);
   begin_wait(stream.stalls, stall_clock(stream));
+  const SleepRequest request(stream);
   stream.waiting.store(1, std::memory_order_release);
   for (uint32_t pauses = 0;
        waiting_allowed() && full_policy() == FullPolicy::kWait && !is_room(lane, pauses) &&
        !stream.wait_timed_out && (g_state.load(std::memory_order_acquire) & kStateRecording) != 0;
        ++pauses) {
-    pause_for_page();
+    pause_for_page(stream);
     if (stream.deferred_tail.load(std::memory_order_relaxed) != deferred) {
       deferred = stream.deferred_tail.load(std::memory_order_relaxed);
       if (!leave_out_handler(stream)) break;
     } else {
       continue_wait(stream.stalls, stall_clock(stream));
     }
-    const uint64_t now_ns = read_system_clock();
+    const uint64_t at_ns = now_ns();
     if (pool_turns() != turns) {
       turns = pool_turns();
-      moved_at_ns = now_ns;
-    } else if (now_ns - moved_at_ns > kMaxWaitNs) {
+      moved_at_ns = at_ns;
+    } else if (at_ns - moved_at_ns > kMaxWaitNs) {
       stream.wait_timed_out = true;
       stream.turns_at_timeout = turns;
     }

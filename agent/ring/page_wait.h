@@ -13,6 +13,24 @@ enum class Wait : uint8_t { kRetry, kGiveUp, kOver };
 // be over, and then this stream must not be written any more. Else the wait is a stall (stalls.h),
 // which the caller adds when it has done with the event.
 Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons);
-void pause_for_page();
+// The one system call that hooks make, and only when the drain has said for this very wait that no
+// filter of the program's (seccomp) may refuse it, perhaps by ending the program. Until then, and
+// where there is such a filter, a wait keeps its processor.
+void pause_for_page(const Stream& stream);
+
+// While a thread waits. One within another changes nothing.
+class SleepRequest {
+ public:
+  explicit SleepRequest(Stream& stream);
+  ~SleepRequest();
+  SleepRequest(const SleepRequest&) = delete;
+  SleepRequest& operator=(const SleepRequest&) = delete;
+
+ private:
+  Stream* stream_;  // null: an outer one asks
+};
+void end_sleep_requests(Stream& stream);
+// Answers those who ask. [drain]
+void answer_sleep_requests();
 
 }  // namespace collect::agent

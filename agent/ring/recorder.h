@@ -32,7 +32,9 @@ struct StreamInfo {
   uint32_t stream_id;
   uint32_t recording;
   uint32_t thread_id;
-  char name[32];  // as the kernel has it now; may change until the thread ends
+  char name[32];      // as the kernel has it now; may change until the thread ends
+  uint64_t named_ns;  // since when, for all that is known; 0: from its start
+  uint32_t names;     // how many it has had
   uint64_t start_ns;
 };
 
@@ -136,6 +138,7 @@ FunctionFilterChange commit_function_filter();
 uint32_t stream_slots();
 Stream* stream_at(uint32_t slot);
 void stream_info(Stream& stream, StreamInfo& info);
+uint32_t stream_names(Stream& stream);  // StreamInfo::names at the last look; cheap
 StreamCounts stream_counts(Stream& stream);
 // True when nothing more will be written: the thread is gone, or the recording was stopped.
 bool stream_ended(Stream& stream);
@@ -175,10 +178,20 @@ const ModuleRecord& module_at(uint32_t index);
 uint32_t module_changes();  // counts unloads too, so that a change can be seen
 
 // ---- housekeeping [drain], at its pace: every few ms while there is work
-void poll_threads();  // finds threads that ended; cheap, call every ~50 ms
+// Finds threads that ended, and names that changed (of kNameLooks threads at most; one that keeps
+// its name is looked at ever more rarely, up to every kRarestNameLook-th time). Call every ~50 ms.
+void poll_threads();
+inline constexpr uint32_t kNameLooks = 64;
+inline constexpr uint32_t kRarestNameLook = 16;
 // Only the calling thread and an ended main thread are left: without the agent, the program would
 // be over. (The last thread of a process whose main thread left by pthread_exit ends it.)
 bool only_this_thread_left();
+// Whether the main thread has put a filter of system calls (seccomp) on itself since the agent
+// started, as poll_threads() found it last: such a program is asked for as little as can be. Any
+// thread.
+bool program_is_filtered();
+// The time of the newest event of any thread that has a stream; 0: there is none.
+uint64_t newest_event_ns();
 // The process whose threads write is dead, or its memory is (exec): every stream has ended, and
 // what a thread was in the middle of is put in order. What was committed stays. From the drain
 // process.

@@ -4,11 +4,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/platform/system.h"
 #include "agent/platform/threads.h"
 #include "agent/ring/counters.h"
 #include "agent/ring/deferred.h"
 #include "agent/ring/detail.h"
 #include "agent/ring/modules.h"
+#include "agent/ring/open_calls.h"
+#include "agent/ring/page_wait.h"
+#include "agent/ring/shared_threads.h"
 #include "agent/ring/short_calls.h"
 #include "agent/ring/sleds.h"
 #include "agent/ring/stream.h"
@@ -35,6 +39,7 @@ struct alignas(kSharedPage) RecorderState {
   std::atomic<uint32_t> recording_number{0};
   std::atomic<uint64_t> closed_bytes{0};  // of records, in pages that this recording closed
   std::atomic<bool> size_reached{false};
+  std::atomic<bool> filtered{false};
   std::atomic<uint64_t> published[kStatsWords] = {};
   DetailFilter filter = {0, {}, 0, {}};  // changed while no hook is inside
 };
@@ -108,22 +113,27 @@ bool writers_gone() {
 
 bool recorder_init(const Settings& wanted) {
   the_settings = wanted;
-  traced = getpid();
+  traced = sys::getpid();
+  find_thread_ids();
+  note_filters();
   nobody_writes = false;
   const bool shared = wanted.drain == DrainBy::kProcess && shared_memory_init(true);
   if (!shared && !shared_memory_init(false)) return false;
   g_state.store(g_state.load() & ~kStateFlags);
   if (tls_stream != &g_registering) tls_stream = nullptr;
   if (!share(recorder) || !clock_init() || !detail_init() || !pool_init(wanted.buffer_mb) ||
-      !streams_init() || !modules_init() || !function_filter_init() || !counters_init()) {
+      !streams_init() || !modules_init() || !function_filter_init() || !counters_init() ||
+      !shared_threads_init()) {
     return false;
   }
+  open_calls_init();
   register_barrier(memory_is_shared());
   recorder.recording_number.store(0);
   threads_init();
   detail_now = wanted.detail;
   recorder.filter.thread_count = recorder.filter.function_count = 0;
   recorder.waiting_is_over.store(false);
+  recorder.filtered.store(false);
   set_full_policy(wanted.full);
   ready.store(true, std::memory_order_release);
   return true;
@@ -189,14 +199,14 @@ void quiesce(uint64_t state) {
   barrier_all_threads();
   const uint64_t deadline = read_system_clock() + uint64_t{kQuiesceMs} * 1000000;
   for_each_stream([&](Stream& stream) {
-    while (!is_quiet(stream, state) && read_system_clock() < deadline) sched_yield();
+    while (!is_quiet(stream, state) && read_system_clock() < deadline) sys::sched_yield();
   });
 }
 
 uint32_t start_recording() {
   start_ns = now_ns();
   timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
+  sys::clock_gettime(CLOCK_REALTIME, &now);
   start_unix_ns = uint64_t(now.tv_sec) * 1000000000u + uint64_t(now.tv_nsec);
   released_counts = {};
   const uint32_t number = recorder.recording_number.fetch_add(1, std::memory_order_seq_cst) + 1;
@@ -291,11 +301,27 @@ DetailChange set_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter*
   return change;
 }
 
+uint64_t newest_event_ns() {
+  uint64_t newest = 0;
+  for_each_stream([&newest](Stream& stream) {
+    if (stream.last_ns > newest) newest = stream.last_ns;
+  });
+  return newest;
+}
+
+bool program_is_filtered() {
+  return recorder.filtered.load(std::memory_order_relaxed);
+}
+void set_program_is_filtered(bool filtered) {
+  recorder.filtered.store(filtered, std::memory_order_relaxed);
+}
+
 bool stream_ended(Stream& stream) {
   if (stream.ended) return true;
   const bool current = is_recording() && stream.recording == current_recording();
   if (current && !nobody_writes) return false;
   if (!is_quiet(stream, g_state.load(std::memory_order_relaxed))) return false;
+  look_at_name(stream);
   end_stream(stream, now_ns());
   return true;
 }
@@ -348,6 +374,7 @@ RecorderStats recorder_stats() {
 
 void prepare_pages() {
   if (is_recording()) pool_prepare();
+  answer_sleep_requests();
 }
 
 bool buffer_used_beyond(uint32_t percent) {

@@ -8,6 +8,7 @@
 
 #include <atomic>
 
+#include "agent/platform/system.h"
 #include "agent/ring/compiled_sleds.h"
 #include "agent/ring/function_filter.h"
 #include "agent/ring/modules.h"
@@ -56,7 +57,7 @@ class SledLock {
   SledLock& operator=(const SledLock&) = delete;
 
   static void take() {
-    while (lock.exchange(1, std::memory_order_acquire) != 0) sched_yield();
+    while (lock.exchange(1, std::memory_order_acquire) != 0) sys::sched_yield();
   }
   static void give() { lock.store(0, std::memory_order_release); }
 };
@@ -77,10 +78,10 @@ bool all_cores_fetch_anew() {
   if (!asked_to_sync_cores) {
     asked_to_sync_cores = true;
     can_sync_cores =
-        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
+        sys::call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
   }
   return can_sync_cores &&
-         syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
+         sys::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
 }
 
 template <class Code>

@@ -49,6 +49,7 @@ struct alignas(kSharedPage) StateWord {
   unsigned char apart[120] = {};
   std::atomic<uint64_t> word{0};
 };
+// 0 before the agent looked whether it is to start, and never again after that.
 [[gnu::visibility("hidden")]] extern StateWord g_state_word;
 inline constexpr std::atomic<uint64_t>& g_state = g_state_word.word;
 
@@ -77,6 +78,15 @@ struct LaneState {
   PageRef send = 0;         // page that the next span comes from
   uint64_t given_back = 0;  // records of an ended stream that has no page left
 };
+
+// The name that a thread gave itself, as it did so; of a thread that ends soon it is all that there
+// is of it. `changes` is odd while the thread writes, and 0 when it never did.
+struct OwnName {
+  std::atomic<uint32_t> changes{0};
+  std::atomic<uint64_t> text[2] = {};  // terminated
+  std::atomic<uint64_t> since_ns{0};
+};
+inline constexpr size_t kOwnNameBytes = sizeof OwnName::text;
 
 struct alignas(kCacheLine) Stream {
   Stream() = default;
@@ -118,6 +128,7 @@ struct alignas(kCacheLine) Stream {
   uint64_t landed_stack = 0;      // unwinding.cc: of the last landing in a frame with open calls
   uint32_t thread_id = 0;
   std::atomic<uint32_t> waiting{0};  // inside a hook, but at a safe point: waits for a page
+  std::atomic<uint32_t> sleep{0};    // page_wait.h
   bool wait_timed_out = false;       // no page moved for kMaxWaitNs
   uint32_t turns_at_timeout = 0;     // pool_turns() then
   bool detail_thread = false;        // this thread passes the detail filter
@@ -138,18 +149,26 @@ struct alignas(kCacheLine) Stream {
   uint32_t stream_id = 0;
   uint64_t start_ns = 0;
 
+  OwnName own_name;  // producer's
+
   // Drain thread's.
   bool ended = false;
   uint64_t end_ns = 0;
   char name[32] = {};
+  uint64_t named_ns = 0;   // since when it has this name; 0: for all that is known, from its start
+  uint32_t names = 0;      // that it has had
+  uint32_t own_seen = 0;   // own_name.changes at the last look
+  uint32_t looks = 0;      // at its name, since that changed
+  uint32_t next_look = 0;  // in which poll
 
   StallRing stalls;
 
   LaneState& lane(Lane which) { return lanes[static_cast<uint32_t>(which)]; }
 };
 
-// The calling thread's stream; null before its first event. Two streams of no thread stand for
-// "being registered" and "never recorded": both are always busy.
+// The calling thread's stream; null before its first event. Three streams of no thread stand for
+// "being registered", "never recorded" and "shared with a thread that has no memory of its own"
+// (shared_threads.h): all are always busy.
 // Where the library is there from the start, its place is fixed, and reaching it is one
 // instruction. An app on Android loads it later, which its dynamic linker does not allow for that.
 #if defined(__linux__) && !defined(__ANDROID__)
@@ -160,6 +179,8 @@ struct alignas(kCacheLine) Stream {
 [[gnu::visibility("hidden")]] extern __thread Stream* tls_stream COLLECT_TLS_MODEL;
 [[gnu::visibility("hidden")]] extern Stream g_registering;
 [[gnu::visibility("hidden")]] extern Stream g_ignored;
+[[gnu::visibility("hidden")]] extern Stream g_shared_by_threads;
+[[gnu::visibility("hidden")]] extern Stream g_without_clock;  // shims/prctl.cc
 
 // Slots for streams; any thread takes, fills and publishes, the drain thread gives back. Before it
 // is published, the drain thread does not see a stream. A slot is free again when the drain gave it
@@ -172,7 +193,7 @@ void stream_leave(Stream& stream);
 uint32_t stream_slot(const Stream& stream);
 void streams_reap(const LivingThreads& living);
 uint32_t next_stream_id();
-void count_lost_without_stream();
+void count_lost_without_stream(uint64_t events = 1);
 uint64_t lost_without_stream();
 
 // The settings of the process, constant after recorder_init.
@@ -210,6 +231,12 @@ void quiesce(uint64_t state);
 bool is_quiet(Stream& stream, uint64_t state);
 inline constexpr uint32_t kQuiesceMs = 1000;
 
+// What the stream's thread is called now. [drain]
+void look_at_name(Stream& stream);
+// The calling thread got this name from itself; its next stream begins with it. Producer side.
+void note_own_name(const char* name);
+void take_own_name(Stream& stream);
+
 // The thread writes no more: marks the stream ended. [drain]
 void end_stream(Stream& stream, uint64_t at_ns);
 
@@ -217,6 +244,7 @@ void end_stream(Stream& stream, uint64_t at_ns);
 pid_t traced_process();
 bool writers_gone();
 void threads_init();
+void set_program_is_filtered(bool filtered);
 
 template <class Visit>
 void for_each_stream(Visit visit) {

@@ -5,6 +5,7 @@
 
 #include "agent/ring/free_list.h"
 #include "agent/ring/stream.h"
+#include "agent/run_records.h"
 
 namespace collect::agent {
 namespace {
@@ -64,6 +65,8 @@ __thread Stream* tls_stream COLLECT_TLS_MODEL = nullptr;
 // Constant-initialised, so that a hook that fires before any constructor finds them.
 constinit Stream g_registering{1};
 constinit Stream g_ignored{1};
+constinit Stream g_shared_by_threads{1};
+constinit Stream g_without_clock{1};
 
 uint64_t change_state(uint64_t set, uint64_t clear) {
   uint64_t state = g_state.load(std::memory_order_relaxed);
@@ -105,6 +108,7 @@ Stream* stream_take() {
 }
 
 void stream_publish(Stream& stream) {
+  note_run_recorded();
   slots[&stream - streams].published.store(1, std::memory_order_release);  // pairs with stream_at
 }
 
@@ -134,8 +138,9 @@ void streams_reap(const LivingThreads& living) {
 uint32_t next_stream_id() {
   return table.last_stream_id.fetch_add(1, std::memory_order_relaxed) + 1;
 }
-void count_lost_without_stream() {
-  table.without_stream.fetch_add(1, std::memory_order_relaxed);
+void count_lost_without_stream(uint64_t events) {
+  note_run_recorded();
+  table.without_stream.fetch_add(events, std::memory_order_relaxed);
 }
 uint64_t lost_without_stream() {
   return table.without_stream.load(std::memory_order_relaxed);

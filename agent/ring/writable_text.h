@@ -3,10 +3,11 @@
 
 #include <errno.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdint>
+
+#include "agent/platform/system.h"
 
 namespace collect::agent {
 
@@ -27,9 +28,8 @@ class WritableText {
   int error() const { return error_; }
 
  private:
-  // Not through the C library, in whose place the program may have put something of its own.
   int protect(int protection) const {
-    return syscall(SYS_mprotect, begin_, bytes_, protection) == 0 ? 0 : errno;
+    return sys::mprotect(reinterpret_cast<void*>(begin_), bytes_, protection) == 0 ? 0 : errno;
   }
 
   uint64_t begin_;

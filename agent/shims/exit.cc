@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include "agent/lifecycle.h"
+#include "agent/platform/system.h"
 
 namespace {
 
 [[noreturn]] void exit_now(int code) {
   collect::agent::before_exit(&code);
-  for (;;) syscall(SYS_exit_group, code);
+  for (;;) collect::agent::sys::call(SYS_exit_group, code);
 }
 
 }  // namespace

@@ -240,6 +240,8 @@ __attribute__((visibility("default"))) void collect_xray_register(collect_xray_m
                                                      on_sled<kTail>};
   if (module == nullptr) return;
   find_widths();
+  // So that the module's constructors are recorded, which may run before the agent's.
+  if (agent::g_state.load(std::memory_order_relaxed) == 0) agent::start_early();
   agent::sleds_register(*module, kHandlers);
 }
 

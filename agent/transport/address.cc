@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "agent/platform/system.h"
 #include "agent/text.h"
 
 namespace collect::agent {
@@ -78,7 +79,9 @@ const char* set_abstract(const char* name, AddressList& out) {
 #if defined(__linux__)
   char own_name[64];
   if (*name == '\0') {
-    Text(own_name, sizeof own_name).add("collect_agent_").number(static_cast<uint64_t>(getpid()));
+    Text(own_name, sizeof own_name)
+        .add("collect_agent_")
+        .number(static_cast<uint64_t>(sys::getpid()));
     name = own_name;
   }
   return set_unix(name, 1, out);
@@ -114,7 +117,8 @@ const char* ask_resolver(const char* host, uint16_t port, AddressList& out) {
 const char* set_host(const char* host, uint16_t port, AddressList& out) {
   if (std::strcmp(host, "localhost") == 0) {
     set_v4(out.items[0], INADDR_LOOPBACK, port);
-    set_v6(out.items[1], in6addr_loopback, port);
+    constexpr in6_addr kLoopback = IN6ADDR_LOOPBACK_INIT;
+    set_v6(out.items[1], kLoopback, port);
     out.count = 2;
     return nullptr;
   }

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/platform/system.h"
 #include "agent/transport/descriptor.h"
 
 #if defined(__linux__)
@@ -26,7 +27,7 @@ PeerUser judge(uid_t uid) {
   constexpr uid_t kAndroidShell = 2000;
   if (uid == kAndroidShell) return PeerUser::kTrusted;
 #endif
-  return uid == 0 || uid == geteuid() ? PeerUser::kTrusted : PeerUser::kOther;
+  return uid == 0 || uid == sys::geteuid() ? PeerUser::kTrusted : PeerUser::kOther;
 }
 
 #if defined(__linux__)
@@ -84,14 +85,15 @@ Answer ask(const sockaddr_storage& own, const sockaddr_storage* other) {
   Question question{};
   if (!question_for(own, other, question)) return answer;
   Descriptor netlink;
-  const int error = netlink.open([] { return socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG); });
+  const int error =
+      netlink.open([] { return sys::socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG); });
   if (error == EMFILE || error == ENFILE) answer.fault = PeerUser::kNotAsked;
   if (error == EPROTONOSUPPORT || error == EAFNOSUPPORT) answer.fault = PeerUser::kCannotAsk;
   if (error != 0) return answer;
   alignas(nlmsghdr) char bytes[512];
   ssize_t got = -1;
-  if (send(netlink.fd(), &question, sizeof question, 0) >= 0) {
-    got = recv(netlink.fd(), bytes, sizeof bytes, MSG_DONTWAIT);
+  if (sys::send(netlink.fd(), &question, sizeof question, 0) >= 0) {
+    got = sys::recv(netlink.fd(), bytes, sizeof bytes, MSG_DONTWAIT);
   }
   netlink.close();
   nlmsghdr header{};
@@ -146,7 +148,7 @@ Server tcp_server(const sockaddr_storage& here, const sockaddr_storage& there) {
 bool unix_owner(int connected, uid_t& uid) {
   ucred peer{};
   socklen_t bytes = sizeof peer;
-  if (getsockopt(connected, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) return false;
+  if (sys::getsockopt(connected, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) return false;
   uid = peer.uid;
   return true;
 }
@@ -177,8 +179,8 @@ bool ends_of(int connected, Ends& ends) {
   ends = {};
   socklen_t here_bytes = sizeof ends.here;
   socklen_t there_bytes = sizeof ends.there;
-  return getsockname(connected, reinterpret_cast<sockaddr*>(&ends.here), &here_bytes) == 0 &&
-         getpeername(connected, reinterpret_cast<sockaddr*>(&ends.there), &there_bytes) == 0;
+  return sys::getsockname(connected, reinterpret_cast<sockaddr*>(&ends.here), &here_bytes) == 0 &&
+         sys::getpeername(connected, reinterpret_cast<sockaddr*>(&ends.there), &there_bytes) == 0;
 }
 
 bool is_loopback(const sockaddr_storage& address) {
@@ -205,7 +207,7 @@ bool is_out_of_reach(const Address& dialled, uid_t uid) {
     const char next = path[i + 1];
     path[i + 1] = '\0';
     struct stat directory{};
-    const bool is_kept = stat(path, &directory) == 0 &&
+    const bool is_kept = sys::stat(path, &directory) == 0 &&
                          (directory.st_uid == 0 || directory.st_uid == uid) &&
                          (directory.st_mode & (S_IWGRP | S_IWOTH)) == 0;
     path[i + 1] = next;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/platform/system.h"
 #include "agent/transport/tls.h"
 
 namespace collect::agent {
@@ -38,17 +39,17 @@ bool is_connected_to_itself(int fd) {
   socklen_t here_bytes = sizeof here;
   socklen_t there_bytes = sizeof there;
   // What can't be told stays without a family.
-  (void)getsockname(fd, reinterpret_cast<sockaddr*>(&here), &here_bytes);
-  (void)getpeername(fd, reinterpret_cast<sockaddr*>(&there), &there_bytes);
+  (void)sys::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &here_bytes);
+  (void)sys::getpeername(fd, reinterpret_cast<sockaddr*>(&there), &there_bytes);
   if (here.ss_family != AF_INET && here.ss_family != AF_INET6) return false;
   return std::memcmp(&here, &there, sizeof here) == 0;
 }
 
 void set_options(int fd, bool is_local) {
   const int on = 1;
-  if (!is_local) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (!is_local) sys::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 #if defined(SO_NOSIGPIPE)
-  setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+  sys::setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
 #endif
 }
 
@@ -57,7 +58,7 @@ void set_options(int fd, bool is_local) {
 template <class Make>
 int Socket::open(Make make) {
   const int error = descriptor_.open(make);
-  if (error == 0) fcntl(fd(), F_SETFL, fcntl(fd(), F_GETFL) | O_NONBLOCK);
+  if (error == 0) sys::fcntl(fd(), F_SETFL, sys::fcntl(fd(), F_GETFL) | O_NONBLOCK);
   return error;
 }
 
@@ -75,7 +76,7 @@ IoResult Socket::send(const iovec* parts, size_t count) {
   message.msg_iovlen = static_cast<decltype(message.msg_iovlen)>(count);
   ssize_t sent = 0;
   do {
-    sent = sendmsg(fd(), &message, MSG_DONTWAIT | kNoSignal);
+    sent = sys::sendmsg(fd(), &message, MSG_DONTWAIT | kNoSignal);
   } while (sent < 0 && errno == EINTR);
   if (sent >= 0) return {IoStatus::kDone, static_cast<size_t>(sent)};
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return {IoStatus::kAgain};
@@ -89,7 +90,7 @@ IoResult Socket::receive(uint8_t* out, size_t size) {
   if (tls_ != nullptr) return tls_receive(tls_, out, size);
   ssize_t got = 0;
   do {
-    got = recv(fd(), out, size, MSG_DONTWAIT);
+    got = sys::recv(fd(), out, size, MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
   if (got > 0) return {IoStatus::kDone, static_cast<size_t>(got)};
   if (got == 0) return {IoStatus::kEnd};
@@ -101,11 +102,11 @@ IoResult Socket::receive(uint8_t* out, size_t size) {
 
 int Socket::connect(const Address& address, bool* connected) {
   *connected = false;
-  const int failed = open([&] { return socket(address.storage.ss_family, SOCK_STREAM, 0); });
+  const int failed = open([&] { return sys::socket(address.storage.ss_family, SOCK_STREAM, 0); });
   if (failed != 0) return failed;
   is_local_ = address.is_local();
   set_options(fd(), is_local_);
-  int error = ::connect(fd(), raw(address), address.bytes) == 0 ? 0 : errno;
+  int error = sys::connect(fd(), raw(address), address.bytes) == 0 ? 0 : errno;
   if (error == 0) {
     error = finish_connect();
     *connected = error == 0;
@@ -120,16 +121,16 @@ int Socket::finish_connect() {
   if (!is_ours()) return EBADF;
   int error = 0;
   socklen_t bytes = sizeof error;
-  if (getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) return errno;
+  if (sys::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) return errno;
   if (error == 0 && is_connected_to_itself(fd())) error = ECONNREFUSED;
   return error;
 }
 
 int Socket::bind_and_listen(const Address& address) {
   const int on = 1;
-  if (!address.is_local()) setsockopt(fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(fd(), raw(address), address.bytes) != 0) return errno;
-  return ::listen(fd(), kListenBacklog) == 0 ? 0 : errno;
+  if (!address.is_local()) sys::setsockopt(fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (sys::bind(fd(), raw(address), address.bytes) != 0) return errno;
+  return sys::listen(fd(), kListenBacklog) == 0 ? 0 : errno;
 }
 
 int Socket::listen(const Address& address) {
@@ -137,15 +138,15 @@ int Socket::listen(const Address& address) {
     // A socket file outlives its listener. If nobody answers there it is a dead one's.
     const char* path = reinterpret_cast<const sockaddr_un*>(&address.storage)->sun_path;
     struct stat found{};
-    if (lstat(path, &found) == 0 && S_ISSOCK(found.st_mode)) {
+    if (sys::lstat(path, &found) == 0 && S_ISSOCK(found.st_mode)) {
       Socket probe;
       bool connected = false;
       const int error = probe.connect(address, &connected);
       probe.close();
-      if (error == ECONNREFUSED) unlink(path);
+      if (error == ECONNREFUSED) sys::unlink(path);
     }
   }
-  const int failed = open([&] { return socket(address.storage.ss_family, SOCK_STREAM, 0); });
+  const int failed = open([&] { return sys::socket(address.storage.ss_family, SOCK_STREAM, 0); });
   if (failed != 0) return failed;
   is_local_ = address.is_local();
   const int error = bind_and_listen(address);
@@ -155,7 +156,7 @@ int Socket::listen(const Address& address) {
 
 int Socket::accept(Socket& out, bool asks_for_token) {
   if (!is_ours()) return EBADF;
-  const int failed = out.open([this] { return ::accept(fd(), nullptr, nullptr); });
+  const int failed = out.open([this] { return sys::accept(fd(), nullptr, nullptr); });
   if (failed != 0) return failed == EWOULDBLOCK ? EAGAIN : failed;
   out.is_local_ = is_local_;
   if (is_local_ || !asks_for_token) {
@@ -173,7 +174,7 @@ uint16_t Socket::local_port() const {
   Address address{};
   address.bytes = sizeof address.storage;
   if (!is_ours() ||
-      getsockname(fd(), reinterpret_cast<sockaddr*>(&address.storage), &address.bytes) != 0) {
+      sys::getsockname(fd(), reinterpret_cast<sockaddr*>(&address.storage), &address.bytes) != 0) {
     return 0;
   }
   return port_of(address);
@@ -201,7 +202,7 @@ const char* Socket::fault_or(const char* otherwise) const {
 // asking turns it off.
 void Socket::widen_send_buffer() {
   if (!is_local_ || !is_ours()) return;
-  setsockopt(fd(), SOL_SOCKET, SO_SNDBUF, &kLocalSendBytes, sizeof kLocalSendBytes);
+  sys::setsockopt(fd(), SOL_SOCKET, SO_SNDBUF, &kLocalSendBytes, sizeof kLocalSendBytes);
 }
 
 }  // namespace collect::agent

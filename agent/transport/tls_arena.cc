@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "agent/platform/system.h"
+
 namespace collect::agent {
 namespace {
 
@@ -28,7 +30,7 @@ struct Locked {
     // Pairs with the release below: the lists are seen as the other side left them.
     while (!g_locked.compare_exchange_weak(expected, 1, std::memory_order_acquire)) {
       expected = 0;
-      sched_yield();
+      sys::sched_yield();
     }
   }
   ~Locked() { g_locked.store(0, std::memory_order_release); }

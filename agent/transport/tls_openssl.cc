@@ -24,6 +24,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/platform/system.h"
 #include "agent/transport/tls.h"
 #include "agent/transport/tls_arena.h"
 
@@ -74,7 +75,7 @@ int bio_write(BIO* bio, const char* bytes, int count) {
 int bio_read(BIO* bio, char* bytes, int count) {
   auto& session = *static_cast<TlsSession*>(BIO_get_data(bio));
   BIO_clear_retry_flags(bio);
-  const ssize_t got = recv(session.fd, bytes, static_cast<size_t>(count), MSG_DONTWAIT);
+  const ssize_t got = sys::recv(session.fd, bytes, static_cast<size_t>(count), MSG_DONTWAIT);
   if (got > 0) return static_cast<int>(got);
   if (got == 0) {
     session.socket_error = -1;
@@ -117,16 +118,16 @@ void release(void* block, const char*, int) {
 
 // The file as a BIO over g_pem; null when it can't be read or is too long.
 BIO* open_pem(const char* path) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = sys::open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return nullptr;
   size_t used = 0;
   ssize_t got = 1;
   while (got > 0 && used < sizeof g_pem) {
-    got = read(fd, g_pem + used, sizeof g_pem - used);
+    got = sys::read(fd, g_pem + used, sizeof g_pem - used);
     if (got > 0) used += static_cast<size_t>(got);
     if (got < 0 && errno == EINTR) got = 1;
   }
-  close(fd);
+  sys::close(fd);
   if (got != 0 || used == 0) return nullptr;
   return BIO_new_mem_buf(g_pem, static_cast<int>(used));
 }

@@ -10,6 +10,8 @@
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 
+#include "formats/core/threads.h"
+
 namespace collect::attach {
 namespace {
 
@@ -66,17 +68,23 @@ void AdbConnection::connect(OnDone done) {
     connect_to(asio::ip::tcp::endpoint(number, server.port), std::move(done));
     return;
   }
-  resolver_.async_resolve(
-      server.host, std::to_string(server.port),
-      [self = shared_from_this(), done = std::move(done)](
-          const std::error_code& fault, const asio::ip::tcp::resolver::results_type& found) {
-        if (fault || found.empty()) {
-          self->deadline_.cancel();
-          done(self->failure(fault));
-        } else {
-          self->connect_to(found.begin()->endpoint(), done);
-        }
-      });
+  // It has a thread of its own.
+  const Status asked = contain([&] {
+    resolver_.async_resolve(
+        server.host, std::to_string(server.port),
+        [self = shared_from_this(), done](const std::error_code& fault,
+                                          const asio::ip::tcp::resolver::results_type& found) {
+          if (fault || found.empty()) {
+            self->deadline_.cancel();
+            done(self->failure(fault));
+          } else {
+            self->connect_to(found.begin()->endpoint(), done);
+          }
+        });
+  });
+  if (asked.ok()) return;
+  deadline_.cancel();
+  asio::post(socket_.get_executor(), [done, error = asked.error()] { done(error); });
 }
 
 void AdbConnection::connect_to(const asio::generic::stream_protocol::endpoint& endpoint,

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include <pthread.h>
-
 #include <asio/post.hpp>
 
 #include "daemon/attach/adb_source.h"
 #include "daemon/attach/usbmux_source.h"
+#include "formats/core/threads.h"
 
 namespace collect::attach {
 
@@ -44,10 +43,12 @@ Attach::~Attach() {
   stop();
 }
 
-void Attach::run() {
+Status Attach::run() {
   asio::post(io_, [this] { table_->start(); });
-  thread_ = std::thread([this] { io_.run(); });
-  (void)pthread_setname_np(thread_.native_handle(), "attach");
+  auto started = start_thread("attach", [this] { io_.run(); });
+  if (!started.ok()) return started.error();
+  thread_ = std::move(*started);
+  return {};
 }
 
 void Attach::stop() {

@@ -34,7 +34,7 @@ class Attach {
                                                 DeviceObserver& observer);
   ~Attach();
 
-  void run();
+  Status run();
   void stop();
 
   // As the functions of DeviceTable.
@@ -54,7 +54,7 @@ class Attach {
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
   std::unique_ptr<DeviceTable> table_;  // on the thread, but for what others may call
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 // Whether an agent's address names an endpoint on a device, as adb:SERIAL:NAME does.

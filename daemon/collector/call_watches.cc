@@ -1,10 +1,9 @@
 #include "daemon/collector/call_watches.h"
 
-#include <pthread.h>
-
 #include <utility>
 
 #include "daemon/symbolize/child_program.h"
+#include "formats/core/threads.h"
 
 namespace collect::daemon {
 namespace {
@@ -29,14 +28,13 @@ void CallWatches::stop() {
     watches.swap(watches_);
   }
   for (const auto& [id, watch] : watches) watch->stop = true;
-  for (const auto& [id, watch] : watches) watch->thread.join();
+  watches.clear();  // joins them
 }
 
 void CallWatches::join_ended() {
   std::erase_if(watches_, [](const auto& each) {
     if (!each.second->is_over) return false;
-    each.second->thread.join();
-    return true;
+    return true;  // joins it
   });
 }
 
@@ -58,12 +56,17 @@ Result<control::WatchId> CallWatches::watch(const std::string& directory, const 
   }
   const auto watch = std::make_shared<Watch>();
   watch->watcher = std::move(watcher);
-  watch->thread = std::thread([this, watch, feed = std::move(feed), name] {
-    run(*watch, feed, name);
+  const auto entry = watches_.emplace(++last_id_, watch).first;
+  auto started = start_thread("calls", [this, watch, feed = std::move(feed), name] {
+    const Status done = contain([&] { run(*watch, feed, name); });
+    if (!done.ok()) end(*watch, done.error());
     watch->is_over = true;
   });
-  (void)pthread_setname_np(watch->thread.native_handle(), "calls");
-  watches_[++last_id_] = watch;
+  if (!started.ok()) {
+    watches_.erase(entry);
+    return started.error();
+  }
+  watch->thread = std::move(*started);
   return last_id_;
 }
 
@@ -110,9 +113,14 @@ void CallWatches::run(Watch& watch, const control::FeedRequest& request,
   } else if (said.ok() && !reader.is_between_frames()) {
     said = Error{Code::kDamaged, "following the calls ended in the middle of a message"};
   }
+  end(watch, said);
+}
+
+void CallWatches::end(Watch& watch, const Status& said) {
   const std::lock_guard calling(watch.calling);
-  if (!watch.ended) watch.watcher.on_end(said);
-  watch.ended = true;
+  if (std::exchange(watch.ended, true)) return;
+  const Status done = contain([&] { watch.watcher.on_end(said); });
+  if (!done.ok()) report_fault("calls", done.error());
 }
 
 }  // namespace collect::daemon

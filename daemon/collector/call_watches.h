@@ -45,9 +45,10 @@ class CallWatches {
     std::atomic<bool> stop{false};
     std::atomic<bool> is_over{false};  // its thread has nothing left to do
     control::CallWatcher watcher;      // constant
-    std::thread thread;
+    std::jthread thread;
   };
 
+  static void end(Watch& watch, const Status& said);
   void run(Watch& watch, const control::FeedRequest& request, const std::string& name) const;
   void join_ended();  // with mutex_ held
 

@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <asio/thread_pool.hpp>
 #include <fstream>
 #include <utility>
 
@@ -30,6 +29,7 @@
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/naming_queue.h"
 #include "formats/calls/lod_layout.h"
+#include "formats/core/task_threads.h"
 #include "formats/core/version.h"
 
 namespace collect::daemon {
@@ -72,7 +72,7 @@ struct Collector::Services {
   StoreUploads uploads;
   RuleBook rules;
   CallWatches call_watches;
-  asio::thread_pool files{1};
+  TaskThreads files{"files", 1};
   symbolize::NamingQueue naming;
   LodQueue lods;
   SessionConverter converter;
@@ -141,11 +141,16 @@ Collector::~Collector() {
 
 Result<std::unique_ptr<Collector>> Collector::create(CollectorOptions options, storage::Fs& fs) {
   const bool asks_for_tls = options.ingest.tls != nullptr;
+  options.symbols.known_files = std::make_shared<symbolize::KnownFiles>();
   options.store.want = upload::StoreWant::kFollow;
   options.store.output = options.ingest.storage.root;
   std::unique_ptr<Collector> collector(
       new Collector(options.ingest, fs, options.symbols, std::move(options.store)));
   Services& services = *collector->services_;
+  for (const Status& started :
+       {collector->watches_.started(), services.naming.started(), services.lods.started()}) {
+    if (!started.ok()) return started.error();
+  }
   if (options.acks_wait) options.ingest.segments = &services.uploads;
   if (Status loaded = services.rules.load(); !loaded.ok()) return loaded.error();
   auto bridge = DeviceBridge::create(options.devices, collector->watches_);
@@ -163,15 +168,15 @@ Result<std::unique_ptr<Collector>> Collector::create(CollectorOptions options, s
   return collector;
 }
 
-void Collector::join_fleet(const std::string& control_address) {
-  services_->fleet->join(identity_, control_address);
+Status Collector::join_fleet(const std::string& control_address) {
+  return services_->fleet->join(identity_, control_address);
 }
 
-void Collector::run() {
-  ingest_->run();
-  services_->converter.start(ingest_->budget());
-  services_->devices->run(*ingest_);
-  services_->uploads.start();
+Status Collector::run() {
+  COLLECT_TRY(ingest_->run());
+  COLLECT_TRY(services_->converter.start(ingest_->budget()));
+  COLLECT_TRY(services_->devices->run(*ingest_));
+  return services_->uploads.start();
 }
 
 bool Collector::stop(std::chrono::milliseconds bound) {
@@ -229,6 +234,10 @@ void Collector::session_changed(const ingest::SessionSnapshot& session) {
 
 void Collector::filter_wanted(const ingest::AgentSnapshot& agent, ingest::FilterRequest wanted) {
   controls_->filter.start_with(agent, std::move(wanted));
+}
+
+void Collector::modules_loaded(const std::vector<storage::ModuleInfo>& modules) {
+  services_->naming.symbolizer().options().known_files->add(modules);
 }
 
 bool Collector::to_be_named(const std::string& name, const std::string& directory,

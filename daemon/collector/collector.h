@@ -39,9 +39,9 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   static Result<std::unique_ptr<Collector>> create(CollectorOptions options, storage::Fs& fs);
   ~Collector() override;
 
-  void run();
+  Status run();
   // Joins the fleet, if there is one. The address is what others reach the control plane at.
-  void join_fleet(const std::string& control_address);
+  Status join_fleet(const std::string& control_address);
   // As Ingest::stop, and then names sessions for symbolize::kNamingStopBound at most. What is asked
   // from then on and needs an agent is not answered any more.
   bool stop(std::chrono::milliseconds bound);
@@ -90,6 +90,7 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   void agent_removed(ingest::AgentId id) override;
   void session_changed(const ingest::SessionSnapshot& session) override;
   void filter_wanted(const ingest::AgentSnapshot& agent, ingest::FilterRequest wanted) override;
+  void modules_loaded(const std::vector<storage::ModuleInfo>& modules) override;
   bool to_be_named(const std::string& name, const std::string& directory,
                    std::vector<uint64_t> functions) override;
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/collector/messages.h"
+#include "daemon/collector/registry.h"
 #include "daemon/control/selector.h"
 
 namespace collect::daemon {
@@ -35,9 +36,9 @@ Result<std::unique_ptr<DeviceBridge>> DeviceBridge::create(const attach::AttachO
   return bridge;
 }
 
-void DeviceBridge::run(ingest::Ingest& ingest) {
+Status DeviceBridge::run(ingest::Ingest& ingest) {
   ingest_ = &ingest;
-  attach_->run();
+  return attach_->run();
 }
 
 std::vector<api::Device> DeviceBridge::devices(const std::string& match) {

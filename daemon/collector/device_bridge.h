@@ -18,7 +18,7 @@ class DeviceBridge final : private attach::DeviceObserver {
   static Result<std::unique_ptr<DeviceBridge>> create(const attach::AttachOptions& devices,
                                                       Watches& watches);
 
-  void run(ingest::Ingest& ingest);  // which outlives stop()
+  Status run(ingest::Ingest& ingest);  // which outlives stop()
   void stop() { attach_->stop(); }
 
   attach::Attach& attach() { return *attach_; }

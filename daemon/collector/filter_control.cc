@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <asio/post.hpp>
 #include <iterator>
 
 #include "daemon/collector/function_patterns.h"
@@ -156,13 +155,18 @@ void FilterControl::record_nothing(const ingest::AgentSnapshot& agent,
 
 void FilterControl::start_with(const ingest::AgentSnapshot& agent, ingest::FilterRequest wanted) {
   const bool may_wait = start_filters_waiting_.fetch_add(1) < kMaxStartFilters;
-  asio::post(start_filters_, [this, agent, may_wait, wanted = std::move(wanted)] {
+  const std::shared_ptr<void> place(nullptr,
+                                    [this](void*) { start_filters_waiting_.fetch_sub(1); });
+  const auto start = [this, agent, wanted, place](const Status& may_look) {
     ingest::StartFilter outcome;
     auto task = std::make_shared<Task>();
     task->agent = agent;
-    auto ids = may_wait ? start_ids(wanted, task->mode, outcome)
-                        : Error{Code::kLimit, "too many processes started at once"};
-    start_filters_waiting_.fetch_sub(1);
+    Result<std::vector<uint64_t>> ids = std::vector<uint64_t>();
+    if (may_look.ok()) {
+      ids = start_ids(wanted, task->mode, outcome);
+    } else {
+      ids = may_look.error();
+    }
     if (functions_.is_stopping()) return;
     if (ids.ok()) {
       task->ids = std::move(ids).value();
@@ -182,7 +186,10 @@ void FilterControl::start_with(const ingest::AgentSnapshot& agent, ingest::Filte
     ingest_.note_start_filter(agent.process_id, outcome,
                               {0, wanted.only, wanted.except, task->ids.size()});
     send_part(task, 0);
-  });
+  };
+  const Status may_look =
+      may_wait ? Status() : Error{Code::kLimit, "too many processes started at once"};
+  start_filters_.post([start, may_look] { start(may_look); }, start);
 }
 
 Result<std::vector<uint64_t>> FilterControl::start_ids(const ingest::FilterRequest& wanted,

@@ -1,7 +1,6 @@
 // Which functions agents record at all: patterns become ids, ids become commands, part after part.
 #pragma once
 
-#include <asio/thread_pool.hpp>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -12,6 +11,7 @@
 #include "daemon/collector/registry.h"
 #include "daemon/control/collector_api.h"
 #include "daemon/ingest/ingest.h"
+#include "formats/core/task_threads.h"
 
 namespace collect::daemon {
 
@@ -49,7 +49,7 @@ class FilterControl {
   FunctionSearch& functions_;
   std::atomic<uint32_t> start_filters_waiting_{0};
   // Agents ask for filters as they start: not where people wait for their answers.
-  asio::thread_pool start_filters_{1};
+  TaskThreads start_filters_{"start filters", 1};
 };
 
 }  // namespace collect::daemon

@@ -49,11 +49,11 @@ FleetMembership::FleetMembership(const std::string& database, const Registry& re
       [this](const auto& request, auto done) { list(request, done); });
 }
 
-void FleetMembership::join(const storage::CollectorIdentity& identity,
-                           const std::string& control_address) {
-  if (!member_) return;
-  member_->start({hex_bytes(identity.id), identity.epoch, reachable_address(control_address),
-                  host_name(), kVersion});
+Status FleetMembership::join(const storage::CollectorIdentity& identity,
+                             const std::string& control_address) {
+  if (!member_) return {};
+  return member_->start({hex_bytes(identity.id), identity.epoch, reachable_address(control_address),
+                         host_name(), kVersion});
 }
 
 void FleetMembership::leave() {

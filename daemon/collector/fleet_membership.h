@@ -22,7 +22,7 @@ class FleetMembership {
                   const attach::Attach& devices, control::Methods& methods);
 
   // `control_address`: where others reach the control plane.
-  void join(const storage::CollectorIdentity& identity, const std::string& control_address);
+  Status join(const storage::CollectorIdentity& identity, const std::string& control_address);
   // Within a bound of its own.
   void leave();
   // Whoever comes back is seen by the next round, who comes or goes at once.

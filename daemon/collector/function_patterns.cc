@@ -9,6 +9,7 @@
 
 #include "daemon/symbolize/function_pattern.h"
 #include "daemon/symbolize/limits.h"
+#include "daemon/symbolize/nearest_function.h"
 
 namespace collect::daemon {
 
@@ -118,9 +119,14 @@ Result<std::vector<uint64_t>> FunctionPatterns::resolve(
   auto matched = match(modules, symbolizer, stop, most);
   if (!matched.ok()) return matched.error();
   if (!matched->unmatched.empty()) {
+    const std::string& word = matched->unmatched.front();
+    const std::string near =  // of the program itself
+        modules.empty() ? ""
+                        : symbolize::nearest_function(symbolizer, modules.front(), word, &stop);
     return Error{Code::kNotFound,
-                 "no function \"" + matched->unmatched.front() + "\" in the " +
-                     std::to_string(modules.size()) + " modules of this agent" +
+                 "no function \"" + word + "\" in the " + std::to_string(modules.size()) +
+                     " modules of this agent" +
+                     (near.empty() ? "" : "; did you mean " + near + "?") +
                      (matched->problem.empty() ? "" : " (" + matched->problem + ")")};
   }
   return std::move(matched->ids);

@@ -1,6 +1,5 @@
 #include "daemon/collector/function_search.h"
 
-#include <asio/post.hpp>
 #include <utility>
 
 namespace collect::daemon {
@@ -14,7 +13,7 @@ void FunctionSearch::find(const ingest::AgentSnapshot& agent,
       done(modules.error());
       return;
     }
-    asio::post(lookups_, [find, done, known = std::move(modules).value()] { done(find(known)); });
+    lookups_.post([find, done, known = std::move(modules).value()] { done(find(known)); }, done);
   });
 }
 

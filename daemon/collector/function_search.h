@@ -2,7 +2,6 @@
 // takes its time: on a thread of its own, where nobody else waits.
 #pragma once
 
-#include <asio/thread_pool.hpp>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -11,6 +10,7 @@
 #include "daemon/collector/function_patterns.h"
 #include "daemon/ingest/ingest.h"
 #include "daemon/symbolize/symbolizer.h"
+#include "formats/core/task_threads.h"
 
 namespace collect::daemon {
 
@@ -45,7 +45,7 @@ class FunctionSearch {
   ingest::Ingest& ingest_;
   const symbolize::Symbolizer& symbolizer_;
   std::atomic<bool> stopping_{false};
-  asio::thread_pool lookups_{1};
+  TaskThreads lookups_{"lookups", 1};
 };
 
 }  // namespace collect::daemon

@@ -7,6 +7,8 @@
 
 #include "daemon/symbolize/child_program.h"
 #include "daemon/web/page_request.h"
+#include "formats/core/threads.h"
+#include "storage/session_files.h"
 #include "storage/session_layout.h"
 
 namespace collect::daemon {
@@ -33,7 +35,12 @@ uint64_t bytes_of_lods(const std::string& directory) {
 LodQueue::LodQueue(std::string program, storage::Fs& fs, const storage::SpaceGuard::Limits& limits,
                    OnFailed on_failed)
     : program_(std::move(program)), fs_(fs), limits_(limits), on_failed_(std::move(on_failed)) {
-  thread_ = std::thread([this] { serve(); });
+  auto started = start_thread("lods", [this] { serve(); });
+  if (started.ok()) {
+    thread_ = std::move(*started);
+  } else {
+    started_ = started.error();
+  }
 }
 
 void LodQueue::add(const std::string& name, const std::string& directory) {
@@ -74,7 +81,8 @@ void LodQueue::serve() {
     queue_.pop_front();
     current_ = job.name;
     lock.unlock();
-    make(job);
+    const Status done = contain([&] { make(job); });
+    if (!done.ok()) on_failed_(job.name, done.error().message);
     lock.lock();
     current_.clear();
     if (!stopping_) cancel_ = false;
@@ -100,6 +108,7 @@ void LodQueue::make(const Job& job) {
         answer.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
         return Status();
       });
+  if (!ending.ok() || !ending->fault.empty()) storage::remove_half_made_lods(fs_, job.directory);
   if (!ending.ok()) {
     if (ending.code() != Code::kCancelled) on_failed_(job.name, ending.error().message);
   } else if (!ending->fault.empty()) {

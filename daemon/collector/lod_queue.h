@@ -32,6 +32,8 @@ class LodQueue {
            OnFailed on_failed);
   ~LodQueue() { stop(); }
 
+  const Status& started() const { return started_; }  // else nothing is made
+
   void add(const std::string& name, const std::string& directory);
   // Ends all work on this session, and returns when nothing touches its files any more.
   void forget(const std::string& name);
@@ -55,7 +57,8 @@ class LodQueue {
   std::string current_;              // guarded by mutex_; session that is worked on
   bool stopping_ = false;            // guarded by mutex_
   std::atomic<bool> cancel_{false};  // what is being made is not wanted any more
-  std::thread thread_;
+  Status started_;
+  std::jthread thread_;
 };
 
 }  // namespace collect::daemon

@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <asio/post.hpp>
 #include <filesystem>
 #include <thread>
 #include <utility>
@@ -115,12 +114,13 @@ void ProcessAttach::serve(control::Methods& methods,
                                        " processes are being attached to or wait for it"});
       return;
     }
-    asio::post(thread_, [this, act, request = call.request, done = std::move(done)] {
-      auto result = is_stopping_ ? Result<Response>(Error{Code::kCancelled, "the collector stops"})
-                                 : (this->*act)(request);
-      waiting_.fetch_sub(1);
-      done(std::move(result));
-    });
+    const std::shared_ptr<void> place(nullptr, [this](void*) { waiting_.fetch_sub(1); });
+    thread_.post(
+        [this, act, request = call.request, done, place] {
+          done(is_stopping_ ? Result<Response>(Error{Code::kCancelled, "the collector stops"})
+                            : (this->*act)(request));
+        },
+        done);
   });
 }
 

@@ -6,7 +6,6 @@
 // threads, and waits for them.
 #pragma once
 
-#include <asio/thread_pool.hpp>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -15,6 +14,7 @@
 #include "daemon/collector/registry.h"
 #include "daemon/control/collector_api.h"
 #include "formats/core/result.h"
+#include "formats/core/task_threads.h"
 
 namespace collect::daemon {
 
@@ -48,7 +48,7 @@ class ProcessAttach {
   const std::string token_file_;  // absolute
   std::atomic<bool> is_stopping_{false};
   std::atomic<uint32_t> waiting_{0};
-  asio::thread_pool thread_{1};
+  TaskThreads thread_{"attach process", 1};
 };
 
 }  // namespace collect::daemon

@@ -2,8 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <asio/post.hpp>
-
 #include "daemon/collector/messages.h"
 #include "formats/core/printable.h"
 
@@ -58,7 +56,7 @@ struct RuleLog {
 }  // namespace
 
 RuleControl::RuleControl(RuleBook& rules, ingest::Ingest& ingest, RecordingControl& recordings,
-                         asio::thread_pool& files, control::Methods& methods)
+                         TaskThreads& files, control::Methods& methods)
     : rules_(rules), ingest_(ingest), recordings_(recordings) {
   methods.serve<api::GetRulesRequest, api::Rules>(
       [this](const auto&, auto done) { done(rules_.rules()); });
@@ -66,13 +64,15 @@ RuleControl::RuleControl(RuleBook& rules, ingest::Ingest& ingest, RecordingContr
   methods.serve<api::SetRulesRequest, api::Rules>([this, &files](const auto& request, auto done) {
     api::Rules wanted;
     *wanted.mutable_rules() = request.rules();
-    asio::post(files, [this, wanted, done = std::move(done)] {
-      if (const Status saved = rules_.save(wanted); !saved.ok()) {
-        done(saved.error());
-        return;
-      }
-      done(rules_.rules());
-    });
+    files.post(
+        [this, wanted, done] {
+          if (const Status saved = rules_.save(wanted); !saved.ok()) {
+            done(saved.error());
+            return;
+          }
+          done(rules_.rules());
+        },
+        done);
   });
 }
 

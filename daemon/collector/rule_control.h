@@ -1,12 +1,11 @@
 // What the standing rules say of an agent that has come.
 #pragma once
 
-#include <asio/thread_pool.hpp>
-
 #include "daemon/collector/recording_control.h"
 #include "daemon/collector/rule_book.h"
 #include "daemon/control/collector_api.h"
 #include "daemon/ingest/ingest.h"
+#include "formats/core/task_threads.h"
 
 namespace collect::daemon {
 
@@ -14,7 +13,7 @@ class RuleControl {
  public:
   // Serves GetRulesRequest and SetRulesRequest. All outlive it; rules are written on `files`.
   RuleControl(RuleBook& rules, ingest::Ingest& ingest, RecordingControl& recordings,
-              asio::thread_pool& files, control::Methods& methods);
+              TaskThreads& files, control::Methods& methods);
 
   void apply(const ingest::AgentSnapshot& agent);
 

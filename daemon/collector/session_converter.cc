@@ -1,6 +1,5 @@
 #include "daemon/collector/session_converter.h"
 
-#include <pthread.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
@@ -9,6 +8,7 @@
 
 #include "daemon/ingest/limits.h"
 #include "daemon/ingest/session_charges.h"
+#include "formats/core/threads.h"
 
 namespace collect::daemon {
 namespace {
@@ -46,9 +46,11 @@ SessionConverter::~SessionConverter() {
   stop();
 }
 
-void SessionConverter::start(principal::Budget& budget) {
-  thread_ = std::thread([this, &budget] { run(budget); });
-  (void)pthread_setname_np(thread_.native_handle(), "converter");
+Status SessionConverter::start(principal::Budget& budget) {
+  auto started = start_thread("converter", [this, &budget] { run(budget); });
+  if (!started.ok()) return started.error();
+  thread_ = std::move(*started);
+  return {};
 }
 
 void SessionConverter::add(Job job) {
@@ -95,7 +97,9 @@ void SessionConverter::run(principal::Budget& budget) {
     waiting_.pop_front();
     is_busy_ = true;
     lock.unlock();
-    const auto made = make(job, budget);
+    Result<storage::MadeSession> made = stopped();
+    const Status done = contain([&] { made = make(job, budget); });
+    if (!done.ok()) made = done.error();
     job.use.reset();
     job.done(made);
     job = {};

@@ -46,7 +46,7 @@ class SessionConverter {
 
   // Once, by who holds the root's lock: what a former daemon left half made is removed first. Jobs
   // are charged to the budget's accounts; it outlives stop().
-  void start(principal::Budget& budget);
+  Status start(principal::Budget& budget);
   // kLimit: too many wait. Else the job's `done` is called.
   void add(Job job);
   // Ends what runs and answers what waits, with kUnavailable. Nothing is taken any more.
@@ -63,7 +63,7 @@ class SessionConverter {
   std::condition_variable wake_;
   std::deque<Job> waiting_;  // guarded by mutex_
   bool is_busy_ = false;     // guarded by mutex_
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace collect::daemon

@@ -1,9 +1,9 @@
 #include "daemon/collector/session_files.h"
 
-#include <asio/post.hpp>
 #include <utility>
 
 #include "daemon/collector/messages.h"
+#include "storage/clock.h"
 #include "storage/manifest.h"
 #include "storage/session_files.h"
 
@@ -13,27 +13,29 @@ namespace {
 class SessionFileReader final : public control::FileReader,
                                 public std::enable_shared_from_this<SessionFileReader> {
  public:
-  SessionFileReader(asio::thread_pool& files, std::unique_ptr<storage::File> file, uint64_t size)
+  SessionFileReader(TaskThreads& files, std::unique_ptr<storage::File> file, uint64_t size)
       : files_(files), file_(std::move(file)), size_(size) {}
 
   uint64_t size() const override { return size_; }
 
   void read(uint64_t offset, size_t bytes, std::function<void(Result<std::string>)> done) override {
-    asio::post(files_, [self = shared_from_this(), offset, bytes, done = std::move(done)] {
-      std::string data(bytes, '\0');
-      const auto got =
-          self->file_->read_at(offset, {reinterpret_cast<uint8_t*>(data.data()), data.size()});
-      if (!got.ok()) {
-        done(got.error());
-        return;
-      }
-      data.resize(*got);
-      done(std::move(data));
-    });
+    files_.post(
+        [self = shared_from_this(), offset, bytes, done] {
+          std::string data(bytes, '\0');
+          const auto got =
+              self->file_->read_at(offset, {reinterpret_cast<uint8_t*>(data.data()), data.size()});
+          if (!got.ok()) {
+            done(got.error());
+            return;
+          }
+          data.resize(*got);
+          done(std::move(data));
+        },
+        done);
   }
 
  private:
-  asio::thread_pool& files_;
+  TaskThreads& files_;
   const std::unique_ptr<storage::File> file_;  // on the files thread
   const uint64_t size_;
 };
@@ -59,6 +61,7 @@ storage::SnapshotMoment moment_of(const Result<wire::CommandResult>& flushed) {
   storage::SnapshotMoment moment;
   moment.is_whole = flushed.ok() && flushed->ok();
   moment.reason = "a snapshot; the recording went on";
+  moment.unix_ns = storage::system_clock().unix_ns();
   if (moment.is_whole) {
     moment.at_ns = flushed->at_ns();
   } else {
@@ -112,14 +115,16 @@ void SessionFiles::manifest(const std::string& name, control::Callback<api::Mani
     done(session.error());
     return;
   }
-  asio::post(needs_.files, [this, shown = *session, done = std::move(done)] {
-    auto json = storage::read_manifest_json(needs_.fs, shown.directory);
-    if (json.ok()) {
-      done(manifest_message(shown.name, std::move(json).value()));
-    } else {
-      done(json.error());
-    }
-  });
+  needs_.files.post(
+      [this, shown = *session, done] {
+        auto json = storage::read_manifest_json(needs_.fs, shown.directory);
+        if (json.ok()) {
+          done(manifest_message(shown.name, std::move(json).value()));
+        } else {
+          done(json.error());
+        }
+      },
+      done);
 }
 
 void SessionFiles::list(const std::string& name, control::Callback<api::ListFilesResponse> done) {
@@ -128,23 +133,25 @@ void SessionFiles::list(const std::string& name, control::Callback<api::ListFile
     done(named.error());
     return;
   }
-  asio::post(needs_.files, [this, named = std::move(*named), done = std::move(done)] {
-    const auto files = storage::list_session_files(needs_.fs, named.session_path);
-    if (!files.ok()) {
-      done(files.error());
-      return;
-    }
-    const api::Session shown = to_message(named.shown);
-    api::ListFilesResponse response;
-    response.set_session(shown.name());
-    response.set_state(shown.state());
-    for (const storage::SessionFileInfo& info : *files) {
-      api::SessionFile* file = response.add_files();
-      file->set_path(info.path);
-      file->set_size_bytes(info.bytes);
-    }
-    done(std::move(response));
-  });
+  needs_.files.post(
+      [this, named = std::move(*named), done] {
+        const auto files = storage::list_session_files(needs_.fs, named.session_path);
+        if (!files.ok()) {
+          done(files.error());
+          return;
+        }
+        const api::Session shown = to_message(named.shown);
+        api::ListFilesResponse response;
+        response.set_session(shown.name());
+        response.set_state(shown.state());
+        for (const storage::SessionFileInfo& info : *files) {
+          api::SessionFile* file = response.add_files();
+          file->set_path(info.path);
+          file->set_size_bytes(info.bytes);
+        }
+        done(std::move(response));
+      },
+      done);
 }
 
 void SessionFiles::open(const std::string& name, const std::string& path,
@@ -154,21 +161,22 @@ void SessionFiles::open(const std::string& name, const std::string& path,
     done(named.error());
     return;
   }
-  asio::post(needs_.files,
-             [this, session_path = std::move(named->session_path), path, done = std::move(done)] {
-               auto file = storage::open_session_file(needs_.fs, session_path, path);
-               if (!file.ok()) {
-                 done(file.error());
-                 return;
-               }
-               const auto size = (*file)->size();
-               if (!size.ok()) {
-                 done(size.error());
-                 return;
-               }
-               done(std::shared_ptr<control::FileReader>(
-                   std::make_shared<SessionFileReader>(needs_.files, std::move(*file), *size)));
-             });
+  needs_.files.post(
+      [this, session_path = std::move(named->session_path), path, done] {
+        auto file = storage::open_session_file(needs_.fs, session_path, path);
+        if (!file.ok()) {
+          done(file.error());
+          return;
+        }
+        const auto size = (*file)->size();
+        if (!size.ok()) {
+          done(size.error());
+          return;
+        }
+        done(std::shared_ptr<control::FileReader>(
+            std::make_shared<SessionFileReader>(needs_.files, std::move(*file), *size)));
+      },
+      done);
 }
 
 // On the converter's thread.
@@ -302,25 +310,26 @@ void SessionFiles::remove(const std::string& name,
     done(use.error());
     return;
   }
-  asio::post(needs_.files, [this, named = std::move(*named), use = std::move(*use),
-                            done = std::move(done)]() mutable {
-    needs_.naming.forget(named.shown.name);
-    needs_.lods.forget(named.shown.name);
-    const auto removed = storage::remove_session(needs_.fs, named.session_path);
-    use.reset();
-    if (!removed.ok() && removed.code() != Code::kNotFound) {
-      done(removed.error());
-      return;
-    }
-    needs_.registry.remove_session(named.shown.name);
-    api::DeleteSessionResponse response;
-    response.set_session(to_message(named.shown).name());
-    if (removed.ok()) {
-      response.set_removed_bytes(removed->bytes);
-      response.set_removed_files(removed->files);
-    }
-    done(std::move(response));
-  });
+  needs_.files.post(
+      [this, named = std::move(*named), use = std::move(*use), done]() mutable {
+        needs_.naming.forget(named.shown.name);
+        needs_.lods.forget(named.shown.name);
+        const auto removed = storage::remove_session(needs_.fs, named.session_path);
+        use.reset();
+        if (!removed.ok() && removed.code() != Code::kNotFound) {
+          done(removed.error());
+          return;
+        }
+        needs_.registry.remove_session(named.shown.name);
+        api::DeleteSessionResponse response;
+        response.set_session(to_message(named.shown).name());
+        if (removed.ok()) {
+          response.set_removed_bytes(removed->bytes);
+          response.set_removed_files(removed->files);
+        }
+        done(std::move(response));
+      },
+      done);
 }
 
 }  // namespace collect::daemon

@@ -1,7 +1,6 @@
 // Handing out, converting, copying and removing the files of sessions.
 #pragma once
 
-#include <asio/thread_pool.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +12,7 @@
 #include "daemon/control/collector_api.h"
 #include "daemon/ingest/ingest.h"
 #include "daemon/symbolize/naming_queue.h"
+#include "formats/core/task_threads.h"
 #include "storage/fs.h"
 #include "storage/session_layout.h"
 
@@ -29,7 +29,7 @@ class SessionFiles {
     SessionConverter& converter;
     symbolize::NamingQueue& naming;
     LodQueue& lods;
-    asio::thread_pool& files;  // where files are read
+    TaskThreads& files;  // where files are read
     std::function<void(const ingest::SessionSnapshot&)> on_made;
   };
   // Serves GetManifestRequest, ListFilesRequest, SnapshotSessionRequest and DeleteSessionRequest.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/upload/segment_request.h"
+#include "formats/core/threads.h"
 
 namespace collect::daemon {
 namespace {
@@ -33,8 +34,12 @@ std::vector<std::string> environment() {
 StoreUploads::StoreUploads(upload::StoreRequest request, Remove remove)
     : request_(std::move(request)), remove_(std::move(remove)) {}
 
-void StoreUploads::start() {
-  if (has_store()) thread_ = std::thread([this] { serve(); });
+Status StoreUploads::start() {
+  if (!has_store()) return {};
+  auto started = start_thread("store", [this] { serve(); });
+  if (!started.ok()) return started.error();
+  thread_ = std::move(*started);
+  return {};
 }
 
 void StoreUploads::stop() {

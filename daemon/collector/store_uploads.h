@@ -35,7 +35,7 @@ class StoreUploads final : public ingest::SegmentStore {
   StoreUploads(upload::StoreRequest request, Remove remove);
   ~StoreUploads() override { stop(); }
 
-  void start();
+  Status start();
   void stop();  // what is under way goes on at the next start; no `done` is called any more
   bool has_store() const { return !request_.location.url.empty(); }
   const std::string& url() const { return request_.location.url; }
@@ -65,7 +65,7 @@ class StoreUploads final : public ingest::SegmentStore {
   uint64_t last_id_ = 0;             // guarded by mutex_
   symbolize::ChildFeed feed_;
   std::atomic<bool> stopping_{false};
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace collect::daemon

@@ -1,17 +1,21 @@
 #include "daemon/collector/watches.h"
 
-#include <pthread.h>
-
 #include <asio/post.hpp>
 #include <vector>
+
+#include "formats/core/threads.h"
 
 namespace collect::daemon {
 
 using Clock = std::chrono::steady_clock;
 
 Watches::Watches() {
-  thread_ = std::thread([this] { io_.run(); });
-  (void)pthread_setname_np(thread_.native_handle(), "collector");
+  auto started = start_thread("collector", [this] { io_.run(); });
+  if (started.ok()) {
+    thread_ = std::move(*started);
+  } else {
+    started_ = started.error();
+  }
 }
 
 Watches::~Watches() {

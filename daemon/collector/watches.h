@@ -36,6 +36,8 @@ class Watches {
   Watches();
   ~Watches();  // no call comes after it
 
+  const Status& started() const { return started_; }  // else nothing is delivered
+
   uint64_t watch_agents(OnAgent on_event);
   uint64_t watch_devices(OnDevice on_event);
   // Called at once for a change of state, else at most every `interval`.
@@ -113,7 +115,8 @@ class Watches {
   std::map<std::string, SessionChange> sessions_;          // guarded by mutex_; by name
   bool delivery_scheduled_ = false;                        // guarded by mutex_
   std::chrono::steady_clock::time_point next_delivery_{};  // guarded by mutex_
-  std::thread thread_;
+  Status started_;
+  std::jthread thread_;
 };
 
 }  // namespace collect::daemon

@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -13,6 +12,8 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "formats/core/threads.h"
 
 namespace collect::control {
 namespace {
@@ -76,10 +77,12 @@ ControlListener::~ControlListener() {
   if (reserve_ >= 0) ::close(reserve_);
 }
 
-void ControlListener::start(Take take) {
+Status ControlListener::start(Take take) {
   take_ = std::move(take);
-  thread_ = std::thread([this] { accept_all(); });
-  (void)pthread_setname_np(thread_.native_handle(), "control");
+  auto started = start_thread("control", [this] { accept_all(); });
+  if (!started.ok()) return started.error();
+  thread_ = std::move(*started);
+  return {};
 }
 
 void ControlListener::change(Step step) {

@@ -52,7 +52,7 @@ class ControlListener {
   ~ControlListener();  // as stop()
 
   uint16_t port() const { return port_; }  // 0: a Unix socket
-  void start(Take take);
+  Status start(Take take);
   void stop_accepting();  // who is connected stays so
   void stop();            // when gRPC has ended its connections, or at kRelayDrain
   void set_asks_for_proof(bool asks) { asks_for_proof_ = asks; }
@@ -82,7 +82,7 @@ class ControlListener {
   std::atomic<bool> asks_for_proof_;
   std::atomic<Step> step_{Step::kAccepting};
   Take take_;
-  std::thread thread_;
+  std::jthread thread_;
   // The thread's own, but for what ControlRelay says.
   ControlRelay relay_;
   principal::PeerLookup peers_;

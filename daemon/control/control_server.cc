@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "collect/control/v1/control.grpc.pb.h"
 #include "daemon/control/collector_service.h"
 #include "daemon/control/control_address.h"
 #include "daemon/control/control_listener.h"
@@ -160,11 +161,11 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& a
   state->address = parsed->target();
   state->port = parsed->port;
   state->health.set_serving(true);
-  state->listener->start([acceptor = state->acceptor.get()](int handle) {
+  COLLECT_TRY(state->listener->start([acceptor = state->acceptor.get()](int handle) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters taken;
     taken.fd = handle;
     acceptor->HandleNewConnection(&taken);
-  });
+  }));
   return std::unique_ptr<ControlServer>(new ControlServer(std::move(state)));
 }
 

@@ -8,13 +8,16 @@
 #pragma once
 
 #include <any>
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <typeindex>
 #include <unordered_map>
 #include <utility>
 
 #include "formats/core/result.h"
+#include "formats/core/threads.h"
 
 namespace collect::control {
 
@@ -42,11 +45,33 @@ class Methods {
     if (method == nullptr) {
       done(Error{Code::kUnsupported, "this collector does not serve this method"});
     } else {
-      (*method)(request, std::move(done));
+      const auto answer = std::make_shared<Answer<Response>>(std::move(done));
+      const Status called = contain([&] {
+        (*method)(request, [answer](Result<Response> result) { answer->give(std::move(result)); });
+      });
+      if (!called.ok()) answer->give(called.error());
     }
   }
 
  private:
+  // Given once: whoever serves the method may be short of memory or threads and let go of it.
+  template <class Response>
+  class Answer {
+   public:
+    explicit Answer(Callback<Response> done) : done_(std::move(done)) {}
+    ~Answer() {
+      give(Error{Code::kExhausted, "this machine is out of memory or threads; try again"});
+    }
+    void give(Result<Response> result) noexcept {
+      if (given_.exchange(true)) return;
+      (void)contain([&] { done_(std::move(result)); });
+    }
+
+   private:
+    const Callback<Response> done_;
+    std::atomic<bool> given_{false};
+  };
+
   std::unordered_map<std::type_index, std::any> methods_;
 };
 

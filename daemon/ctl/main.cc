@@ -17,6 +17,7 @@
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "formats/core/nearest_word.h"
+#include "formats/core/threads.h"
 #include "formats/core/version.h"
 #include "storage/leftovers.h"
 #include "storage/standard_output.h"
@@ -34,19 +35,20 @@ constexpr const char* kFooter =
     "  collectctl run -- ./app --its --own options\n"
     "  collectctl detail start --function 'parse_*' --duration 5s\n"
     "  collectctl watch\n"
-    "  collectctl report ada_traces/session_20250101_120000/pid_4711\n"
+    "  collectctl report                            of your newest recording\n"
     "\n"
     "Exit codes: 0 done, 1 failed or standard output could not be written, 2 wrong usage. run has\n"
     "its own: see collectctl run --help.\n"
     "COLLECT_CONTROL sets the default of --control, COLLECT_CONTROL_TLS_CA, _TLS_CERTIFICATE,\n"
     "_TLS_KEY, _TLS_NAME and _TOKEN_FILE set those of --tls-ca and so on. Without --control and\n"
-    "COLLECT_CONTROL, the address is 127.0.0.1:7711 if you or root listen there, else\n"
-    "/run/collectord/control.sock.";
+    "COLLECT_CONTROL, the address is that of your collector that runs, also of a run in another\n"
+    "terminal; else 127.0.0.1:7711 if you or root listen there, else /run/collectord/control.sock.";
 
 constexpr const char* kRunFooter =
-    "run uses the collector at --control (default as in collectctl --help). If none answers\n"
-    "there, or with -o, run starts one for this run. With -o, --control is the address at which\n"
-    "that collector listens; otherwise it is an error if nobody answers at a given --control.\n"
+    "run uses the collector at --control (default 127.0.0.1:7711 if you or root listen there,\n"
+    "else /run/collectord/control.sock). If none answers there, or with -o, run starts one for\n"
+    "this run. With -o, --control is the address at which that collector listens; otherwise it is\n"
+    "an error if nobody answers at a given --control.\n"
     "\n"
     "The program gets the agent through LD_PRELOAD and COLLECT_* variables. Your own COLLECT_*\n"
     "variables apply if no option says otherwise, except for COLLECT_CONNECT and COLLECT_LISTEN.\n"
@@ -54,14 +56,14 @@ constexpr const char* kRunFooter =
     "\n"
     "Exit code: the program's own, 128 + N if signal N ended it, 127 if there is no such\n"
     "program, 126 if it cannot be executed, 125 if collectctl failed. If the program's code is\n"
-    "0, also 125 if a session is not complete (failed, recovered), or if a pattern of --only or\n"
-    "--except matched no function.\n"
+    "0, also 125 if a session is not complete (failed, recovered), if a process that ran with\n"
+    "the agent left none, or if a pattern of --only or --except matched no function.\n"
     "\n"
     "Examples:\n"
     "  collectctl run -o /var/tmp/traces -- ctest --output-on-failure\n"
     "  collectctl run --max-time 10s --max-size 2G --no-follow -- ./server\n"
-    "  collectctl run --detail armed -- ./server    then, at the address that run prints:\n"
-    "  collectctl --control ADDR detail start --pre-roll 2s --duration 5s";
+    "  collectctl run --detail armed -- ./server    then, in another terminal:\n"
+    "  collectctl detail start --pre-roll 2s --duration 5s";
 
 CLI::App* add_run(CLI::App& app, Line& line) {
   CLI::App* command = add_command(app, "run", "Run a program and record it");
@@ -333,6 +335,13 @@ int parse_and_run(int argc, char** argv) {
   return line.command();
 }
 
+// Of this machine: memory, threads, descriptors.
+int fault(const Error& error, int argc, char** argv) {
+  std::cerr << "collectctl: " << to_string(error) << "\n";
+  const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";
+  return is_run ? kExitRunFailed : kExitFailed;
+}
+
 }  // namespace
 }  // namespace collect::ctl
 
@@ -342,7 +351,9 @@ int main(int argc, char** argv) {
   int code = 0;
   {
     collect::ctl::PrintableStream out(std::cout), err(std::cerr);
-    code = collect::ctl::parse_and_run(argc, argv);
+    const collect::Status done =
+        collect::contain([&] { code = collect::ctl::parse_and_run(argc, argv); });
+    if (!done.ok()) code = collect::ctl::fault(done.error(), argc, argv);
   }
   return output.finish("collectctl", code);
 }

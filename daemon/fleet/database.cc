@@ -109,8 +109,36 @@ Error Database::failure() const {
   return {Code::kUnavailable, first_line(libpq_->PQerrorMessage(connection_))};
 }
 
+std::optional<Error> Database::take_rows(const PGresult* result, size_t columns, size_t& bytes,
+                                         std::vector<Row>& rows) const {
+  const int count = libpq_->PQntuples(result);
+  if (count == 0) return std::nullopt;
+  const int fields = libpq_->PQnfields(result);
+  if (static_cast<size_t>(fields) != columns) {
+    return Error{Code::kUnavailable, "the database answers with " + std::to_string(fields) +
+                                         " columns and not with " + std::to_string(columns)};
+  }
+  for (int row = 0; row < count; ++row) {
+    if (rows.size() == kMaxRows) {
+      return Error{Code::kUnavailable, "more rows than " + std::to_string(kMaxRows)};
+    }
+    Row& cells = rows.emplace_back(columns);
+    for (int column = 0; column < fields; ++column) {
+      if (libpq_->PQgetisnull(result, row, column) != 0) continue;
+      const auto length = static_cast<size_t>(libpq_->PQgetlength(result, row, column));
+      bytes += length;
+      if (bytes > kMaxRowBytes) {
+        return Error{Code::kUnavailable,
+                     "rows of more than " + std::to_string(kMaxRowBytes) + " bytes"};
+      }
+      cells[static_cast<size_t>(column)].emplace(libpq_->PQgetvalue(result, row, column), length);
+    }
+  }
+  return std::nullopt;
+}
+
 Result<std::vector<Row>> Database::run(const char* statement,
-                                       const std::vector<std::string>& parameters) {
+                                       const std::vector<std::string>& parameters, size_t columns) {
   const auto deadline = Clock::now() + kDatabaseLimit;
   std::vector<const char*> values;
   for (const std::string& parameter : parameters) values.push_back(parameter.c_str());
@@ -118,8 +146,11 @@ Result<std::vector<Row>> Database::run(const char* statement,
                                 values.data(), nullptr, nullptr, 0) == 0) {
     return failure();
   }
+  // Else libpq keeps the whole answer before we see the first row.
+  (void)libpq_->PQsetSingleRowMode(connection_);
   COLLECT_TRY(flush(deadline));
   std::vector<Row> rows;
+  size_t bytes = 0;
   std::optional<Error> refused;
   while (true) {
     const auto next = next_result(deadline);
@@ -128,24 +159,12 @@ Result<std::vector<Row>> Database::run(const char* statement,
     if (result == nullptr) break;
     const ExecStatusType status = libpq_->PQresultStatus(result.get());
     if (status == PGRES_COMMAND_OK) continue;
-    const int count = libpq_->PQntuples(result.get());
-    if (status != PGRES_TUPLES_OK || count > kMaxRows) {
-      refused =
-          Error{Code::kUnavailable, status == PGRES_TUPLES_OK
-                                        ? "more rows than " + std::to_string(kMaxRows)
-                                        : first_line(libpq_->PQresultErrorMessage(result.get()))};
-      continue;
+    if (status != PGRES_TUPLES_OK && status != PGRES_SINGLE_TUPLE) {
+      refused = Error{Code::kUnavailable, first_line(libpq_->PQresultErrorMessage(result.get()))};
+    } else if (!refused) {
+      refused = take_rows(result.get(), columns, bytes, rows);
     }
-    const int columns = libpq_->PQnfields(result.get());
-    for (int row = 0; row < count; ++row) {
-      Row& cells = rows.emplace_back(static_cast<size_t>(columns));
-      for (int column = 0; column < columns; ++column) {
-        if (libpq_->PQgetisnull(result.get(), row, column) != 0) continue;
-        cells[static_cast<size_t>(column)].emplace(
-            libpq_->PQgetvalue(result.get(), row, column),
-            static_cast<size_t>(libpq_->PQgetlength(result.get(), row, column)));
-      }
-    }
+    if (refused) rows = {};
   }
   if (refused) return *refused;
   return rows;

@@ -19,7 +19,9 @@ namespace collect::fleet {
 // Of a statement or an attempt to connect; the server ends a statement then too. The look-up of a
 // host's name has the system's own bound.
 inline constexpr std::chrono::seconds kDatabaseLimit{5};
-inline constexpr int kMaxRows = 10'000;  // of one answer; beyond it the answer is refused
+// Of one answer; beyond them it is refused, and what still comes is dropped as it comes.
+inline constexpr size_t kMaxRows = 10'000;
+inline constexpr size_t kMaxRowBytes = 64u << 20;  // of all rows
 
 using Cell = std::optional<std::string>;  // absent: NULL
 using Row = std::vector<Cell>;
@@ -38,8 +40,10 @@ class Database {
   Database& operator=(const Database&) = delete;
   Database& operator=(Database&&) = delete;
 
-  // kUnavailable with the server's words. After an error the connection is of no more use.
-  Result<std::vector<Row>> run(const char* statement, const std::vector<std::string>& parameters);
+  // Rows of `columns` cells each, whatever the server thinks an answer is. kUnavailable with the
+  // server's words, or why the answer is none. After an error the connection is of no more use.
+  Result<std::vector<Row>> run(const char* statement, const std::vector<std::string>& parameters,
+                               size_t columns);
 
  private:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -50,6 +54,9 @@ class Database {
   Status flush(Deadline deadline);
   // Null: there are no more.
   Result<PGresult*> next_result(Deadline deadline);
+  // The cells of a result's rows behind `rows`; what is wrong with them: they are not taken.
+  std::optional<Error> take_rows(const PGresult* result, size_t columns, size_t& bytes,
+                                 std::vector<Row>& rows) const;
   Error failure() const;
 
   const Libpq* libpq_;

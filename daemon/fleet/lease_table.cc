@@ -193,15 +193,15 @@ api::DeviceLease lease_of(const Row& row) {
 }  // namespace
 
 Status LeaseTable::run(const char* statement, const std::vector<std::string>& parameters) {
-  const auto rows = database_.run(statement, parameters);
+  const auto rows = database_.run(statement, parameters, 0);
   return rows.ok() ? Status() : rows.error();
 }
 
 Status LeaseTable::prepare() {
   // An operator may have made the tables, for a role that can't.
-  const auto exist = database_.run(kTablesExist, {});
+  const auto exist = database_.run(kTablesExist, {}, 1);
   if (!exist.ok()) return exist.error();
-  return exist->front().front() == "t" ? Status() : run(kMakeTables, {});
+  return !exist->empty() && exist->front().front() == "t" ? Status() : run(kMakeTables, {});
 }
 
 Status LeaseTable::forget(const Self& self) {
@@ -222,8 +222,9 @@ Result<LeaseCounts> LeaseTable::put(const Self& self, const std::vector<Holding>
   COLLECT_TRY(run(kGiveUp, {self.collector, epoch, all}));
   if (!arrived.empty()) COLLECT_TRY(run(kTake, {self.collector, epoch, json_of(arrived), "true"}));
   COLLECT_TRY(run(kTake, {self.collector, epoch, all, "false"}));
-  const auto counts = database_.run(kCount, {self.collector, epoch, all});
+  const auto counts = database_.run(kCount, {self.collector, epoch, all}, 2);
   if (!counts.ok()) return counts.error();
+  if (counts->empty()) return Error{Code::kUnavailable, "the database counts nothing"};
   return LeaseCounts{count_of(counts->front()[0]), count_of(counts->front()[1])};
 }
 
@@ -233,12 +234,12 @@ Status LeaseTable::leave(const Self& self) {
 
 Result<std::vector<api::FleetCollector>> LeaseTable::list(const std::string& device) {
   const std::vector<std::string> parameters{device, std::to_string(kMaxListed)};
-  const auto rows = database_.run(kList, parameters);
+  const auto rows = database_.run(kList, parameters, 11);
   if (!rows.ok()) return rows.error();
   std::vector<api::FleetCollector> collectors;
   for (const Row& row : *rows) collectors.push_back(collector_of(row));
   if (device.empty()) return collectors;
-  const auto leases = database_.run(kListLeases, parameters);
+  const auto leases = database_.run(kListLeases, parameters, 9);
   if (!leases.ok()) return leases.error();
   std::map<std::string, api::FleetCollector*> by_name;
   for (api::FleetCollector& collector : collectors) by_name[collector.name()] = &collector;

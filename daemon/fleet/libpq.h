@@ -29,6 +29,7 @@ namespace collect::fleet {
   X(PQresultStatus)                \
   X(PQsendQueryParams)             \
   X(PQsetNoticeProcessor)          \
+  X(PQsetSingleRowMode)            \
   X(PQsetnonblocking)              \
   X(PQsocket)                      \
   X(PQstatus)

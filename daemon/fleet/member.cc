@@ -6,6 +6,8 @@
 #include <random>
 #include <utility>
 
+#include "formats/core/threads.h"
+
 namespace collect::fleet {
 namespace {
 
@@ -36,11 +38,17 @@ Member::~Member() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Member::start(Self self) {
+Status Member::start(Self self) {
   const std::lock_guard lock(mutex_);
   ended_ = false;
   status_.set_status(closed_->message);
-  thread_ = std::thread([this, self = std::move(self)] { run(self); });
+  auto started = start_thread("fleet", [this, self = std::move(self)] { run(self); });
+  if (!started.ok()) {
+    ended_ = true;
+    return started.error();
+  }
+  thread_ = std::move(*started);
+  return {};
 }
 
 bool Member::stop(std::chrono::milliseconds bound) {

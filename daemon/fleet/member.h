@@ -46,7 +46,7 @@ class Member {
   ~Member();  // as stop(), without a bound of its own: kDatabaseLimit for what it is at
 
   // From now on the collector is in the fleet.
-  void start(Self self);
+  Status start(Self self);
   // Leaves the fleet. False: the database did not answer in time; the others see that the entry is
   // not renewed.
   bool stop(std::chrono::milliseconds bound);
@@ -98,7 +98,7 @@ class Member {
   bool ended_ = true;  // the thread, if there was one
   api::FleetStatus status_;
 
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace collect::fleet

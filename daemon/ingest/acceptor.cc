@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "daemon/ingest/limits.h"
+#include "formats/core/threads.h"
 
 namespace collect::ingest {
 namespace {
@@ -109,7 +110,8 @@ void Acceptor::accept_next() {
       io_, [self = shared_from_this()](const std::error_code& error, Socket socket) {
         if (error == asio::error::operation_aborted || !self->listener_.is_open()) return;
         if (!error) {
-          self->on_accepted(std::move(socket));
+          const Status done = contain([&] { self->on_accepted(std::move(socket)); });
+          if (!done.ok()) self->core_.refused("a connection", done.error().message);
           self->accept_next();
           return;
         }
@@ -150,7 +152,10 @@ void Acceptor::on_accepted(Socket socket) {
     turn_away(*link, wire::REFUSE_RESOURCES, user.error().message, true);
     return;
   }
-  if (const std::string why = user_refusal(*user, tls.get()); !why.empty()) {
+  // Who is kept out by the user alone may show that it was let in.
+  const std::string why = user_refusal(*user, tls.get());
+  const bool is_guest = !why.empty() && is_tcp_ && !core_.options.guest_token.empty();
+  if (!why.empty() && !is_guest) {
     if (principal::ended_without_bytes(link->socket().native_handle())) return;
     turn_away(*link, wire::REFUSE_PRINCIPAL, why, false);
     return;
@@ -175,7 +180,8 @@ void Acceptor::on_accepted(Socket socket) {
   }
   const principal::Principal owner = link->principal();
   const auto reader = HandshakeReader::wait(
-      core_, std::move(link), on_hello_, [](const std::string&, wire::RefuseCode) {}, on_feed_);
+      core_, std::move(link), on_hello_, [](const std::string&, wire::RefuseCode) {}, on_feed_,
+      why);
   const auto waits = reader.lock();
   if (!waits) return;
   waits->hold(pending_->admit(

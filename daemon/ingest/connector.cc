@@ -6,6 +6,8 @@
 #include <asio/post.hpp>
 #include <memory>
 
+#include "formats/core/threads.h"
+
 namespace collect::ingest {
 namespace {
 
@@ -55,16 +57,20 @@ Connector connector_to(asio::io_context& io, const Address& address) {
   }
   return [&io, address](OnConnected done) {
     auto resolver = std::make_shared<asio::ip::tcp::resolver>(io);
-    resolver->async_resolve(
-        address.host, std::to_string(address.port),
-        [&io, resolver, done = std::move(done)](
-            const std::error_code& error, const asio::ip::tcp::resolver::results_type& found) {
-          if (error || found.empty()) {
-            done(unavailable(error));
-          } else {
-            connect(io, Endpoint(found.begin()->endpoint()), done);
-          }
-        });
+    // It has a thread of its own.
+    const Status asked = contain([&] {
+      resolver->async_resolve(
+          address.host, std::to_string(address.port),
+          [&io, resolver, done](const std::error_code& error,
+                                const asio::ip::tcp::resolver::results_type& found) {
+            if (error || found.empty()) {
+              done(unavailable(error));
+            } else {
+              connect(io, Endpoint(found.begin()->endpoint()), done);
+            }
+          });
+    });
+    if (!asked.ok()) asio::post(io, [done, error = asked.error()] { done(error); });
   };
 }
 

@@ -90,6 +90,9 @@ Verdict DataFrames::on_modules(const wire::Modules& modules) {
     if (!charged.ok()) return over_budget(charged.error().message);
   }
   store([infos = std::move(infos)](StoredSession& session) {
+    if (IngestObserver* const observer = session.dependencies().observer) {
+      observer->modules_loaded(infos);
+    }
     return session.writer().add_modules(infos);
   });
   return std::nullopt;
@@ -101,7 +104,10 @@ Verdict DataFrames::on_stream_open(const wire::StreamOpen& stream) {
     return violation("stream " + std::to_string(id) + " of a recording that did not begin");
   }
   if (stream.thread_name().size() > kMaxNameBytes) return violation("a thread's name is too long");
-  if (streams_.contains(id)) return std::nullopt;
+  if (const auto known = streams_.find(id); known != streams_.end()) {
+    rename_thread(known->second, stream);
+    return std::nullopt;
+  }
   if (streams_.size() >= options_.threads_per_agent) {
     return Refusal{wire::REFUSE_LIMIT,
                    "more than " + std::to_string(options_.threads_per_agent) +
@@ -113,12 +119,23 @@ Verdict DataFrames::on_stream_open(const wire::StreamOpen& stream) {
     const Status charged = session->charge_streams(++streams_opened_);
     if (!charged.ok()) return over_budget(charged.error().message);
   }
-  streams_[id] = {std::nullopt, stream.thread_id(), stream.thread_name()};
+  streams_[id] = {{std::nullopt, stream.thread_id(), stream.thread_name()}, 0};
   decoder_->open_stream(id);
   store([info = to_storage(stream)](StoredSession& session) {
     return session.writer().open_stream(info);
   });
   return std::nullopt;
+}
+
+// A repeat, or the thread's next name.
+void DataFrames::rename_thread(OpenStream& known, const wire::StreamOpen& stream) {
+  if (known.name == stream.thread_name() || known.renames == kMaxThreadRenames) return;
+  ++known.renames;
+  profile_.account()->count_stream_open();
+  known.name = stream.thread_name();
+  store([info = to_storage(stream)](StoredSession& session) {
+    return session.writer().open_stream(info);
+  });
 }
 
 Verdict DataFrames::on_stream_close(const wire::StreamClose& stream) {

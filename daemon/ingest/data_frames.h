@@ -17,6 +17,9 @@
 
 namespace collect::ingest {
 
+// Of one thread on one connection; later names come with its StreamClose.
+inline constexpr uint32_t kMaxThreadRenames = 64;
+
 class DataFrames {
  public:
   DataFrames(const IngestOptions& options, AgentProfile& profile, AgentRecordings& recordings,
@@ -32,9 +35,14 @@ class DataFrames {
   std::vector<storage::ThreadIdentity> threads() const;
 
  private:
+  struct OpenStream : storage::ThreadIdentity {
+    uint32_t renames = 0;
+  };
+
   Verdict on_recording_start(const wire::RecordingStart& start);
   Verdict on_modules(const wire::Modules& modules);
   Verdict on_stream_open(const wire::StreamOpen& stream);
+  void rename_thread(OpenStream& known, const wire::StreamOpen& stream);
   Verdict on_stream_close(const wire::StreamClose& stream);
   Verdict on_detail_state(const wire::DetailState& change);
   Verdict on_stalls(const wire::Stalls& stalls);
@@ -48,8 +56,8 @@ class DataFrames {
   LoadedModules& modules_;
 
   std::shared_ptr<AgentDecoder> decoder_;
-  std::unordered_map<uint32_t, storage::ThreadIdentity, KeyedHash> streams_;  // that are open
-  uint32_t streams_opened_ = 0;                                               // on this connection
+  std::unordered_map<uint32_t, OpenStream, KeyedHash> streams_;  // that are open
+  uint32_t streams_opened_ = 0;                                  // on this connection
 };
 
 }  // namespace collect::ingest

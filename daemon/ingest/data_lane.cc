@@ -7,6 +7,7 @@
 
 #include "daemon/ingest/limits.h"
 #include "formats/core/crc32.h"
+#include "formats/core/threads.h"
 
 namespace collect::ingest {
 
@@ -32,7 +33,16 @@ void DataLane::start() {
 
 void DataLane::begin_turn_later() {
   state_ = State::kTurn;
-  asio::post(io_, [self = shared_from_this()] { self->begin_turn(); });
+  asio::post(io_, [self = shared_from_this()] { self->take_step(&DataLane::begin_turn); });
+}
+
+// Where there is no memory for it, the agent connects again.
+void DataLane::take_step(void (DataLane::*step)()) {
+  const Status done = contain([&] { (this->*step)(); });
+  if (done.ok() || state_ == State::kEnded) return;
+  const std::shared_ptr<LaneOwner> owner = std::move(owner_);
+  finish_turn();
+  if (owner) owner->on_data_end(std::make_error_code(std::errc::not_enough_memory));
 }
 
 // The link may still be sending the welcome: reading and sending are not done by two threads.
@@ -60,7 +70,7 @@ void DataLane::begin_turn() {
     return;
   }
   const auto over = [self = shared_from_this()] {
-    asio::post(self->io_, [self] { self->on_turn(); });
+    asio::post(self->io_, [self] { self->take_step(&DataLane::on_turn); });
   };
   session_->push(
       [this, over](StoredSession& session) {
@@ -95,7 +105,7 @@ void DataLane::wait_readable() {
   link_->stream().wait_readable([self = shared_from_this()](const std::error_code& error) {
     if (self->state_ != State::kWaiting || error) return;
     self->state_ = State::kTurn;
-    self->begin_turn();
+    self->take_step(&DataLane::begin_turn);
   });
 }
 

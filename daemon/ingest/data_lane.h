@@ -93,6 +93,7 @@ class DataLane : public std::enable_shared_from_this<DataLane> {
   enum class State : uint8_t { kNew, kSending, kWaiting, kTurn, kDelivering, kHeld, kEnded };
 
   void begin_turn_later();
+  void take_step(void (DataLane::*step)());
   void begin_turn();
   void wait_readable();
   void read_without_session();

@@ -271,6 +271,7 @@ storage::StreamInfo to_storage(const wire::StreamOpen& stream) {
   info.thread_id = stream.thread_id();
   info.thread_name = stream.thread_name();
   info.start_ns = stream.start_ns();
+  info.named_ns = stream.named_ns();
   return info;
 }
 

@@ -12,20 +12,22 @@ namespace collect::ingest {
 
 std::weak_ptr<HandshakeReader> HandshakeReader::wait(IngestCore& core, std::shared_ptr<Link> link,
                                                      OnHello on_hello, OnFailure on_failure,
-                                                     OnFeed on_feed) {
+                                                     OnFeed on_feed, std::string user_refusal) {
   const auto reader = std::make_shared<HandshakeReader>(core, std::move(link), std::move(on_hello),
-                                                        std::move(on_failure), std::move(on_feed));
+                                                        std::move(on_failure), std::move(on_feed),
+                                                        std::move(user_refusal));
   reader->start();
   return reader;
 }
 
 HandshakeReader::HandshakeReader(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
-                                 OnFailure on_failure, OnFeed on_feed)
+                                 OnFailure on_failure, OnFeed on_feed, std::string user_refusal)
     : core_(core),
       link_(std::move(link)),
       on_hello_(std::move(on_hello)),
       on_failure_(std::move(on_failure)),
       on_feed_(std::move(on_feed)),
+      user_refusal_(std::move(user_refusal)),
       deadline_(link_->socket().get_executor(), kHelloDeadline) {}
 
 void HandshakeReader::start() {
@@ -122,6 +124,8 @@ void HandshakeReader::on_hello(Link& link, const wire::Frame& frame) {
   }
   checked_ = {*hello, *context, {}};
   token_ = core_.token();
+  // Of those who need none it is proved to agents that have it, and not asked for.
+  if (token_.empty() && on_feed_ != nullptr) token_ = core_.options.guest_token;
   challenged_ = true;
   link.send(wire::FrameType::kChallenge,
             challenge_for(*context, token_, core_.options.storage.collector));
@@ -140,7 +144,11 @@ void HandshakeReader::on_proof(const wire::Frame& frame) {
     refuse(wire::REFUSE_PROTOCOL, proof.error().message, true);
     return;
   }
-  if (const auto refusal = check_token(*proof, checked_.context, token_)) {
+  const bool is_asked = !user_refusal_.empty() || !core_.token().empty();
+  if (auto refusal = check_token(*proof, checked_.context, is_asked ? token_ : "")) {
+    if (!user_refusal_.empty()) {
+      refusal = Refusal{wire::REFUSE_PRINCIPAL, user_refusal_, false};
+    }
     refuse(refusal->code, refusal->reason, refusal->retry);
     return;
   }
@@ -173,7 +181,9 @@ void HandshakeReader::on_dial9(Link& link) {
   }
   const uint8_t version = link.unread()[sizeof dial9::kMagic];
   std::string reason;
-  if (version != dial9::kFormatVersion) {
+  if (!user_refusal_.empty()) {
+    reason = user_refusal_;
+  } else if (version != dial9::kFormatVersion) {
     reason = "a dial9 stream of version " + std::to_string(version) + ", which is not known";
   } else if (!core_.token().empty() && !link.stream().has_certificate()) {
     reason =

@@ -27,13 +27,15 @@ class HandshakeReader final : public LinkOwner,
   using OnFailure = std::function<void(const std::string& reason, wire::RefuseCode refused)>;
 
   // Without `on_feed` the link was dialled, and a dial9 stream is refused: agents
-  // are dialled, feeds connect. The reader is there as long as it waits.
+  // are dialled, feeds connect. `user_refusal`: why the user may not connect, not empty where it
+  // has to prove the guest token. The reader is there as long as it waits.
   static std::weak_ptr<HandshakeReader> wait(IngestCore& core, std::shared_ptr<Link> link,
                                              OnHello on_hello, OnFailure on_failure,
-                                             OnFeed on_feed = nullptr);
+                                             OnFeed on_feed = nullptr,
+                                             std::string user_refusal = {});
 
   HandshakeReader(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
-                  OnFailure on_failure, OnFeed on_feed);
+                  OnFailure on_failure, OnFeed on_feed, std::string user_refusal);
 
   // Somebody else needs the slot: ends the connection without a word.
   void evict(const std::string& reason);
@@ -58,6 +60,7 @@ class HandshakeReader final : public LinkOwner,
   OnHello on_hello_;
   OnFailure on_failure_;
   OnFeed on_feed_;
+  const std::string user_refusal_;
   asio::steady_timer deadline_;
   bool challenged_ = false;  // the hello came, and `checked_` waits for its proof
   CheckedHello checked_;

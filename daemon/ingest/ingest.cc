@@ -68,7 +68,7 @@ Status Ingest::open() {
   return {};
 }
 
-void Ingest::run() {
+Status Ingest::run() {
   COLLECT_CHECK(!running_);
   running_ = true;
   old_sessions_.find();
@@ -78,8 +78,15 @@ void Ingest::run() {
     const Result<AgentSnapshot> attached = dialler_->attach(address);
     if (!attached.ok()) spdlog::warn("attach {}: {}", address, to_string(attached.error()));
   }
-  for (auto& thread : threads_) core_.options.stepped ? thread->begin() : thread->run();
+  for (auto& thread : threads_) {
+    if (core_.options.stepped) {
+      thread->begin();
+    } else {
+      COLLECT_TRY(thread->run());
+    }
+  }
   old_sessions_.list();
+  return {};
 }
 
 bool Ingest::step() {

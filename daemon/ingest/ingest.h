@@ -27,7 +27,7 @@ class Ingest {
 
   // Once: finds the sessions that a former collector left open, serves, dials. The observer is
   // called from here on.
-  void run();
+  Status run();
   // With IngestOptions::stepped, all that the threads would do now, on the caller's. False:
   // nothing.
   bool step();

@@ -1,12 +1,12 @@
 #include "daemon/ingest/io_thread.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <asio/post.hpp>
 
 #include "daemon/ingest/limits.h"
+#include "formats/core/threads.h"
 
 namespace collect::ingest {
 
@@ -24,10 +24,12 @@ void IoThread::begin() {
   sweep_later();
 }
 
-void IoThread::run() {
+Status IoThread::run() {
   begin();
-  thread_ = std::thread([this] { io_.run(); });
-  (void)pthread_setname_np(thread_.native_handle(), "ingest");
+  auto started = start_thread("ingest", [this] { io_.run(); });
+  if (!started.ok()) return started.error();
+  thread_ = std::move(*started);
+  return {};
 }
 
 void IoThread::join() {
@@ -122,18 +124,22 @@ void IoThread::sweep_later() {
   sweep_timer_.expires_after(pace);
   sweep_timer_.async_wait([this](const std::error_code& error) {
     if (error) return;
-    const SteadyTime now = std::chrono::steady_clock::now();
-    const bool may_linger = peers_.size() <= kMaxIdlePeers;
-    for (auto at = peers_.begin(); at != peers_.end();) {
-      const std::shared_ptr<Peer> peer = at->second;
-      at = peer->sweep(now, may_linger) ? std::next(at) : peers_.erase(at);
-    }
-    std::erase_if(feeds_, [now](const auto& feed) { return !feed->sweep(now); });
-    core_.lane_buffers.trim();
-    core_.data_threads.relieve(now);
-    core_.seal_threads.relieve(now);
+    const Status done = contain([this] { sweep(std::chrono::steady_clock::now()); });
+    if (!done.ok()) report_fault("ingest", done.error());
     sweep_later();
   });
+}
+
+void IoThread::sweep(SteadyTime now) {
+  core_.data_threads.relieve(now);
+  core_.seal_threads.relieve(now);
+  const bool may_linger = peers_.size() <= kMaxIdlePeers;
+  for (auto at = peers_.begin(); at != peers_.end();) {
+    const std::shared_ptr<Peer> peer = at->second;
+    at = peer->sweep(now, may_linger) ? std::next(at) : peers_.erase(at);
+  }
+  std::erase_if(feeds_, [now](const auto& feed) { return !feed->sweep(now); });
+  core_.lane_buffers.trim();
 }
 
 }  // namespace collect::ingest

@@ -42,7 +42,7 @@ class IoThread {
   ~IoThread();  // as join()
 
   void begin();  // without a thread: the owner polls io()
-  void run();    // starts the thread
+  Status run();  // starts the thread
   void join();   // stops the io_context, whatever is pending, and joins
 
   asio::io_context& io() { return io_; }
@@ -60,6 +60,7 @@ class IoThread {
   void adopt(Handover& handover);
   void adopt_feed(std::shared_ptr<Link> link);
   void sweep_later();
+  void sweep(SteadyTime now);
 
   IngestCore& core_;
   asio::io_context io_{1};
@@ -67,7 +68,7 @@ class IoThread {
   std::map<ProcessId, std::shared_ptr<Peer>> peers_;  // this thread only
   std::vector<std::shared_ptr<Dial9Feed>> feeds_;     // this thread only
   asio::steady_timer sweep_timer_{io_};
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace collect::ingest

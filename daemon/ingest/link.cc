@@ -5,6 +5,7 @@
 
 #include "daemon/ingest/limits.h"
 #include "formats/core/crc32.h"
+#include "formats/core/threads.h"
 
 namespace collect::ingest {
 
@@ -20,7 +21,15 @@ Link::~Link() = default;
 void Link::read_control_frames() {
   if (state_ != State::kOpen) return;
   const auto self = shared_from_this();
-  if (deliver_frames()) read_more();
+  deliver_and_read();
+}
+
+// Where there is no memory for what comes, the peer connects again.
+void Link::deliver_and_read() {
+  const Status done = contain([this] {
+    if (deliver_frames()) read_more();
+  });
+  if (!done.ok()) fail("this machine: " + done.error().message);
 }
 
 void Link::read_more() {
@@ -40,7 +49,7 @@ void Link::on_read(const std::error_code& error, size_t count) {
   }
   filled_ += count;
   received_bytes_ += count;
-  if (deliver_frames()) read_more();
+  deliver_and_read();
 }
 
 // False when the link is not to be read any more. Leaves room for the frame that has begun.

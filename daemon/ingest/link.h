@@ -47,6 +47,7 @@ class Link : public std::enable_shared_from_this<Link> {
   void set_owner(std::shared_ptr<LinkOwner> owner) { owner_ = std::move(owner); }
   void read_control_frames();
   // The owner wants another word with the bytes that were no frame, when there are more of them.
+  void deliver_and_read();
   void read_more();
 
   void send(wire::FrameType type, const google::protobuf::MessageLite& message);

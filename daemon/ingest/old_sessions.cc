@@ -7,6 +7,7 @@
 
 #include "daemon/ingest/core.h"
 #include "daemon/ingest/limits.h"
+#include "storage/session_files.h"
 
 namespace collect::ingest {
 
@@ -128,6 +129,7 @@ void OldSessions::list_one(const storage::SessionPath& session_path) {
     manifest = storage::read_manifest(core_.fs, session_path.directory);
   }
   if (!manifest.ok()) return;
+  storage::remove_half_made_lods(core_.fs, session_path.directory);
   // One that was made of another session is not what the agent recorded into.
   const auto name = storage::parse_session_name(session_path.session);
   const bool is_recorded = name && name->is_recorded();

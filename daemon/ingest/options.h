@@ -20,6 +20,7 @@ struct IngestOptions {
   int listening = -1;                     // a socket that is used instead of `listen`; to own
   std::vector<std::string> attach;        // addresses of agents that listen
   std::string token;                      // empty: none is asked for
+  std::string guest_token;                // lets those in whom local_access keeps out; empty: none
   std::shared_ptr<const TlsContext> tls;  // null: TCP is plain, and loopback only
   principal::LocalAccess local_access;    // of this machine's users, those who may connect
   std::string version;                    // "collectord 0.1.0": what agents see and log

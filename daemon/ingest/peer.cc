@@ -12,6 +12,7 @@ namespace collect::ingest {
 namespace {
 
 constexpr char kCollectorStops[] = "the collector stops";
+constexpr char kProcessGone[] = "its process ended without a word";
 
 }  // namespace
 
@@ -43,6 +44,8 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std
     data_->end(&Link::close);
   }
   profile_.greet(hello, link->principal(), link->peer(), dialled);
+  const bool is_local = link->principal().kind == principal::Principal::Kind::kUid;
+  sender_.note(hello, is_local && dialled.empty());
   said_goodbye_ = false;
   detaching_ = false;  // it was attached again
   half_since_ = std::chrono::steady_clock::now();
@@ -395,6 +398,10 @@ bool Peer::sweep(SteadyTime now, bool may_linger) {
   if (data_ && !data_->check_idle(now)) drop_links("a frame on data came to a stop half-way");
   if (control_up_) sweep_control(now);
   commands_.sweep(now);
+  if (!control_ && !data_ && recordings_.current() != nullptr && sender_.is_gone()) {
+    recordings_.seal(storage::SessionState::kRecovered, kProcessGone);
+    profile_.set_state(AgentState::kGone, kProcessGone);
+  }
   recordings_.sweep(now);
   if (control_ || data_ || recordings_.any()) return true;
   const bool is_gone = agent().state == AgentState::kGone;

@@ -27,6 +27,7 @@
 #include "daemon/ingest/keep_alive.h"
 #include "daemon/ingest/link.h"
 #include "daemon/ingest/loaded_modules.h"
+#include "daemon/ingest/sender_process.h"
 #include "daemon/ingest/snapshot.h"
 #include "proto/wire/wire.pb.h"
 #include "storage/session_layout.h"
@@ -133,6 +134,7 @@ class Peer final : public LinkOwner,
   IngestCore& core_;
   asio::io_context& io_;
   AgentProfile profile_;
+  SenderProcess sender_;
   LoadedModules modules_;
   AgentRecordings recordings_;
   AgentCommands commands_;

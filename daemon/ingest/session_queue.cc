@@ -4,6 +4,7 @@
 
 #include "daemon/ingest/limits.h"
 #include "daemon/ingest/work_threads.h"
+#include "formats/core/threads.h"
 
 namespace collect::ingest {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 constexpr char kDataRefused[] = "the agent's data was refused";
 constexpr char kIsOver[] = "the session is being sealed";
 constexpr char kHasFailed[] = "nothing more is stored";
+constexpr milliseconds kFaultWait{100};  // of a round for which there was no memory
 
 }  // namespace
 
@@ -31,7 +33,12 @@ void SessionQueue::add(Item item) {
     is_first = !scheduled_;
     scheduled_ = true;
   }
-  if (is_first) schedule();
+  if (!is_first) return;
+  const Status scheduled = contain([this] { schedule(); });
+  if (scheduled.ok()) return;
+  report_fault("a session", scheduled.error());
+  std::lock_guard lock(mutex_);
+  scheduled_ = false;  // what comes next asks again
 }
 
 void SessionQueue::note(std::string text) {
@@ -62,7 +69,14 @@ void SessionQueue::run() {
     items.swap(items_);
   }
   bool waits = false;
-  const auto rest = items.begin() + static_cast<ptrdiff_t>(carry_out_all(items, waits));
+  size_t at = 0;
+  const Status done = contain([&] { carry_out_all(items, at, waits); });
+  if (!done.ok()) {  // the next round goes on where this one stopped
+    report_fault("a session", done.error());
+    waits = true;
+    wait_ = kFaultWait;
+  }
+  const auto rest = items.begin() + static_cast<ptrdiff_t>(at);
   bool more = false;
   {
     std::lock_guard lock(mutex_);
@@ -80,9 +94,8 @@ void SessionQueue::run() {
   }
 }
 
-// How many items are done with. It `waits` when this machine is out of something.
-size_t SessionQueue::carry_out_all(const std::vector<Item>& items, bool& waits) {
-  size_t at = 0;
+// `at`: the items before it are done with. It `waits` when this machine is out of something.
+void SessionQueue::carry_out_all(const std::vector<Item>& items, size_t& at, bool& waits) {
   while (at < items.size() && !over_ && !wanted_seal_) {
     const Status done = std::visit([this](const auto& item) { return carry_out(item); }, items[at]);
     waits = !done.ok() && done.code() == Code::kExhausted;
@@ -109,12 +122,16 @@ size_t SessionQueue::carry_out_all(const std::vector<Item>& items, bool& waits) 
   }
   if (over_ || !waits) answer_orders();
   if (waits) wait_ = session_.take_wait();
-  return at;
 }
 
 Status SessionQueue::carry_out(const Task& task) {
   if (!task.act) return {};
-  if (!session_.failed()) return task.act(session_);
+  if (!session_.failed()) {
+    Status done;
+    const Status contained = contain([&] { done = task.act(session_); });
+    if (contained.ok()) return done;
+    session_.fail(contained.error());  // half done: it can't be made again
+  }
   refuse(task, kHasFailed);
   return {};
 }
@@ -224,11 +241,11 @@ SessionSegments::OnStored SessionQueue::on_stored() {
 }
 
 void SessionQueue::begin_seal(SessionSeal seal) {
-  over_ = true;
   publish();
   sealing_.emplace(session_, std::move(seal));
   dependencies_.seal_threads->add(principal(),
                                   [self = shared_from_this()] { self->attempt_seal(); });
+  over_ = true;
 }
 
 // ---- sealing thread
@@ -240,11 +257,17 @@ void SessionQueue::attempt_seal() {
         principal(), [self = shared_from_this()] { self->attempt_seal(); }, kStorePause);
     return;
   }
-  const bool has_report = sealing_->attempt([this] {
+  const auto try_later = [this] {
     return dependencies_.seal_threads->add_later(
         principal(), [self = shared_from_this()] { self->attempt_seal(); }, kSealAgain,
         kMaxDeferredSeals);
-  });
+  };
+  bool has_report = false;
+  const Status done = contain([&] { has_report = sealing_->attempt(try_later); });
+  if (!done.ok()) {
+    report_fault("a seal", done.error());
+    (void)try_later();
+  }
   if (!has_report) return;
   publish();
   session_.send_last_segments(on_stored());

@@ -83,7 +83,7 @@ class SessionQueue : public std::enable_shared_from_this<SessionQueue> {
   void add(Item item);
   void schedule();
   void run();
-  size_t carry_out_all(const std::vector<Item>& items, bool& waits);
+  void carry_out_all(const std::vector<Item>& items, size_t& at, bool& waits);
   Status carry_out(const Task& task);
   Status carry_out(const Command& command);
   Status carry_out(const SessionSeal& seal);

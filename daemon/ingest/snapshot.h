@@ -124,6 +124,8 @@ class IngestObserver {
   // The agent records nothing before it is given a filter, by Ingest::note_start_filter and then by
   // SetFunctionFilter.
   virtual void filter_wanted(const AgentSnapshot& /*agent*/, FilterRequest /*wanted*/) {}
+  // A process said that it has loaded these. On a thread that stores.
+  virtual void modules_loaded(const std::vector<storage::ModuleInfo>& /*modules*/) {}
   // On the sealing thread: the session is sealed, and these functions occur in it, sorted; none: to
   // be read from its files. True when somebody is going to name them.
   virtual bool to_be_named(const std::string& /*name*/, const std::string& /*directory*/,

@@ -1,14 +1,16 @@
 #include "daemon/ingest/work_threads.h"
 
-#include <pthread.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "formats/core/threads.h"
+
 namespace collect::ingest {
 
 WorkThreads::WorkThreads(std::string name, unsigned threads, unsigned most)
-    : name_(std::move(name)), most_(std::max(threads, most)) {
+    : name_(std::move(name)), threads_(threads), most_(std::max(threads, most)) {
   std::lock_guard lock(mutex_);
   for (unsigned index = 0; index < threads; ++index) start_worker();
 }
@@ -19,8 +21,16 @@ WorkThreads::~WorkThreads() {
 
 void WorkThreads::start_worker() {
   Worker& worker = workers_.emplace_back();
-  worker.thread = std::thread([this, &worker] { serve(worker); });
-  (void)pthread_setname_np(worker.thread.native_handle(), name_.c_str());
+  auto started = start_thread(name_, [this, &worker] { serve(worker); });
+  if (started.ok()) {
+    worker.thread = std::move(*started);
+    if (std::exchange(lacks_thread_, false)) spdlog::info("{}: it has its thread now", name_);
+    return;
+  }
+  workers_.pop_back();
+  if (std::exchange(lacks_thread_, true)) return;
+  spdlog::warn("{}: {}; {} threads go on, and it is tried again", name_, started.error().message,
+               workers_.size());
 }
 
 void WorkThreads::add(const principal::Principal& principal, Work work) {
@@ -45,7 +55,12 @@ bool WorkThreads::add_later(const principal::Principal& principal, Work work, mi
 
 void WorkThreads::relieve(Time now) {
   std::lock_guard lock(mutex_);
-  if (stopping_ || work_.empty() || workers_.size() >= most_) return;
+  if (stopping_) return;
+  while (workers_.size() < threads_) {
+    start_worker();
+    if (lacks_thread_) return;
+  }
+  if (work_.empty() || workers_.size() >= most_) return;
   const bool all_stuck = std::ranges::all_of(workers_, [now](const Worker& worker) {
     return worker.is_busy && now - worker.busy_since > kStuckAfter;
   });
@@ -104,7 +119,8 @@ void WorkThreads::do_next(std::unique_lock<std::mutex>& lock, Worker& worker) {
   worker.busy_since = start;
   worker.is_busy = true;
   lock.unlock();
-  work();
+  const Status done = contain(work);
+  if (!done.ok()) report_fault(name_, done.error());
   work = nullptr;  // may end a session: not under the lock
   const auto spent = std::chrono::steady_clock::now() - start;
   lock.lock();

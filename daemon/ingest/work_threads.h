@@ -35,7 +35,8 @@ class WorkThreads {
   bool add_later(const principal::Principal& principal, Work work, milliseconds pause,
                  size_t most_waiting = SIZE_MAX);
   // Called every now and then: starts a thread when work waits and each thread has been at one
-  // piece for longer than kStuckAfter.
+  // piece for longer than kStuckAfter. One that the system does not start is asked for again by
+  // the next call.
   void relieve(Time now = std::chrono::steady_clock::now());
   // One piece of work on the caller's thread; false: there was none.
   bool work_one();
@@ -52,10 +53,10 @@ class WorkThreads {
   struct Worker {
     Time busy_since{};  // guarded by mutex_
     bool is_busy = false;
-    std::thread thread;
+    std::jthread thread;
   };
 
-  void start_worker();
+  void start_worker();  // with mutex_ held
   void serve(Worker& worker);
   void wait_for_work(std::unique_lock<std::mutex>& lock);
   void take_due(Time now);  // with mutex_ held
@@ -63,6 +64,7 @@ class WorkThreads {
 
   // constant after construction
   const std::string name_;
+  const unsigned threads_;
   const unsigned most_;
 
   // guarded by mutex_
@@ -72,6 +74,7 @@ class WorkThreads {
   std::multimap<Time, Later> later_;  // by due
   std::list<Worker> workers_;
   bool stopping_ = false;
+  bool lacks_thread_ = false;  // the last one was not started
 };
 
 }  // namespace collect::ingest

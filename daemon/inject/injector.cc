@@ -14,6 +14,7 @@
 #include "daemon/inject/process_memory.h"
 #include "daemon/inject/process_threads.h"
 #include "daemon/inject/traced_thread.h"
+#include "formats/core/threads.h"
 
 extern "C" {
 extern const uint8_t collect_loader_begin[] __attribute__((visibility("hidden")));
@@ -316,13 +317,24 @@ Result<AttachOutcome> attach(const Target& target, const AttachSettings& setting
   if (!request.ok()) return request.error();
   auto memory = ProcessMemory::open(target.pid);
   if (!memory.ok()) return explain_refusal(target.pid, memory.error());
+  // The memory stays that of the process that had the number when it was opened: no other one gets
+  // what is written.
+  COLLECT_TRY(check_same(target));
   // When the tracer ends, the kernel lets go of every thread that it still traces, whatever that
   // waits for.
-  auto outcome = std::async(std::launch::async, [&] {
-    return Attachment(target, *memory, *request, settings.is_cancelled).run();
+  Result<AttachOutcome> outcome = Error{Code::kIo, "nothing was tried"};
+  std::promise<void> ended;
+  const auto has_ended = ended.get_future();
+  const auto tracer = start_thread("tracer", [&] {
+    const Status done = contain(
+        [&] { outcome = Attachment(target, *memory, *request, settings.is_cancelled).run(); });
+    if (!done.ok()) outcome = done.error();
+    ended.set_value();
   });
-  while (outcome.wait_for(kReapPause) != std::future_status::ready) reap_ended_threads(target.pid);
-  return outcome.get();
+  if (!tracer.ok()) return tracer.error();
+  while (has_ended.wait_for(kReapPause) != std::future_status::ready)
+    reap_ended_threads(target.pid);
+  return outcome;
 }
 
 }  // namespace collect::inject

@@ -80,6 +80,21 @@ std::vector<Mapping> mappings_of(const std::string& path) {
   return mappings;
 }
 
+// Field 22 of /proc/PID/stat; the name before it may have spaces and parentheses. 0: it has ended.
+uint64_t start_of(pid_t pid) {
+  std::ifstream file(proc(pid, "stat"));
+  std::string line;
+  std::getline(file, line);
+  const size_t name_end = line.rfind(')');
+  if (name_end == line.npos) return 0;
+  std::istringstream fields(line.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  uint64_t started = 0;
+  fields >> started;
+  return started;
+}
+
 Status check_status(pid_t pid, std::map<std::string, std::string> fields) {
   if (fields.empty()) return Error{Code::kNotFound, "no process " + std::to_string(pid)};
   std::istringstream ids(fields["Uid"]);
@@ -182,6 +197,7 @@ Result<Target> look_at_target(pid_t pid) {
   COLLECT_TRY(check_status(pid, status));
   Target target;
   target.pid = pid;
+  target.started = start_of(pid);
   target.name = status["Name"];
   std::istringstream(status["Uid"]) >> target.uid;
   target.program = link_of(proc(pid, "exe"));
@@ -205,6 +221,15 @@ Result<Target> look_at_target(pid_t pid) {
     }
   }
   return target;
+}
+
+Status check_same(const Target& target) {
+  if (start_of(target.pid) == target.started &&
+      link_of(proc(target.pid, "exe")) == target.program) {
+    return {};
+  }
+  return Error{Code::kNotFound, named(target.pid) + " is not " + target.program +
+                                    " any more: it has ended, or runs another program"};
 }
 
 Error explain_refusal(pid_t pid, const Error& refusal) {

@@ -22,6 +22,7 @@ struct CodeRange {
 struct Target {
   pid_t pid = 0;
   uid_t uid = 0;
+  uint64_t started = 0;              // ticks since the system's start: with `pid` it is one process
   std::string name;                  // as the system lists it
   std::string program;               // path of its executable
   std::vector<std::string> modules;  // paths of files with code; the executable first
@@ -38,6 +39,10 @@ struct Target {
 // architecture, statically linked, another C library, a container, a seccomp filter, raised
 // privileges), kUnavailable (stopped, or traced by a debugger).
 Result<Target> look_at_target(pid_t pid);
+
+// kNotFound: the process has ended since it was looked at, and its number may be another's; it has
+// become another program.
+Status check_same(const Target& target);
 
 // What a refusal of ptrace(2) means here: Yama's rule, or rights that are missing.
 Error explain_refusal(pid_t pid, const Error& refusal);

@@ -20,7 +20,10 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-constexpr int kThreads = 2;
+// Of the library's server, which answers on two threads: a client that says nothing, or takes
+// nothing, has one of them for so long at most.
+constexpr char kThreads[] = "2";
+constexpr char kRequestTimeoutMs[] = "3000";
 
 ClientMetric metric_of(MetricType type, double value) {
   ClientMetric metric;
@@ -205,7 +208,9 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& a
   state->metrics = std::make_shared<CollectorMetrics>(collector);
   const std::string port = std::to_string(parsed->port);
   try {
-    state->exposer = std::make_unique<prometheus::Exposer>(state->host + ":" + port, kThreads);
+    state->exposer = std::make_unique<prometheus::Exposer>(
+        std::vector<std::string>{"listening_ports", state->host + ":" + port, "num_threads",
+                                 kThreads, "request_timeout_ms", kRequestTimeoutMs});
     state->exposer->RegisterCollectable(state->metrics);
   } catch (const std::exception& error) {
     return Error{Code::kAlreadyExists,

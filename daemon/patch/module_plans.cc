@@ -97,7 +97,11 @@ Result<ModulePlans> plans_of_modules(const std::vector<std::string>& loaded,
   if (!modules.ok()) return modules.error();
   auto folder = PlanFolder::create();
   if (!folder.ok()) return folder.error();
-  ModulePlans plans{std::move(*folder), 0, {}, {}};
+  ModulePlans plans{std::move(*folder), 0, {}, {}, {}};
+  if (patterns == std::vector<std::string>{kProgramItself}) {
+    std::copy_if(loaded.begin() + 1, loaded.end(), std::back_inserter(plans.not_asked_for),
+                 [](const std::string& path) { return !is_never_traced(path); });
+  }
   for (const std::string& path : *modules) {
     const auto functions = add_plan(path, plans.folder);
     if (functions.ok()) {

@@ -25,6 +25,8 @@ struct ModulePlans {
   std::vector<std::string> modules;
   // Of modules that the pattern names and that can't be traced, with the reason.
   std::vector<std::string> left_out;
+  // Of a program that is traced alone: libraries of it that could be traced, too.
+  std::vector<std::string> not_asked_for;
 };
 
 // Plans for those of `loaded`, the program first, whose path or file name matches one of

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -64,12 +65,15 @@ struct SpawnSettings {
 };
 
 // `input` and `output` are above 2: the caller's descriptors 0 to 2 are open.
-int spawn(ChildCommand command, int input, int output, pid_t& pid) {
+int spawn(ChildCommand command, const ChildBounds& bounds, int input, int output, pid_t& pid) {
   SpawnSettings settings;
   sigset_t none;
   sigset_t all;
   ::sigemptyset(&none);
   ::sigfillset(&all);
+  // Where we ignore it, the child does: a write beyond the bound is then an error that it can clean
+  // up after.
+  if (bounds.file_bytes != 0) ::sigdelset(&all, SIGXFSZ);
   ::posix_spawnattr_setsigmask(&settings.attributes, &none);
   ::posix_spawnattr_setsigdefault(&settings.attributes, &all);
   // Its process group is its own: of which it is to be one is 0 by default.
@@ -269,10 +273,14 @@ Result<ChildEnding> run_child(const ChildCommand& command, Bytes input, const Ch
   Descriptor our_output(answer[0]);
   Descriptor their_output(answer[1]);
   pid_t pid = 0;
-  const int failed = spawn(command, their_input.get(), their_output.get(), pid);
+  const int failed = spawn(command, bounds, their_input.get(), their_output.get(), pid);
   if (failed != 0) return errno_error(failed, command.program);
   their_input.reset();
   their_output.reset();
+  if (bounds.file_bytes != 0) {
+    const rlimit most{bounds.file_bytes, bounds.file_bytes};
+    (void)::prlimit(pid, RLIMIT_FSIZE, &most, nullptr);
+  }
   const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   return Child(pid, pidfd, our_input.release(), our_output.release(), input, bounds).follow(take);
 }

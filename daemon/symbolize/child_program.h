@@ -46,6 +46,7 @@ struct ChildBounds {
   uint64_t output_bytes = 0;
   const std::atomic<bool>* stop = nullptr;  // set by whoever wants the child gone; may be null
   ChildFeed* feed = nullptr;                // what comes behind the input; null: the input ends
+  uint64_t file_bytes = 0;  // no file that it writes becomes larger; 0: as the system has it
 };
 
 struct ChildEnding {

@@ -15,17 +15,23 @@ extern "C" int __gcclibcxx_demangle_callback(const char* mangled,
                                              void (*take)(const char*, size_t, void*),
                                              void* opaque);
 
+// Of libiberty.a: other than 0 when the whole name was handed to the callback. Allocates for names
+// in other scripts.
+extern "C" int rust_demangle_callback(const char* mangled, int options,
+                                      void (*take)(const char*, size_t, void*), void* opaque);
+
 namespace collect::symbolize {
 namespace {
 
 enum Outcome : int { kBegin = 0, kFull = 1, kOutOfTime = 2 };
 
 // The jump leaves frames of C code behind that hold nothing but stack, from the callback as from
-// the signal handler: the demangler calls no other function that could be in the middle of
-// something.
+// the signal handler: the demangler of C++ calls no other function that could be in the middle of
+// something. That of Rust may be within malloc, so the handler leaves it alone, and the callback
+// looks at the time: every turn of it hands out text.
 struct Run {
   sigjmp_buf back;
-  volatile sig_atomic_t active = 0;
+  volatile sig_atomic_t active = 0;  // of C++
   volatile sig_atomic_t ticks = 0;
   std::array<char, kMaxSymbolNameBytes> text;
   volatile size_t size = 0;
@@ -41,14 +47,26 @@ void take(const char* bytes, size_t count, void*) {
     run.active = 0;
     siglongjmp(run.back, kFull);
   }
+  if (run.ticks >= kDemangleTicks) {
+    run.active = 0;
+    siglongjmp(run.back, kOutOfTime);
+  }
 }
 
 void tick(int) {
-  if (run.active == 0) return;
   run.ticks = run.ticks + 1;
-  if (run.ticks < kDemangleTicks) return;
+  if (run.active == 0 || run.ticks < kDemangleTicks) return;
   run.active = 0;
   siglongjmp(run.back, kOutOfTime);
+}
+
+enum class Language : uint8_t { kOther, kCxx, kRust, kRustOrCxx };
+
+// Rust's older scheme is C++'s, with a hash of 16 digits at the end.
+Language language_of(std::string_view linkage_name) {
+  if (linkage_name.starts_with("_R")) return Language::kRust;
+  if (!linkage_name.starts_with("_Z")) return Language::kOther;
+  return linkage_name.find("17h") != linkage_name.npos ? Language::kRustOrCxx : Language::kCxx;
 }
 
 std::string cut(std::string_view text, bool is_whole) {
@@ -59,25 +77,31 @@ std::string cut(std::string_view text, bool is_whole) {
 }  // namespace
 
 std::string demangled(std::string_view linkage_name) {
-  if (linkage_name.size() > kMaxMangledBytes || !linkage_name.starts_with("_Z")) {
+  const volatile Language language = language_of(linkage_name);  // for the jump
+  if (linkage_name.size() > kMaxMangledBytes || language == Language::kOther) {
     return cut(linkage_name, true);
   }
   std::array<char, kMaxMangledBytes + 1> mangled;
   std::memcpy(mangled.data(), linkage_name.data(), linkage_name.size());
   mangled[linkage_name.size()] = '\0';
-  run.size = 0;
   run.ticks = 0;
-  volatile int refused = 0;
+  volatile bool is_taken = false;
   // Without the signal mask, which would be a system call for each name: the handler runs with
   // SA_NODEFER, so that none is blocked when it jumps.
   const int outcome = sigsetjmp(run.back, 0);
   if (outcome == kBegin) {
-    run.active = 1;
-    refused = __gcclibcxx_demangle_callback(mangled.data(), take, nullptr);
-    run.active = 0;
+    run.size = 0;
+    is_taken =
+        language != Language::kCxx && rust_demangle_callback(mangled.data(), 0, take, nullptr) != 0;
+    if (!is_taken && language != Language::kRust) {
+      run.size = 0;
+      run.active = 1;
+      is_taken = __gcclibcxx_demangle_callback(mangled.data(), take, nullptr) == 0;
+      run.active = 0;
+    }
   }
   if (outcome == kFull) return cut({run.text.data(), run.size}, false);
-  if (outcome == kOutOfTime || refused != 0) return cut(linkage_name, true);
+  if (outcome == kOutOfTime || !is_taken) return cut(linkage_name, true);
   return {run.text.data(), run.size};
 }
 

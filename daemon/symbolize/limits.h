@@ -21,6 +21,7 @@ inline constexpr size_t kMaxDirectoryEntries = 100'000;  // looked at, of one sy
 inline constexpr uint64_t kMaxModuleFileBytes = 64ull << 30;
 inline constexpr size_t kMaxSymbols = 4u << 20;                 // of one file
 inline constexpr uint64_t kMaxSymbolTableBytes = 512ull << 20;  // a larger symbol table is refused
+inline constexpr uint64_t kMaxRelocationsRead = 16u << 20;      // of one file, for all its stubs
 inline constexpr uint64_t kMaxDebugBytes = 256ull << 20;        // of DWARF in a Mach-O file
 inline constexpr uint32_t kMaxLoadCommandBytes = 1u << 20;      // of a Mach-O image
 inline constexpr uint32_t kMaxArchitectures = 32;               // of one Mach-O file
@@ -41,6 +42,8 @@ inline constexpr std::chrono::milliseconds kMaxSessionTime{60'000};
 inline constexpr uint32_t kMaxNamingTries = 3;  // begun, and ended by a crash of the daemon
 
 // Of the daemon.
+inline constexpr size_t kMaxKnownFiles = 4096;  // by build id; then the oldest goes
+inline constexpr size_t kMaxPathsOfFile = 4;    // of one build id
 inline constexpr std::chrono::milliseconds kNamingSlice{2'000};  // then the next session has a turn
 inline constexpr size_t kMaxQueuedSessions = 65'536;
 inline constexpr size_t kMaxQueuedFunctions = 8u << 20;  // ids held for queued sessions: 64 MiB

@@ -67,6 +67,16 @@ std::string name_of(const FunctionSymbol& symbol) {
   return name + offset;
 }
 
+// mold names its stubs, "f$plt" and "f$pltgot"; other linkers do not.
+FunctionSymbol function_at(const SymbolFile& file, uint32_t address) {
+  const FunctionSymbol symbol = file.find(address);
+  const bool may_be_stub =
+      symbol.name.empty() || symbol.name.ends_with("$plt") || symbol.name.ends_with("$pltgot");
+  if (!may_be_stub) return symbol;
+  const FunctionSymbol behind = file.find_by_stub(address);
+  return behind.name.empty() ? symbol : behind;
+}
+
 class Sender {
  public:
   Sender(FrameKind kind, const SendFrame& send) : kind_(kind), send_(send) {}
@@ -115,7 +125,7 @@ Status send_names(SymbolFile& file, const LookupRequest& request, const SendFram
   std::vector<uint32_t> named;
   uint64_t bytes = 0;
   for (const uint32_t address : request.addresses) {
-    const FunctionSymbol symbol = file.find(address);
+    const FunctionSymbol symbol = function_at(file, address);
     if (symbol.name.empty()) continue;
     const std::string name = name_of(symbol);
     if (named.size() == request.most_names || bytes + name.size() > request.most_name_bytes) {

@@ -1,11 +1,10 @@
 #include "daemon/symbolize/naming_queue.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "daemon/symbolize/limits.h"
+#include "formats/core/threads.h"
 #include "storage/manifest_file.h"
 #include "storage/stored_functions.h"
 
@@ -26,8 +25,12 @@ bool is_final(Code code) {
 
 NamingQueue::NamingQueue(storage::Fs& fs, SymbolizerOptions options, OnNamed on_named)
     : fs_(fs), symbolizer_(std::move(options)), on_named_(std::move(on_named)) {
-  thread_ = std::thread([this] { serve(); });
-  (void)pthread_setname_np(thread_.native_handle(), "names");
+  auto started = start_thread("names", [this] { serve(); });
+  if (started.ok()) {
+    thread_ = std::move(*started);
+  } else {
+    started_ = started.error();
+  }
 }
 
 NamingQueue::~NamingQueue() {
@@ -86,7 +89,11 @@ void NamingQueue::serve() {
     current_ = job->session.name;
     const bool is_ending = ended_;
     lock.unlock();
-    const Verdict verdict = is_ending ? leave_pending(*job) : take_turn(*job);
+    Verdict verdict;
+    const Status done =
+        contain([&] { verdict = is_ending ? leave_pending(*job) : take_turn(*job); });
+    // The next start of the daemon takes it up.
+    if (!done.ok()) verdict = {true, SymbolsState::kPending, done.error().message};
     lock.lock();
     const bool cancelled = current_.empty();
     current_.clear();

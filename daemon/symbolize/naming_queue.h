@@ -44,6 +44,8 @@ class NamingQueue {
   NamingQueue(storage::Fs& fs, SymbolizerOptions options, OnNamed on_named);
   ~NamingQueue();  // as stop() with no time
 
+  const Status& started() const { return started_; }  // else nothing is named
+
   // False when the queue is full or stopping: the session stays pending.
   bool add(SealedSession session);
   // Ends all work on this session, and returns when nothing touches its files any more: before
@@ -89,7 +91,8 @@ class NamingQueue {
   bool ended_ = false;                      // guarded by mutex_; the thread is to end
   std::atomic<bool> cancel_{false};         // what is being looked up now is not wanted any more
 
-  std::thread thread_;
+  Status started_;
+  std::jthread thread_;
 };
 
 }  // namespace collect::symbolize

@@ -47,6 +47,10 @@ class SymbolFile {
   uint64_t debug_base() const { return debug_base_; }
   // The function that holds the module-relative address; an empty name when there is none.
   FunctionSymbol find(uint64_t address) const;
+  // The function that the stub at this address leads to, where the linker has put one in the place
+  // of the function: what a program calls the address of an indirect function (target_clones,
+  // ifunc), or of one of a library. Empty: it is no such stub.
+  virtual FunctionSymbol find_by_stub(uint64_t) const { return {}; }
   // Calls visit(address, linkage name) for every symbol, by address; aliases one after another.
   void each_function(const std::function<void(uint64_t, std::string_view)>& visit) const;
 

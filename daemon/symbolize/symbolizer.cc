@@ -136,7 +136,7 @@ Result<Answer> Symbolizer::name(const storage::ModuleInfo& module, std::vector<u
   request.addresses = std::move(addresses);
   request.most_names = most_names;
   request.most_name_bytes = most_name_bytes;
-  return ask(std::move(request), kLookupDeadline, stop);
+  return ask_at_each_path(module, std::move(request), kLookupDeadline, stop);
 }
 
 Result<Answer> Symbolizer::find(const storage::ModuleInfo& module,
@@ -145,10 +145,27 @@ Result<Answer> Symbolizer::find(const storage::ModuleInfo& module,
                                 const std::atomic<bool>* stop) const {
   LookupRequest request = request_for(module, options_);
   request.patterns = patterns;
-  return ask(std::move(request), std::min(deadline, kLookupDeadline), stop);
+  return ask_at_each_path(module, std::move(request), std::min(deadline, kLookupDeadline), stop);
 }
 
-Result<Answer> Symbolizer::ask(LookupRequest request, std::chrono::milliseconds deadline,
+Result<Answer> Symbolizer::ask_at_each_path(const storage::ModuleInfo& module,
+                                            LookupRequest request,
+                                            std::chrono::milliseconds deadline,
+                                            const std::atomic<bool>* stop) const {
+  auto answer = ask(request, deadline, stop);
+  const auto is_missing = [](const Result<Answer>& one) {
+    return one.ok() && one->is_whole && one->source.empty();
+  };
+  if (!is_missing(answer) || options_.known_files == nullptr) return answer;
+  for (std::string& path : options_.known_files->other_paths(module)) {
+    request.module_path = std::move(path);
+    auto again = ask(request, deadline, stop);
+    if (!is_missing(again)) return again;
+  }
+  return answer;
+}
+
+Result<Answer> Symbolizer::ask(const LookupRequest& request, std::chrono::milliseconds deadline,
                                const std::atomic<bool>* stop) const {
   const std::vector<uint8_t> body = encode_request(request);
   if (body.size() > kMaxRequestBytes) {

@@ -6,9 +6,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "daemon/symbolize/known_files.h"
 #include "daemon/symbolize/protocol.h"
 #include "formats/core/result.h"
 #include "storage/session_types.h"
@@ -19,6 +21,7 @@ struct SymbolizerOptions {
   std::string program;                   // collect-symbolizer
   std::vector<std::string> directories;  // searched by build id and by file name
   std::vector<std::string> roots = {"/"};
+  std::shared_ptr<KnownFiles> known_files{};  // where else a module may be found; null: nowhere
 };
 
 struct Answer {
@@ -52,7 +55,11 @@ class Symbolizer {
   const SymbolizerOptions& options() const { return options_; }
 
  private:
-  Result<Answer> ask(LookupRequest request, std::chrono::milliseconds deadline,
+  // Where the module's own path does not lead to it, those of options().known_files may.
+  Result<Answer> ask_at_each_path(const storage::ModuleInfo& module, LookupRequest request,
+                                  std::chrono::milliseconds deadline,
+                                  const std::atomic<bool>* stop) const;
+  Result<Answer> ask(const LookupRequest& request, std::chrono::milliseconds deadline,
                      const std::atomic<bool>* stop) const;
 
   const SymbolizerOptions options_;

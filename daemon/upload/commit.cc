@@ -78,9 +78,23 @@ Commit parse(const Json& json) {
   return commit;
 }
 
+bool is_process_id(std::string_view text) {
+  return text.size() == 2 * sizeof(storage::SessionIdentity::process_id) &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// A store may say anything: what becomes a path, or a part of one, is looked at here, once.
 Status check(const Commit& commit) {
+  if (const Status name = check_part_name(commit.part); !name.ok()) {
+    return Error{Code::kDamaged, "COMMIT: " + name.error().message};
+  }
+  if (!is_process_id(commit.process_id)) {
+    return Error{Code::kDamaged,
+                 "COMMIT: no process id is '" + commit.process_id.substr(0, 100) + "'"};
+  }
   if (!storage::parse_session_path("", commit.session)) {
-    return Error{Code::kDamaged, "COMMIT: no session can have the name " + commit.session};
+    return Error{Code::kDamaged,
+                 "COMMIT: no session can have the name " + commit.session.substr(0, 100)};
   }
   if (commit.files.size() > kMaxCommitFiles) {
     return Error{Code::kLimit, "COMMIT: more than " + std::to_string(kMaxCommitFiles) + " files"};
@@ -164,7 +178,9 @@ Result<Commit> commit_from_json(std::string_view text) {
   if (text.size() > kMaxCommitBytes) {
     return Error{Code::kLimit, "COMMIT: more than " + std::to_string(kMaxCommitBytes) + " bytes"};
   }
-  COLLECT_TRY(check_json_shape(text, kCommitShape));
+  if (const Status shape = check_json_shape(text, kCommitShape); !shape.ok()) {
+    return Error{shape.code(), "COMMIT: " + shape.error().message};
+  }
   try {
     const Json json = Json::parse(text);
     const std::string format = json.at("format").get<std::string>();

@@ -73,8 +73,8 @@ LaneRanges number_ranges(const storage::Manifest& manifest, uint32_t thread, Lan
                          uint64_t records);
 
 std::string commit_to_json(const Commit& commit);
-// kUnsupported: another format; kLimit; kDamaged: no JSON, a key is missing, or a path that no
-// session has or two files have.
+// kUnsupported: another format; kLimit; kDamaged: no JSON, a key is missing, a name that no
+// session and no part has, or a path that no session has or two files have.
 Result<Commit> commit_from_json(std::string_view json);
 
 }  // namespace collect::upload

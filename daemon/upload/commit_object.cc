@@ -47,7 +47,27 @@ Result<Commit> read_commit(S3Client& client, Retries& retries, const std::string
   if (!text.ok()) return text.error();
   auto commit = commit_from_json(*text);
   if (!commit.ok()) return Error{commit.code(), prefix + commit.error().message};
+  if (!is_prefix_of(prefix, commit->process_id, commit->recording, commit->part)) {
+    return Error{Code::kDamaged, prefix + kCommitName + " is of another part: " +
+                                     commit->process_id + "-" + std::to_string(commit->recording) +
+                                     " of " + commit->part.collector + "-" + commit->part.epoch};
+  }
   return commit;
+}
+
+bool is_of_one_part(const Error& error) {
+  switch (error.code) {
+    case Code::kDamaged:
+    case Code::kTruncated:
+    case Code::kLimit:
+    case Code::kNotFound:
+    case Code::kPermission:
+    case Code::kUnsupported:
+    case Code::kInvalidArgument:  // a request for this key that the server never takes
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace collect::upload

@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "daemon/upload/commit_object.h"
+#include "daemon/upload/object_lists.h"
 #include "daemon/upload/object_sink.h"
 #include "daemon/upload/object_source.h"
 #include "daemon/upload/segment_upload.h"
 #include "storage/session_layout.h"
+#include "storage/untrusted_file.h"
 
 namespace collect::upload {
 namespace {
-
-constexpr char kUnnamedEnding[] = ".part";
 
 // "v1/ab/device=D/session=S/part=P/" of a key below it; empty of another key.
 std::string part_of_key(std::string_view key) {
@@ -47,7 +47,8 @@ Status fetch(S3Client& client, Retries& retries, const std::string& key, ObjectS
 }
 
 Status download_file(S3Client& client, Retries& retries, const std::string& prefix, storage::Fs& fs,
-                     const std::string& directory, const CommittedFile& wanted) {
+                     storage::UntrustedSpace& space, const std::string& directory,
+                     const CommittedFile& wanted) {
   const std::string path = directory + "/" + wanted.path;
   const auto there = agrees(fs, path, wanted);
   if (there.ok() && *there) return {};
@@ -56,16 +57,26 @@ Status download_file(S3Client& client, Retries& retries, const std::string& pref
   }
   if (there.code() != Code::kNotFound) return there.error();
   COLLECT_TRY(fs.make_directories(path.substr(0, path.rfind('/'))));
-  const std::string unnamed = path + kUnnamedEnding;
-  if (fs.exists(unnamed)) COLLECT_TRY(fs.remove_file(unnamed));  // of a download that was killed
-  auto file = fs.open(unnamed, storage::OpenMode::kCreate);
+  auto file = storage::UntrustedFile::open(fs, path, wanted.bytes, space, false);
   if (!file.ok()) return file.error();
-  ObjectSink sink(wanted, **file);
+  ObjectSink sink(wanted, *file);
   Status status = fetch(client, retries, prefix + wanted.object, sink, wanted.object_bytes);
   if (status.ok()) status = sink.finish();
-  if (status.ok()) status = fs.rename(unnamed, path);
-  if (!status.ok()) (void)fs.remove_file(unnamed);
+  if (status.ok()) status = file->finish(false);
+  if (!status.ok()) file->discard();
   return status;
+}
+
+// What is still to come: numbers of a COMMIT, of which each may be up to 2^64.
+uint64_t missing_bytes(storage::Fs& fs, const std::string& directory, const Commit& commit,
+                       const std::function<bool(std::string_view path)>& wanted) {
+  uint64_t bytes = 0;
+  for (const CommittedFile& file : commit.files) {
+    if (wanted && !wanted(file.path)) continue;
+    if (fs.exists(directory + "/" + file.path)) continue;
+    if (__builtin_add_overflow(bytes, file.bytes, &bytes)) return UINT64_MAX;
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -74,9 +85,9 @@ Result<CommittedParts> list_committed_parts(S3Client& client, Retries& retries,
                                             const std::string& below) {
   CommittedParts parts;
   std::string current;
-  std::string from;
   bool is_committed = true;
   bool has_segments = false;
+  uint64_t count = 0;
   const auto end_part = [&] {
     if (is_committed) return;
     if (has_segments) {
@@ -85,29 +96,26 @@ Result<CommittedParts> list_committed_parts(S3Client& client, Retries& retries,
       ++parts.unfinished;
     }
   };
-  do {
-    const auto page = retries.run([&] { return client.list(below, from); });
-    if (!page.ok()) return page.error();
-    for (const ObjectInfo& object : page->entries) {
-      const std::string prefix = part_of_key(object.key);
-      if (prefix.empty()) continue;
-      if (prefix != current) {
-        end_part();
-        current = prefix;
-        is_committed = false;
-        has_segments = false;
-      }
-      has_segments |= std::string_view(object.key).substr(prefix.size()).starts_with(kSegmentsName);
-      if (object.key != prefix + kCommitName) continue;
-      is_committed = true;
-      if (parts.prefixes.size() == kMaxListedParts) {
+  const auto take = [&](const ObjectInfo& object) -> Status {
+    const std::string prefix = part_of_key(object.key);
+    if (prefix.empty()) return {};
+    if (prefix != current) {
+      end_part();
+      if (++count > kMaxListedParts) {
         return Error{Code::kLimit, "more than " + std::to_string(kMaxListedParts) +
                                        " parts: list what is below a longer prefix"};
       }
-      parts.prefixes.push_back(prefix);
+      current = prefix;
+      is_committed = false;
+      has_segments = false;
     }
-    from = page->next;
-  } while (!from.empty());
+    has_segments |= std::string_view(object.key).substr(prefix.size()).starts_with(kSegmentsName);
+    if (object.key != prefix + kCommitName) return {};
+    is_committed = true;
+    parts.prefixes.push_back(prefix);
+    return {};
+  };
+  COLLECT_TRY(read_objects(client, retries, below, kMaxListedObjects, take));
   end_part();
   return parts;
 }
@@ -123,9 +131,11 @@ Result<std::string> download_part(S3Client& client, Retries& retries, const std:
   std::stable_partition(commit->files.begin(), commit->files.end(), [](const CommittedFile& file) {
     return file.path != storage::kManifestFile;
   });
+  storage::UntrustedSpace space(fs, root);
+  COLLECT_TRY(space.expect(missing_bytes(fs, session_path->directory, *commit, wanted)));
   for (const CommittedFile& file : commit->files) {
     if (wanted && !wanted(file.path)) continue;
-    COLLECT_TRY(download_file(client, retries, prefix, fs, session_path->directory, file));
+    COLLECT_TRY(download_file(client, retries, prefix, fs, space, session_path->directory, file));
   }
   return session_path->directory;
 }

@@ -22,15 +22,17 @@ struct CommittedParts {
 };
 
 inline constexpr size_t kMaxListedParts = 1'000'000;
+inline constexpr uint64_t kMaxListedObjects = 100'000'000;
 
-// Those whose keys begin so; empty: all. kLimit: kMaxListedParts.
+// Those whose keys begin so; empty: all. kLimit: kMaxListedParts, kMaxListedObjects.
 Result<CommittedParts> list_committed_parts(S3Client& client, Retries& retries,
                                             const std::string& below = kKeyRoot);
 
 // Into `<root>/<session>`, the directory that it had; `root` is there. Every file's size and
 // checksum is compared with COMMIT before it gets its name, and manifest.json comes last. A file
 // that is there already and agrees is kept, so an interrupted download goes on; one that differs:
-// kAlreadyExists. kDamaged: an object is not what COMMIT says. The path of the session's directory.
+// kAlreadyExists. kDamaged: an object is not what COMMIT says. kNoSpace: COMMIT announces more than
+// there is room for; nothing is begun. The path of the session's directory.
 // With `wanted`, only the files whose paths it takes.
 Result<std::string> download_part(S3Client& client, Retries& retries, const std::string& prefix,
                                   storage::Fs& fs, const std::string& root,

@@ -15,7 +15,7 @@ struct ObjectSink::Decompressor {
   bool is_frame_open = false;
 };
 
-ObjectSink::ObjectSink(const CommittedFile& wanted, storage::File& file)
+ObjectSink::ObjectSink(const CommittedFile& wanted, storage::UntrustedFile& file)
     : wanted_(wanted),
       file_(file),
       decompressor_(wanted.is_compressed ? std::make_unique<Decompressor>() : nullptr) {}
@@ -23,13 +23,7 @@ ObjectSink::ObjectSink(const CommittedFile& wanted, storage::File& file)
 ObjectSink::~ObjectSink() = default;
 
 Status ObjectSink::store(Bytes bytes) {
-  if (bytes.size() > wanted_.bytes - bytes_) {
-    return Error{Code::kDamaged, wanted_.object + ": holds more than the " +
-                                     std::to_string(wanted_.bytes) + " bytes that COMMIT names"};
-  }
-  const Bytes parts[] = {bytes};
-  COLLECT_TRY(file_.write_at(bytes_, parts));
-  bytes_ += bytes.size();
+  COLLECT_TRY(file_.append(bytes));
   crc32c_ = crc32c(bytes, crc32c_);
   return {};
 }
@@ -66,8 +60,8 @@ Status ObjectSink::finish() {
                                      " bytes whose size or checksum is not that of COMMIT"};
   }
   const bool is_cut = decompressor_ != nullptr && decompressor_->is_frame_open;
-  if (is_cut || bytes_ != wanted_.bytes || crc32c_ != wanted_.crc32c) {
-    return Error{Code::kDamaged, wanted_.object + ": holds " + std::to_string(bytes_) +
+  if (is_cut || file_.size() != wanted_.bytes || crc32c_ != wanted_.crc32c) {
+    return Error{Code::kDamaged, wanted_.object + ": holds " + std::to_string(file_.size()) +
                                      " bytes whose size or checksum is not that of COMMIT"};
   }
   return {};

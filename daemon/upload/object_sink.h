@@ -10,14 +10,14 @@
 
 #include "daemon/upload/commit.h"
 #include "formats/core/byte_sink.h"
-#include "storage/fs.h"
+#include "storage/untrusted_file.h"
 
 namespace collect::upload {
 
 class ObjectSink final : public ByteSink {
  public:
-  // `file` is empty; `wanted` outlives it.
-  ObjectSink(const CommittedFile& wanted, storage::File& file);
+  // `file` is empty and has the size that COMMIT names as its bound; both outlive it.
+  ObjectSink(const CommittedFile& wanted, storage::UntrustedFile& file);
   ~ObjectSink() override;
 
   // kDamaged: more than COMMIT says, or no zstd.
@@ -32,11 +32,10 @@ class ObjectSink final : public ByteSink {
   Status store(Bytes bytes);
 
   const CommittedFile& wanted_;
-  storage::File& file_;
+  storage::UntrustedFile& file_;
   const std::unique_ptr<Decompressor> decompressor_;  // null: as it is
   uint64_t object_bytes_ = 0;
   uint32_t object_crc32c_ = 0;
-  uint64_t bytes_ = 0;
   uint32_t crc32c_ = 0;
 };
 

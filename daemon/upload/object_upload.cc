@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "daemon/upload/object_lists.h"
 #include "formats/core/crc32.h"
 #include "formats/core/hex.h"
 
@@ -140,13 +141,13 @@ Result<ObjectUpload::Measured> ObjectUpload::send_in_parts(ObjectSource& source,
 Result<std::map<uint32_t, PartInfo>> ObjectUpload::parts_there(const std::string& key,
                                                                const std::string& id) {
   std::map<uint32_t, PartInfo> parts;
-  std::string from;
-  do {
-    auto page = to_.retries.run([&] { return to_.client.list_parts(key, id, from); });
-    if (!page.ok()) return page.error();
-    for (PartInfo& part : page->entries) parts[part.number] = std::move(part);
-    from = page->next;
-  } while (!from.empty() && parts.size() <= kMaxParts);
+  COLLECT_TRY(read_pages(
+      to_.retries, "the list of parts of " + key, kMaxParts,
+      [&](const std::string& token) { return to_.client.list_parts(key, id, token); },
+      [&](PartInfo part) -> Status {
+        parts[part.number] = std::move(part);
+        return {};
+      }));
   return parts;
 }
 

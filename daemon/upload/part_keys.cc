@@ -46,7 +46,34 @@ std::string device_value(std::string_view device) {
   return value;
 }
 
+// Behind the device's.
+std::string ending_of(std::string_view session, const PartName& part) {
+  return "/session=" + std::string(session) + "/part=" + part.collector + "-" + part.epoch + "/";
+}
+
+std::string session_of(std::string_view process_id, uint32_t recording) {
+  return std::string(process_id) + "-" + std::to_string(recording);
+}
+
 }  // namespace
+
+Status check_part_name(const PartName& part) {
+  if (!is_name(part.collector, true)) {
+    return Error{Code::kDamaged, "collector id '" + part.collector.substr(0, 100) +
+                                     "': 1 to 64 letters, digits, '.', '_' and '-'"};
+  }
+  if (!is_name(part.epoch, false)) {
+    return Error{Code::kDamaged,
+                 "epoch '" + part.epoch.substr(0, 100) + "': 1 to 64 letters, digits, '.' and '_'"};
+  }
+  return {};
+}
+
+bool is_prefix_of(std::string_view prefix, std::string_view process_id, uint32_t recording,
+                  const PartName& part) {
+  return prefix.starts_with(kKeyRoot) &&
+         prefix.ends_with(ending_of(session_of(process_id, recording), part));
+}
 
 PartName part_name_of(const storage::CollectorIdentity& collector) {
   if (!collector.is_known()) return {"unknown", "0"};
@@ -54,24 +81,18 @@ PartName part_name_of(const storage::CollectorIdentity& collector) {
 }
 
 Result<std::string> part_prefix(const storage::SessionIdentity& identity, const PartName& part) {
-  if (!is_name(part.collector, true)) {
-    return Error{Code::kInvalidArgument, "collector id '" + part.collector +
-                                             "': 1 to 64 letters, digits, '.', '_' and '-'"};
-  }
-  if (!is_name(part.epoch, false)) {
-    return Error{Code::kInvalidArgument,
-                 "epoch '" + part.epoch + "': 1 to 64 letters, digits, '.' and '_'"};
+  if (const Status checked = check_part_name(part); !checked.ok()) {
+    return Error{Code::kInvalidArgument, checked.error().message};
   }
   const auto& id = identity.process_id;
   if (std::all_of(id.begin(), id.end(), [](uint8_t byte) { return byte == 0; })) {
     return Error{Code::kUnsupported,
                  "the session has no process id, by which its parts are told from others"};
   }
-  const std::string session = hex_bytes(id) + "-" + std::to_string(identity.recording);
+  const std::string session = session_of(hex_bytes(id), identity.recording);
   // Spreads sessions over what a server keeps together; all parts of a session are in one place.
   const std::string hash = hex_bytes(sha256(bytes_of(session))).substr(0, 2);
-  return kKeyRoot + hash + "/device=" + device_value(identity.device_id) + "/session=" + session +
-         "/part=" + part.collector + "-" + part.epoch + "/";
+  return kKeyRoot + hash + "/device=" + device_value(identity.device_id) + ending_of(session, part);
 }
 
 ObjectName object_name(std::string_view path) {

@@ -30,6 +30,14 @@ PartName part_name_of(const storage::CollectorIdentity& collector);
 // process id, so nothing tells it from another; kInvalidArgument: `part`.
 Result<std::string> part_prefix(const storage::SessionIdentity& identity, const PartName& part);
 
+// Every name that a store gives a part is checked here before it is a key or a path. kDamaged: no
+// collector's id or no epoch, as the sentence says.
+Status check_part_name(const PartName& part);
+// Whether `prefix` is that of this part: a COMMIT speaks for no other one. `process_id`: in
+// hexadecimal.
+bool is_prefix_of(std::string_view prefix, std::string_view process_id, uint32_t recording,
+                  const PartName& part);
+
 // Of a file within a session: "thread_0/index.atf" is at "thread=0/index.atf.zst".
 struct ObjectName {
   std::string name{};

@@ -4,6 +4,7 @@
 
 #include "daemon/upload/commit_object.h"
 #include "daemon/upload/digests.h"
+#include "daemon/upload/object_lists.h"
 #include "daemon/upload/segment_upload.h"
 #include "formats/core/crc32.h"
 #include "storage/manifest.h"
@@ -33,36 +34,31 @@ bool is_same_list(const std::vector<storage::SessionFileInfo>& a,
 
 Result<FoundObjects> PartUpload::look(const std::string& prefix, bool& has_segments) {
   FoundObjects found;
-  std::string from;
-  do {
-    auto page = to_.retries.run([&] { return to_.client.list(prefix, from); });
-    if (!page.ok()) return page.error();
-    for (ObjectInfo& object : page->entries) {
-      std::string key = object.key;
-      if (std::string_view(key).substr(prefix.size()).starts_with(kSegmentsName)) {
-        has_segments = true;
-        continue;
-      }
-      found.objects[std::move(key)] = std::move(object);
-    }
-    if (found.objects.size() > kMaxPartObjects) {
-      return Error{Code::kLimit, prefix + ": more than " + std::to_string(kMaxPartObjects) +
-                                     " objects, which no part has"};
-    }
-    from = page->next;
-  } while (!from.empty());
+  COLLECT_TRY(read_objects(
+      to_.client, to_.retries, prefix, kMaxPartObjects + kMaxSegments,
+      [&](ObjectInfo object) -> Status {
+        std::string key = object.key;
+        if (std::string_view(key).substr(prefix.size()).starts_with(kSegmentsName)) {
+          has_segments = true;
+          return {};
+        }
+        found.objects[std::move(key)] = std::move(object);
+        if (found.objects.size() <= kMaxPartObjects) return {};
+        return Error{Code::kLimit, prefix + ": more than " + std::to_string(kMaxPartObjects) +
+                                       " objects, which no part has"};
+      }));
   return found;
 }
 
 Result<std::vector<OpenUpload>> PartUpload::open_uploads(const std::string& prefix) {
   std::vector<OpenUpload> open;
-  std::string from;
-  do {
-    auto page = to_.retries.run([&] { return to_.client.list_uploads(prefix, from); });
-    if (!page.ok()) return page.error();
-    open.insert(open.end(), page->entries.begin(), page->entries.end());
-    from = page->next;
-  } while (!from.empty() && open.size() <= kMaxPartObjects);
+  COLLECT_TRY(read_pages(
+      to_.retries, "the list of uploads below " + prefix, kMaxPartObjects,
+      [&](const std::string& token) { return to_.client.list_uploads(prefix, token); },
+      [&](OpenUpload upload) -> Status {
+        open.push_back(std::move(upload));
+        return {};
+      }));
   return open;
 }
 

@@ -265,6 +265,9 @@ Result<ListPage<ObjectInfo>> S3Client::list(std::string_view prefix, const std::
     if (!key.ok()) return damaged(call, key.error());
     const Result<uint64_t> bytes = entry.child_number("Size");
     if (!bytes.ok()) return damaged(call, bytes.error());
+    if (key->size() > kMaxKeyBytes) {
+      return damaged(call, {Code::kDamaged, "a key of " + std::to_string(key->size()) + " bytes"});
+    }
     if (!key->starts_with(prefix)) {
       return damaged(call, {Code::kUnsupported, "the server ignores the prefix of a list"});
     }
@@ -272,8 +275,7 @@ Result<ListPage<ObjectInfo>> S3Client::list(std::string_view prefix, const std::
   }
   if (xml->child_text("IsTruncated") == "true") {
     page.next = xml->child_text("NextContinuationToken");
-    // Asking again for the same page would never end.
-    if (page.next.empty() || page.next == from) {
+    if (page.next.empty()) {
       return damaged(call, {Code::kDamaged, "a list that is cut says not where it goes on"});
     }
   }
@@ -349,7 +351,7 @@ Result<ListPage<PartInfo>> S3Client::list_parts(std::string_view key, const std:
   }
   if (xml->child_text("IsTruncated") == "true") {
     page.next = xml->child_text("NextPartNumberMarker");
-    if (page.next.empty() || page.next == from) {
+    if (page.next.empty()) {
       return damaged(call, {Code::kDamaged, "a list that is cut says not where it goes on"});
     }
   }
@@ -376,7 +378,7 @@ Result<ListPage<OpenUpload>> S3Client::list_uploads(std::string_view prefix,
   }
   if (xml->child_text("IsTruncated") == "true") {
     page.next = xml->child_text("NextKeyMarker") + "\n" + xml->child_text("NextUploadIdMarker");
-    if (page.next == from || page.next == "\n") {
+    if (page.next == "\n") {
       return damaged(call, {Code::kDamaged, "a list that is cut says not where it goes on"});
     }
   }

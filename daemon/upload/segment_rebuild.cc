@@ -5,6 +5,7 @@
 
 #include "daemon/upload/segment.h"
 #include "daemon/upload/segment_upload.h"
+#include "storage/untrusted_file.h"
 
 namespace collect::upload {
 namespace {
@@ -50,7 +51,15 @@ Result<std::unique_ptr<storage::File>> open_or_make(storage::Fs& fs, const std::
   return fs.open(path, OpenMode::kCreate);
 }
 
-Status apply(const SegmentAction& action, storage::Fs& fs, const std::string& directory) {
+// The file is to end at `end` at least; a hole counts as what it claims to hold.
+Status grow(storage::File& file, uint64_t end, storage::UntrustedSpace& space) {
+  const auto size = file.size();
+  if (!size.ok()) return size.error();
+  return end > *size ? space.take(end - *size) : Status();
+}
+
+Status apply(const SegmentAction& action, storage::Fs& fs, storage::UntrustedSpace& space,
+             const std::string& directory) {
   if (action.kind == SegmentKind::kName) return {};
   const std::string path = directory + "/" + std::string(action.path);
   if (action.kind == SegmentKind::kRemove) {
@@ -58,6 +67,7 @@ Status apply(const SegmentAction& action, storage::Fs& fs, const std::string& di
   }
   auto file = open_or_make(fs, path);
   if (!file.ok()) return file.error();
+  COLLECT_TRY(grow(**file, action.offset + action.data.size(), space));
   if (action.kind == SegmentKind::kCut) return (*file)->truncate(action.offset);
   return (*file)->write_at(action.offset, std::span<const Bytes>(&action.data, 1));
 }
@@ -88,6 +98,7 @@ Result<RebuiltSession> rebuild_session(S3Client& client, Retries& retries,
   const auto names = whole_requests(std::move(*listed), prefix);
   if (!names.ok()) return names.error();
   RebuiltSession session;
+  storage::UntrustedSpace space(fs, root);
   for (const SegmentName& name : *names) {
     const std::string key = prefix + kSegmentsName + name.text();
     BoundedBytes sink;
@@ -104,7 +115,7 @@ Result<RebuiltSession> rebuild_session(S3Client& client, Retries& retries,
       session.directory = std::move(*directory);
     }
     for (const SegmentAction& action : *actions) {
-      COLLECT_TRY(apply(action, fs, session.directory));
+      COLLECT_TRY(apply(action, fs, space, session.directory));
     }
     ++session.segments;
     session.bytes += sink.object.size();

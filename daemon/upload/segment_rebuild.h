@@ -21,7 +21,7 @@ struct RebuiltSession {
 // Into `<root>/<session>`, the directory that it had, which must not be there: kAlreadyExists. The
 // files are those that the collector had when it gave its last ack, or a moment later, as after
 // kill -9: not sealed, unless it was sealed. kNotFound: no request's segments are whole; kDamaged:
-// one is missing or is none.
+// one is missing or is none; kNoSpace: its files would be larger than what the disk has free.
 Result<RebuiltSession> rebuild_session(S3Client& client, Retries& retries,
                                        const std::string& prefix, storage::Fs& fs,
                                        const std::string& root);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "daemon/upload/object_lists.h"
 #include "daemon/upload/part_keys.h"
 #include "formats/core/crc32.h"
 #include "storage/manifest.h"
@@ -14,8 +15,6 @@ namespace {
 constexpr std::string_view kEnd = ".end";
 constexpr size_t kCopyDigits = 6;
 constexpr size_t kNumberDigits = 8;
-// Of one part. 100 GB, by their size; more are not written.
-constexpr size_t kMaxSegments = 10'000'000;
 
 template <class Number>
 bool read_digits(std::string_view text, Number& number) {
@@ -48,20 +47,12 @@ Result<std::vector<SegmentName>> list_segments(S3Client& client, Retries& retrie
                                                const std::string& prefix) {
   std::vector<SegmentName> names;
   const std::string below = prefix + kSegmentsName;
-  std::string from;
-  do {
-    const auto page = retries.run([&] { return client.list(below, from); });
-    if (!page.ok()) return page.error();
-    for (const ObjectInfo& object : page->entries) {
-      const auto name = SegmentName::parse(std::string_view(object.key).substr(below.size()));
-      if (name) names.push_back(*name);
-    }
-    if (names.size() > kMaxSegments) {
-      return Error{Code::kLimit,
-                   prefix + ": more than " + std::to_string(kMaxSegments) + " segments"};
-    }
-    from = page->next;
-  } while (!from.empty());
+  COLLECT_TRY(
+      read_objects(client, retries, below, kMaxSegments, [&](const ObjectInfo& object) -> Status {
+        const auto name = SegmentName::parse(std::string_view(object.key).substr(below.size()));
+        if (name) names.push_back(*name);
+        return {};
+      }));
   return names;
 }
 

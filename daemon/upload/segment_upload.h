@@ -26,6 +26,9 @@ namespace collect::upload {
 
 inline constexpr char kSegmentsName[] = "segments/";  // behind a part's prefix
 
+// Of one part. 100 GB, by their size; more are not written.
+inline constexpr size_t kMaxSegments = 10'000'000;
+
 struct SegmentName {
   uint32_t copy = 0;    // from 1
   uint64_t number = 0;  // from 1

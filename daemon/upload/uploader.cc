@@ -7,6 +7,7 @@
 #include <ctime>
 #include <utility>
 
+#include "formats/core/threads.h"
 #include "storage/session_files.h"
 
 namespace collect::upload {
@@ -55,7 +56,9 @@ Result<std::unique_ptr<Uploader>> Uploader::start(const UploadSettings& settings
   if (!client.ok()) return client.error();
   std::unique_ptr<Uploader> uploader(
       new Uploader(settings, std::move(dependencies), std::move(*client)));
-  uploader->thread_ = std::thread([raw = uploader.get()] { raw->run(); });
+  auto started = start_thread("uploader", [raw = uploader.get()] { raw->run(); });
+  if (!started.ok()) return started.error();
+  uploader->thread_ = std::move(*started);
   return uploader;
 }
 

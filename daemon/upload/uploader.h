@@ -130,7 +130,7 @@ class Uploader {
   Queue queue_;                 // guarded by mutex_
   uint64_t held_until_ns_ = 0;  // guarded by mutex_
   UploadStatus status_;         // guarded by mutex_
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace collect::upload

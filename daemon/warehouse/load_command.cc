@@ -2,11 +2,13 @@
 
 #include <memory>
 #include <ostream>
+#include <utility>
 
 #include "daemon/ctl/offline/recordings.h"
 #include "daemon/ctl/offline/scratch_directory.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
+#include "daemon/upload/commit_object.h"
 #include "daemon/upload/store.h"
 #include "daemon/warehouse/part_loader.h"
 #include "daemon/warehouse/remote_parts.h"
@@ -53,12 +55,14 @@ class Load {
  private:
   bool is_json() const { return !arguments_.json.empty(); }
 
+  // Each of several attempts fails in the same way, as a rule: that is said once.
   void remark(const Error& error) {
-    err_ << "load: trying again: " << printable_sentence(error.message) << "\n";
+    if (std::exchange(last_remark_, error.message) == error.message) return;
+    err_ << "collectctl: trying again: " << printable_sentence(error.message) << "\n";
   }
 
   int refuse(const Error& error) {
-    return ctl::Answer{"load", is_json(), out_, err_}.refuse(error, kExitFailed);
+    return ctl::Answer{is_json(), out_, err_}.refuse(error, kExitFailed);
   }
 
   Status add_sessions(const std::string& path, ctl::Recordings& recordings) {
@@ -82,38 +86,61 @@ class Load {
     return {};
   }
 
+  // An error that is of this part alone is said, and the others are loaded.
+  Status say_failed(const std::string& place, const Error& error) {
+    if (!upload::is_of_one_part(error)) return error;
+    say({.place = place, .outcome = LoadOutcome::kFailed, .problem = error.message});
+    return {};
+  }
+
   Status load_remote(RemoteParts& remote, const RemoteSession& session) {
-    const auto identities = remote.identify(session);
-    if (!identities.ok()) return identities.error();
+    std::vector<std::string> parts;
+    std::vector<PartIdentity> identities;
+    for (const std::string& part : session.parts) {
+      auto identity = remote.identify(part);
+      if (!identity.ok()) {
+        COLLECT_TRY(say_failed(remote.place_of(part), identity.error()));
+        continue;
+      }
+      parts.push_back(part);
+      identities.push_back(std::move(*identity));
+    }
+    if (parts.empty()) return {};
     PartLoader loader(client_, loader_settings(""));
-    const auto known = loader.known(identities->front().session);
+    const auto known = loader.known(identities.front().session);
     if (!known.ok()) return known.error();
-    if (loader.has_all(*known, *identities)) {
-      for (size_t i = 0; i < identities->size(); ++i) {
-        say({.identity = (*identities)[i],
-             .place = remote.place_of(session.parts[i]),
+    if (loader.has_all(*known, identities)) {
+      for (size_t i = 0; i < identities.size(); ++i) {
+        say({.identity = identities[i],
+             .place = remote.place_of(parts[i]),
              .outcome = LoadOutcome::kPresent});
       }
       return {};
     }
+    return load_downloaded(remote, parts);
+  }
+
+  Status load_downloaded(RemoteParts& remote, const std::vector<std::string>& parts) {
     auto scratch = ctl::make_scratch_directory("load");
     if (!scratch.ok()) return scratch.error();
     // Two collectors may have given their parts the same name: a root for each.
     std::vector<std::unique_ptr<storage::PosixFs>> files;
     std::vector<PartLocation> places;
-    for (size_t i = 0; i < session.parts.size(); ++i) {
+    for (size_t i = 0; i < parts.size(); ++i) {
       const std::string root = scratch->path() + "/" + std::to_string(i);
       files.push_back(std::make_unique<storage::PosixFs>(root));
       COLLECT_TRY(files.back()->make_directories(root));
-      const auto directory =
-          remote.download(session.parts[i], session.parts.size() > 1, *files.back(), root);
-      if (!directory.ok()) return directory.error();
-      auto manifest = storage::read_manifest(*files.back(), *directory);
-      if (!manifest.ok()) return manifest.error();
-      places.push_back({{files.back().get(), *directory, std::move(*manifest)},
-                        remote.place_of(session.parts[i])});
+      const auto directory = remote.download(parts[i], parts.size() > 1, *files.back(), root);
+      auto manifest = directory.ok() ? storage::read_manifest(*files.back(), *directory)
+                                     : Result<storage::Manifest>(directory.error());
+      if (!manifest.ok()) {
+        COLLECT_TRY(say_failed(remote.place_of(parts[i]), manifest.error()));
+        continue;
+      }
+      places.push_back(
+          {{files.back().get(), *directory, std::move(*manifest)}, remote.place_of(parts[i])});
     }
-    return load_session(std::move(places));
+    return places.empty() ? Status() : load_session(std::move(places));
   }
 
   LoadSettings loader_settings(std::string scratch) const {
@@ -138,7 +165,7 @@ class Load {
     if (is_json()) return add_json(part);
     const std::string place = printable_sentence(part.place);
     if (is_failed) {
-      err_ << "load: " << place << ": " << printable_sentence(part.problem) << "\n";
+      err_ << "collectctl: " << place << ": " << printable_sentence(part.problem) << "\n";
     } else if (part.outcome == LoadOutcome::kPresent) {
       out_ << place << ": was loaded before\n";
     } else {
@@ -151,11 +178,11 @@ class Load {
     }
     out_.flush();
     if (lacks_events) {
-      err_ << "load: " << place << ": the events of " << counted(inexact, "thread")
+      err_ << "collectctl: " << place << ": the events of " << counted(inexact, "thread")
            << " were left out: their gaps were joined, so their numbers are not known\n";
     }
     if (!part.remark.empty()) {
-      err_ << "load: " << place << ": " << printable_sentence(part.remark) << "\n";
+      err_ << "collectctl: " << place << ": " << printable_sentence(part.remark) << "\n";
     }
   }
 
@@ -188,6 +215,7 @@ class Load {
     return document;
   }();
   bool has_remarks_ = false;
+  std::string last_remark_;
 };
 
 class StreamSink final : public ByteSink {
@@ -208,14 +236,13 @@ class StreamSink final : public ByteSink {
 int load(const LoadArguments& arguments, std::ostream& out, std::ostream& err) {
   auto settings = clickhouse_settings(arguments.server, arguments.database);
   if (!settings.ok()) {
-    return ctl::Answer{"load", !arguments.json.empty(), out, err}.refuse(settings.error(),
-                                                                         kExitFailed);
+    return ctl::Answer{!arguments.json.empty(), out, err}.refuse(settings.error(), kExitFailed);
   }
   return Load(arguments, std::move(*settings), out, err).run();
 }
 
 int query(const LoadArguments& arguments, std::ostream& out, std::ostream& err) {
-  const ctl::Answer answer{"query", false, out, err};
+  const ctl::Answer answer{false, out, err};
   auto settings = clickhouse_settings(arguments.server, arguments.database);
   if (!settings.ok()) return answer.refuse(settings.error(), kExitFailed);
   upload::SleepingPauses pauses;

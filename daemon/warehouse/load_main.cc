@@ -4,6 +4,7 @@
 
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/warehouse/load_command.h"
+#include "formats/core/threads.h"
 #include "storage/leftovers.h"
 #include "storage/standard_output.h"
 #include "storage/standard_streams.h"
@@ -30,6 +31,12 @@ int serve(int argc, char** argv) {
 int main(int argc, char** argv) {
   collect::storage::hold_standard_streams();
   collect::storage::StandardOutput output(std::cout);
-  const int code = collect::warehouse::serve(argc, argv);
+  int code = 0;
+  const collect::Status done =
+      collect::contain([&] { code = collect::warehouse::serve(argc, argv); });
+  if (!done.ok()) {
+    std::cerr << "collectctl: " << to_string(done.error()) << "\n";
+    code = 1;
+  }
   return output.finish("collectctl", code);
 }

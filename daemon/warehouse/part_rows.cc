@@ -156,9 +156,9 @@ Status PartRows::put_gaps() {
 Status PartRows::put_ranges(const ctl::ThreadRow& row) {
   const uint32_t stream = place_of(row.thread).stream;
   const auto& threads = of_->session.reader.threads();
-  const auto found =
-      std::ranges::find_if(threads, [&](const auto& thread) { return thread.n == row.thread; });
-  const uint64_t records = found == threads.end() || !found->index ? 0 : found->index->size();
+  const auto found = std::ranges::lower_bound(threads, row.thread, {}, &atf::SessionThread::n);
+  const bool is_there = found != threads.end() && found->n == row.thread && found->index;
+  const uint64_t records = is_there ? found->index->size() : 0;
   for (const storage::RecordRange& range :
        storage::record_ranges(of_->session.about.gaps, row.thread, Lane::kIndex, records)) {
     RowBatch& rows = ranges_.rows;

@@ -42,18 +42,14 @@ Result<std::vector<RemoteSession>> RemoteParts::sessions() {
   return sessions;
 }
 
-Result<std::vector<PartIdentity>> RemoteParts::identify(const RemoteSession& session) {
-  std::vector<PartIdentity> parts;
-  for (const std::string& prefix : session.parts) {
-    const auto commit = upload::read_commit(store_->client(), store_->retries(), prefix);
-    if (!commit.ok()) return commit.error();
-    uint32_t manifest_crc32c = 0;
-    for (const upload::CommittedFile& file : commit->files) {
-      if (file.path == storage::kManifestFile) manifest_crc32c = file.crc32c;
-    }
-    parts.push_back(identify_committed(*commit, manifest_crc32c));
+Result<PartIdentity> RemoteParts::identify(const std::string& part) {
+  const auto commit = upload::read_commit(store_->client(), store_->retries(), part);
+  if (!commit.ok()) return commit.error();
+  uint32_t manifest_crc32c = 0;
+  for (const upload::CommittedFile& file : commit->files) {
+    if (file.path == storage::kManifestFile) manifest_crc32c = file.crc32c;
   }
-  return parts;
+  return identify_committed(*commit, manifest_crc32c);
 }
 
 Result<std::string> RemoteParts::download(const std::string& part, bool is_merged, storage::Fs& fs,

@@ -33,7 +33,7 @@ class RemoteParts {
   // Those with a part below the URI, each with all of its committed parts, also those beside it.
   Result<std::vector<RemoteSession>> sessions();
   // By COMMIT: nothing else is read.
-  Result<std::vector<PartIdentity>> identify(const RemoteSession& session);
+  Result<PartIdentity> identify(const std::string& part);
   // Into a directory: what rows are made of, and where it is to be merged, all that was recorded,
   // never containers. The directory of the session there.
   Result<std::string> download(const std::string& part, bool is_merged, storage::Fs& fs,

@@ -12,6 +12,7 @@ namespace {
 namespace api = control::api;
 
 constexpr std::string_view kDetail = "/api/detail";
+constexpr std::string_view kStart = "/api/start";
 constexpr std::string_view kStop = "/api/stop";
 constexpr std::string_view kMarker = "/api/marker";
 constexpr std::string_view kSnapshot = "/api/snapshot";
@@ -76,7 +77,7 @@ Result<std::string> word_in(const std::string& body, const char* key) {
 }
 
 bool Actions::is_action(std::string_view path) {
-  return path == kDetail || path == kStop || path == kMarker || path == kSnapshot;
+  return path == kDetail || path == kStart || path == kStop || path == kMarker || path == kSnapshot;
 }
 
 void Actions::run(const HttpRequest& request, AnswerTo answer) {
@@ -91,6 +92,14 @@ void Actions::run(const HttpRequest& request, AnswerTo answer) {
     *stop.mutable_target() = *target;
     collector_.methods().call<api::StopSessionResponse>(
         stop, answering<api::StopSessionResponse>(std::move(answer), [](const auto& response) {
+          return answer_of(response.outcomes());
+        }));
+  } else if (path == kStart) {
+    // Of its agent, which has stopped.
+    api::StartSessionRequest start;
+    *start.mutable_target() = *target;
+    collector_.methods().call<api::StartSessionResponse>(
+        start, answering<api::StartSessionResponse>(std::move(answer), [](const auto& response) {
           return answer_of(response.outcomes());
         }));
   } else if (path == kSnapshot) {

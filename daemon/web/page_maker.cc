@@ -1,9 +1,9 @@
 #include "daemon/web/page_maker.h"
 
-#include <asio/post.hpp>
 #include <utility>
 
 #include "daemon/symbolize/child_program.h"
+#include "formats/core/threads.h"
 
 namespace collect::web {
 
@@ -23,17 +23,21 @@ void PageMaker::make(PageRequest request, Cancelled cancelled, Done done) {
                                  " pages are being made: try again in a moment"});
     return;
   }
-  asio::post(makers_, [this, request = std::move(request), cancelled = std::move(cancelled),
-                       done = std::move(done), slot] {
-    auto html = begin(cancelled) ? run(request, cancelled)
-                                 : Error{Code::kCancelled, "the page was not made: stopped"};
-    end(cancelled);
-    if (html.ok()) {
-      done(Page{std::move(*html), slot});
-    } else {
-      done(html.error());
-    }
-  });
+  makers_.post(
+      [this, request = std::move(request), cancelled = std::move(cancelled), done, slot] {
+        Result<std::string> html = Error{Code::kCancelled, "the page was not made: stopped"};
+        const Status made = contain([&] {
+          if (begin(cancelled)) html = run(request, cancelled);
+        });
+        if (!made.ok()) html = made.error();
+        end(cancelled);
+        if (html.ok()) {
+          done(Page{std::move(*html), slot});
+        } else {
+          done(html.error());
+        }
+      },
+      done);
 }
 
 // False: nobody waits for the page any more.

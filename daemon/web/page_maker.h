@@ -6,7 +6,6 @@
 // answers what waits.
 #pragma once
 
-#include <asio/thread_pool.hpp>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "daemon/web/limits.h"
 #include "daemon/web/page_request.h"
 #include "formats/core/result.h"
+#include "formats/core/task_threads.h"
 
 namespace collect::web {
 
@@ -48,7 +48,7 @@ class PageMaker {
   std::mutex mutex_;
   bool stopping_ = false;            // guarded by mutex_
   std::set<Cancelled> in_progress_;  // guarded by mutex_
-  asio::thread_pool makers_{kMaxPagesAtOnce};
+  TaskThreads makers_{"pages", kMaxPagesAtOnce};
 };
 
 }  // namespace collect::web

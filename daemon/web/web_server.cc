@@ -1,6 +1,5 @@
 #include "daemon/web/web_server.h"
 
-#include <pthread.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
@@ -20,6 +19,7 @@
 #include "daemon/web/routes.h"
 #include "daemon/web/viewer_folder.h"
 #include "formats/core/address.h"
+#include "formats/core/threads.h"
 
 namespace collect::web {
 namespace {
@@ -110,7 +110,7 @@ struct WebServer::State {
   principal::PeerLookup peers;
   control::RefusalLog refusals{kRefusalLogPeriod};
   std::string url;
-  std::thread thread;
+  std::jthread thread;
 };
 
 Result<std::unique_ptr<WebServer>> WebServer::start(const WebOptions& options,
@@ -134,8 +134,9 @@ Result<std::unique_ptr<WebServer>> WebServer::start(const WebOptions& options,
       }));
   state->accept(state->page);
   if (state->viewer_folder) state->accept(state->viewer);
-  state->thread = std::thread([state = state.get()] { state->io.run(); });
-  (void)pthread_setname_np(state->thread.native_handle(), "web");
+  auto started = start_thread("web", [state = state.get()] { state->io.run(); });
+  if (!started.ok()) return started.error();
+  state->thread = std::move(*started);
   return std::unique_ptr<WebServer>(new WebServer(std::move(state)));
 }
 

@@ -9,11 +9,12 @@ namespace {
 
 // Calls of at least this total time have nodes of their own, so that there are not too many: half
 // of them, because each may have a node of other paths below it.
-uint64_t least_total(const std::vector<CallTree::Node>& nodes, size_t most) {
+template <class Node>
+uint64_t least_total(const std::vector<Node>& nodes, size_t most) {
   if (nodes.size() <= most) return 0;
   std::vector<uint64_t> totals;
   totals.reserve(nodes.size());
-  for (const CallTree::Node& node : nodes) totals.push_back(node.times.total_ns);
+  for (const Node& node : nodes) totals.push_back(node.times.total_ns);
   const auto limit = totals.begin() + static_cast<std::ptrdiff_t>(most / 2);
   std::nth_element(totals.begin(), limit, totals.end(), std::greater<>());
   return *limit + 1;
@@ -68,6 +69,30 @@ std::vector<PathNode> path_tree(const CallTree& tree, size_t most,
     paths.push_back({parent, slot, node.times});
   }
   return paths;
+}
+
+std::vector<PathNode> fewer_paths(std::vector<PathNode> paths, size_t most) {
+  if (paths.size() <= most) return paths;
+  const uint64_t least = least_total(paths, most);
+  std::vector<PathNode> kept = {paths.front()};
+  std::vector<uint32_t> places(paths.size());  // in `kept`
+  std::unordered_map<uint32_t, uint32_t> others;
+  for (uint32_t i = 1; i < paths.size(); ++i) {
+    const PathNode& node = paths[i];
+    const uint32_t parent = places[node.parent];
+    const bool is_below_other = kept[parent].slot == PathNode::kOther;
+    const bool is_small = node.slot != PathNode::kAfterLoss && node.times.total_ns < least;
+    if (is_below_other || is_small || node.slot == PathNode::kOther) {
+      places[i] = is_below_other ? parent : other_below(parent, kept, others);
+      GroupTimes times = node.times;
+      if (is_below_other) times.total_ns = 0;
+      kept[places[i]].times.add(times);
+      continue;
+    }
+    places[i] = static_cast<uint32_t>(kept.size());
+    kept.push_back({parent, node.slot, node.times});
+  }
+  return kept;
 }
 
 }  // namespace collect::calls

@@ -32,4 +32,7 @@ struct PathNode {
 std::vector<PathNode> path_tree(const CallTree& tree, size_t most,
                                 const std::function<bool(uint32_t slot)>& wants = {});
 
+// The same with at most about `most` nodes: of more, those with the least time are put together.
+std::vector<PathNode> fewer_paths(std::vector<PathNode> paths, size_t most);
+
 }  // namespace collect::calls

@@ -13,7 +13,7 @@ __extension__ using UInt128 = unsigned __int128;
 
 constexpr int kAttosecondExponent = 18;
 constexpr Int128 kAttosecondsPerNanosecond = 1000000000;
-constexpr size_t kMaxDigits = 18;  // of a mantissa that we parse
+constexpr size_t kMaxDigits = 19;  // of a mantissa that we parse; the last may be too large
 constexpr int kMaxPower = 38;      // 10^38 is the last power of ten in 127 bits
 constexpr Int128 kMax = static_cast<Int128>(~UInt128{0} >> 1);
 
@@ -123,8 +123,10 @@ std::optional<Decimal> Decimal::parse(std::string_view text) {
       fits = false;
       return;
     }
-    for (; zeros > 0; --zeros) number.mantissa *= 10;
-    number.mantissa = number.mantissa * 10 + value;
+    for (++zeros; zeros > 0; --zeros) {
+      fits = fits && !__builtin_mul_overflow(number.mantissa, 10, &number.mantissa);
+    }
+    fits = fits && !__builtin_add_overflow(number.mantissa, value, &number.mantissa);
   };
   const size_t first = at;
   while (digit()) take(false);

@@ -22,8 +22,8 @@ struct Decimal {
   constexpr Decimal(int number) : mantissa(number) {}      // NOLINT: implicit
   // The shortest decimal that reads back as this double; 0 for what is no number.
   Decimal(double number);  // NOLINT: implicit
-  // "-12.5e-3". Absent when it is no JSON number, or needs more than 18 digits or an exponent
-  // beyond +-kMaxExponent.
+  // "-12.5e-3". Absent when it is no JSON number, or needs a mantissa beyond int64 (18 digits
+  // always fit, a time since the epoch in nanoseconds has 19) or an exponent beyond +-kMaxExponent.
   static std::optional<Decimal> parse(std::string_view text);
 
   double to_double() const;

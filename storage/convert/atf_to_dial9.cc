@@ -9,6 +9,7 @@
 #include "storage/convert/dial9_session_writer.h"
 #include "storage/convert/ordered_thread.h"
 #include "storage/convert/session_input.h"
+#include "storage/convert/session_kinds.h"
 #include "storage/manifest.h"
 #include "storage/output_file.h"
 #include "storage/trace/session_manifest.h"
@@ -37,6 +38,10 @@ class FunctionNames {
   }
 
   std::string_view name_of(uint64_t function_id) const { return table_->name_of(function_id); }
+  // Null where it is not known.
+  const trace::SourceLocation* source_of(uint64_t function_id) const {
+    return table_->source_of(function_id);
+  }
   bool is_symbol(uint64_t function_id) const {
     return std::binary_search(symbols_.begin(), symbols_.end(), function_id);
   }
@@ -98,6 +103,7 @@ class SessionStream {
   Status gaps_before(size_t position, Lane lane, uint64_t seq, uint64_t ns);
   Status markers_before(uint64_t ns);
   Status explain(uint64_t ns, uint64_t function_id);
+  Status function(uint64_t ns, uint64_t function_id, bool is_symbol);
   Status rest();
 
   const atf::SessionReader session_;
@@ -163,16 +169,15 @@ Status SessionStream::threads() {
     const auto known = listed.find(thread.n);
     const atf::IndexHeader& header = thread.index->header();
     if (known != listed.end()) {
-      COLLECT_TRY(
-          out_.thread(known->second->start_ns, thread.n, header.thread_id, known->second->name));
+      const storage::ManifestThread& said = *known->second;
+      COLLECT_TRY(out_.thread(said.start_ns, thread.n, header.thread_id, said.name,
+                              said.ended ? said.end_ns : 0));
     } else {
-      COLLECT_TRY(out_.thread(header.time_start_ns, thread.n, header.thread_id, ""));
+      COLLECT_TRY(out_.thread(header.time_start_ns, thread.n, header.thread_id, "", 0));
     }
     if (thread.detail) states_[position].records.emplace(thread.detail->records());
   }
-  for (const storage::Stall& stall : manifest_.stalls) {
-    log_.leave_out("stalls: a dial9 trace has no time that does not count", stall.count);
-  }
+  leave_out_kinds(manifest_, kStallsKind | kFiltersKind | kStreamsKind, {}, log_);
   for (const storage::Gap* next : sorted_by(manifest_.gaps, &storage::Gap::before_seq)) {
     const storage::Gap& gap = *next;
     const auto of = positions.find(gap.thread);
@@ -216,7 +221,14 @@ Status SessionStream::explain(uint64_t ns, uint64_t function_id) {
   if (described_.contains(function_id)) return {};
   if (described_.size() == kMaxDescribed) described_.clear();
   described_.insert(function_id);
-  return out_.function(ns, function_id, names_.name_of(function_id), names_.is_symbol(function_id));
+  return function(ns, function_id, names_.is_symbol(function_id));
+}
+
+Status SessionStream::function(uint64_t ns, uint64_t function_id, bool is_symbol) {
+  const trace::SourceLocation* source = names_.source_of(function_id);
+  const std::string_view file = source == nullptr ? std::string_view() : source->file;
+  return out_.function(ns, function_id, names_.name_of(function_id), is_symbol, file,
+                       source == nullptr ? 0 : source->line);
 }
 
 Status SessionStream::gaps_before(size_t position, Lane lane, uint64_t seq, uint64_t ns) {
@@ -250,7 +262,7 @@ Status SessionStream::rest() {
   // Names that no event uses; after so many functions that some were forgotten, some of them twice.
   for (const uint64_t symbol : names_.symbols()) {
     if (!described_.contains(symbol)) {
-      COLLECT_TRY(out_.function(last_ns_, symbol, names_.name_of(symbol), true));
+      COLLECT_TRY(function(last_ns_, symbol, true));
     }
   }
   return {};

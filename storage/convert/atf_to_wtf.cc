@@ -6,6 +6,7 @@
 #include "storage/convert/conversions.h"
 #include "storage/convert/ordered_thread.h"
 #include "storage/convert/session_input.h"
+#include "storage/convert/session_kinds.h"
 #include "storage/convert/wtf_events.h"
 #include "storage/convert/wtf_scopes.h"
 #include "storage/manifest.h"
@@ -125,13 +126,8 @@ void AtfToWtf::prepare_threads() {
   std::sort(markers_.begin(), markers_.end(), [](const auto* a, const auto* b) {
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a < b;
   });
-  log_.leave_out("modules: a WTF-trace has no list of them", about_.modules.size());
-  log_.leave_out("detail windows: they go with the detail records", about_.detail_windows.size());
-  log_.leave_out("clock comparisons: a WTF-trace has one clock", about_.clock_syncs.size());
-  log_.leave_out("log lines of the session", about_.notes.size());
-  for (const storage::Stall& stall : about_.stalls) {
-    log_.leave_out("stalls: a WTF-trace has no time that does not count", stall.count);
-  }
+  // Detail records are counted where an event leads to one.
+  leave_out_kinds(about_, ~uint32_t{kMarkersKind | kDetailRecordsKind}, {}, log_);
 }
 
 // ---- events into the batch, in the order of time

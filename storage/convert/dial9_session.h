@@ -5,11 +5,11 @@
 // clang-format off
 // | id  | type                 | its time        | fields |
 // |-----|----------------------|-----------------|--------|
-// | 256 | SegmentMetadataEvent | session's start | entries: StringMap, with kSessionKey |
+// | 256 | SegmentMetadataEvent | session's start | entries: StringMap, with kSessionKey; how the process ended |
 // | 257 | ClockSyncEvent       | session's start | realtime_ns |
 // | 258 | ModuleInfo           | when loaded     | module, path, build_id, base_address, size, unloaded_ns |
-// | 259 | ThreadInfo           | thread's start  | thread (N of thread_N), thread_id, name |
-// | 260 | FunctionInfo         | its first event | function, name, is_symbol |
+// | 259 | ThreadInfo           | thread's start  | thread (N of thread_N), thread_id, name, end_ns (0: not known) |
+// | 260 | FunctionInfo         | its first event | function, name, is_symbol, file (empty: not known), line |
 // | 261 | Call                 | the event's     | thread, function |
 // | 262 | Return               | the event's     | thread, function |
 // | 263 | Exception            | the event's     | thread, function |
@@ -21,7 +21,8 @@
 // | 269 | Note                 | session's start | at_unix_ns, text |
 // clang-format on
 //
-// Numbers are Varint, texts String, names of functions pooled, payloads Bytes. Calls of all threads
+// Numbers are Varint, texts String, names and files of functions pooled, payloads Bytes. A reader
+// does without end_ns, file and line: earlier streams lack them. Calls of all threads
 // stand in the order of time. A FunctionInfo stands before the first event of its function;
 // is_symbol is false where the name was made from the module and the offset. A Detail stands
 // directly behind its event, a Gap before the first event (or Detail) behind the loss. The first
@@ -39,6 +40,16 @@ namespace collect::convert::dial9_session {
 inline constexpr std::string_view kSessionKey = "collectord.session";
 // And a number from 1 on: what the session was made from lacked.
 inline constexpr std::string_view kMissingKey = "missing ";
+
+// As the manifest's process.end has it.
+inline constexpr std::string_view kProcessEnd = "process_end";
+inline constexpr std::string_view kExitCode = "exit_code";
+inline constexpr std::string_view kSignal = "signal";
+inline constexpr std::string_view kCoreDumped = "core_dumped";
+
+inline constexpr const char* kEndNs = "end_ns";
+inline constexpr const char* kFile = "file";
+inline constexpr const char* kLine = "line";
 
 inline constexpr std::string_view kMetadata = "SegmentMetadataEvent";
 inline constexpr std::string_view kClockSync = "ClockSyncEvent";

@@ -12,6 +12,7 @@ using Kind = SessionEventType::Kind;
 struct FieldRule {
   std::string_view name;
   enum class Is : uint8_t { kNumber, kText, kBytes, kMap } is;
+  bool is_optional = false;
 };
 using Is = FieldRule::Is;
 
@@ -35,10 +36,19 @@ const TypeRule kRules[] = {
        {"base_address", Is::kNumber},
        {"size", Is::kNumber},
        {"unloaded_ns", Is::kNumber}}}},
-    {d9::kThread, Kind::kThread, {{kThreadField, {"thread_id", Is::kNumber}, {"name", Is::kText}}}},
+    {d9::kThread,
+     Kind::kThread,
+     {{kThreadField,
+       {"thread_id", Is::kNumber},
+       {"name", Is::kText},
+       {d9::kEndNs, Is::kNumber, true}}}},
     {d9::kFunction,
      Kind::kFunction,
-     {{kFunctionField, {"name", Is::kText}, {"is_symbol", Is::kNumber}}}},
+     {{kFunctionField,
+       {"name", Is::kText},
+       {"is_symbol", Is::kNumber},
+       {d9::kFile, Is::kText, true},
+       {d9::kLine, Is::kNumber, true}}}},
     {d9::kCall, Kind::kCall, {{kThreadField, kFunctionField}}},
     {d9::kReturn, Kind::kReturn, {{kThreadField, kFunctionField}}},
     {d9::kException, Kind::kException, {{kThreadField, kFunctionField}}},
@@ -85,6 +95,29 @@ uint64_t number_of(std::string_view text) {
   return number;
 }
 
+uint64_t optional_number(const dial9::Event& event, size_t field) {
+  return field == SessionEventType::kNoField ? 0 : event[field].u64();
+}
+
+// How the process ended, entry by entry; false: the key is none of these.
+bool take_end(std::string_view key, std::string_view value, storage::ProcessEnd& end) {
+  using How = storage::ProcessEnd::How;
+  if (key == dial9_session::kProcessEnd) {
+    for (const How how : {How::kExited, How::kSignaled, How::kExeced, How::kUnknown}) {
+      if (storage::process_end_name(how) == value) end.how = how;
+    }
+  } else if (key == dial9_session::kExitCode) {
+    (void)std::from_chars(value.data(), value.data() + value.size(), end.exit_code);
+  } else if (key == dial9_session::kSignal) {
+    (void)std::from_chars(value.data(), value.data() + value.size(), end.signal);
+  } else if (key == dial9_session::kCoreDumped) {
+    end.core_dumped = value == "1";
+  } else {
+    return false;
+  }
+  return true;
+}
+
 // A number that must fit; what does not is no id of ours.
 std::optional<uint32_t> small(const dial9::Value& value) {
   const uint64_t number = value.u64();
@@ -100,8 +133,9 @@ SessionEventType::SessionEventType(const dial9::KnownSchema& schema) {
   if (rule == std::end(kRules) || !schema.has_timestamp()) return;
   for (size_t i = 0; i < kMaxFields && !rule->fields[i].name.empty(); ++i) {
     const auto field = schema.find(rule->fields[i].name);
-    if (!field || !fits(schema.type(*field), rule->fields[i].is)) return;
-    fields[i] = *field;
+    const bool is_there = field && fits(schema.type(*field), rule->fields[i].is);
+    if (!is_there && !rule->fields[i].is_optional) return;
+    fields[i] = is_there ? *field : kNoField;
   }
   kind = rule->kind;
 }
@@ -124,6 +158,7 @@ Status Dial9SessionReader::begin(const dial9::Event& event) {
   }
   begun_ = true;
   BuiltProcess process;
+  storage::ProcessEnd end;
   const dial9::Value* entries = event.find("entries");
   dial9::StringMapView pairs = entries->string_map();
   for (dial9::StringMapView::Pair pair; pairs.next(pair);) {
@@ -149,6 +184,8 @@ Status Dial9SessionReader::begin(const dial9::Event& event) {
       session_.was(value == storage::session_state_name(storage::SessionState::kFailed)
                        ? storage::SessionState::kFailed
                        : storage::SessionState::kRecovered);
+    } else if (take_end(pair.key, value, end)) {
+      continue;
     } else if (pair.key.starts_with(dial9_session::kMissingKey)) {
       log_.missing(value.substr(0, storage::kMaxTextBytes));
     } else if ((pair.key == "device_id" || pair.key == "device_model" || pair.key == "boot_id" ||
@@ -158,7 +195,9 @@ Status Dial9SessionReader::begin(const dial9::Event& event) {
       log_.leave_out("entries of the process: " + std::string(pair.key));
     }
   }
-  return session_.begin(process);
+  COLLECT_TRY(session_.begin(process));
+  session_.process_ended(end);
+  return {};
 }
 
 Status Dial9SessionReader::add(const SessionEventType& type, const dial9::Event& event) {
@@ -180,8 +219,9 @@ Status Dial9SessionReader::add(const SessionEventType& type, const dial9::Event&
       return call(type, event);
     case Kind::kThread: {
       const auto tid = small(event[type.fields[1]]);
-      const auto added = add_thread(event[type.fields[0]].u64(), tid.value_or(0),
-                                    text_of(event, type.fields[2]), event.timestamp_ns());
+      const auto added =
+          add_thread(event[type.fields[0]].u64(), tid.value_or(0), text_of(event, type.fields[2]),
+                     event.timestamp_ns(), optional_number(event, type.fields[3]));
       return added.ok() || added.code() == Code::kLimit ? Status() : Status(added.error());
     }
     case Kind::kGap:
@@ -217,13 +257,14 @@ Status Dial9SessionReader::flush_call() {
 }
 
 Result<uint32_t> Dial9SessionReader::add_thread(uint64_t n, uint32_t thread_id,
-                                                std::string_view name, uint64_t ns) {
+                                                std::string_view name, uint64_t ns,
+                                                uint64_t end_ns) {
   const auto known = threads_.find(n);
   if (known != threads_.end()) return known->second;
   if (threads_.size() == storage::kMaxThreads) {
     return Error{Code::kLimit, "more threads than a session may have"};
   }
-  auto added = session_.add_thread(thread_id, name, ns);
+  auto added = session_.add_thread(thread_id, name, ns, end_ns);
   if (added.ok()) threads_.emplace(n, *added);
   return added;
 }
@@ -231,7 +272,7 @@ Result<uint32_t> Dial9SessionReader::add_thread(uint64_t n, uint32_t thread_id,
 Result<uint32_t> Dial9SessionReader::thread_of(uint64_t n, uint64_t ns) {
   const auto known = threads_.find(n);
   if (known != threads_.end()) return known->second;
-  return add_thread(n, static_cast<uint32_t>(n), "", ns);
+  return add_thread(n, static_cast<uint32_t>(n), "", ns, 0);
 }
 
 Status Dial9SessionReader::call(const SessionEventType& type, const dial9::Event& event) {
@@ -325,15 +366,21 @@ void Dial9SessionReader::function(const SessionEventType& type, const dial9::Eve
   if (named_.contains(id)) return;
   // Not cut: demangled names may be long.
   const std::string_view name = event.text(type.fields[1]).value_or("");
-  if (named_.size() == kMaxNamedFunctions || name.size() > kMaxFunctionNameBytes - name_bytes_) {
+  const size_t file_field = type.fields[3];
+  storage::Symbol symbol{id, std::string(name)};
+  if (file_field != SessionEventType::kNoField) symbol.file = text_of(event, file_field);
+  const uint64_t line = optional_number(event, type.fields[4]);
+  if (!symbol.file.empty() && line <= UINT32_MAX) symbol.line = static_cast<uint32_t>(line);
+  const size_t bytes = name.size() + symbol.file.size();
+  if (named_.size() == kMaxNamedFunctions || bytes > kMaxFunctionNameBytes - name_bytes_) {
     log_.leave_out("names beyond those of " + std::to_string(kMaxNamedFunctions) +
                    " functions, or beyond " + std::to_string(kMaxFunctionNameBytes) +
                    " bytes of names");
     return;
   }
   named_.insert(id);
-  name_bytes_ += name.size();
-  session_.name_function(id, name);
+  name_bytes_ += bytes;
+  session_.name_function(std::move(symbol));
 }
 
 }  // namespace collect::convert

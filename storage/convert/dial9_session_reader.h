@@ -46,6 +46,8 @@ struct SessionEventType {
   explicit SessionEventType(const dial9::KnownSchema& schema);
 
   Kind kind = Kind::kOther;
+  static constexpr size_t kNoField = SIZE_MAX;  // of one that earlier streams lack
+
   std::array<size_t, kMaxFields> fields{};  // in the order of the table in dial9_session.h
 };
 
@@ -78,7 +80,8 @@ class Dial9SessionReader {
   std::string text_of(const dial9::Event& event, size_t field);
   // The thread's position in the session; a thread that nothing explained is added.
   Result<uint32_t> thread_of(uint64_t n, uint64_t ns);
-  Result<uint32_t> add_thread(uint64_t n, uint32_t thread_id, std::string_view name, uint64_t ns);
+  Result<uint32_t> add_thread(uint64_t n, uint32_t thread_id, std::string_view name, uint64_t ns,
+                              uint64_t end_ns);
 
   SessionBuilder& session_;
   ConvertLog& log_;

@@ -43,12 +43,15 @@ Status Dial9SessionWriter::define_all() {
                       {"base_address", kNumber},
                       {"size", kNumber},
                       {"unloaded_ns", kNumber}}));
-  COLLECT_TRY(
-      define(thread_, d9::kThread, {{"thread", kNumber}, {"thread_id", kNumber}, {"name", kText}}));
+  COLLECT_TRY(define(
+      thread_, d9::kThread,
+      {{"thread", kNumber}, {"thread_id", kNumber}, {"name", kText}, {d9::kEndNs, kNumber}}));
   COLLECT_TRY(define(function_, d9::kFunction,
                      {{"function", kNumber},
                       {"name", FieldType::kPooledString},
-                      {"is_symbol", FieldType::kBool}}));
+                      {"is_symbol", FieldType::kBool},
+                      {d9::kFile, FieldType::kPooledString},
+                      {d9::kLine, kNumber}}));
   for (const auto& [kind, name] : {std::pair{atf::EventKind::kCall, d9::kCall},
                                    std::pair{atf::EventKind::kReturn, d9::kReturn},
                                    std::pair{atf::EventKind::kException, d9::kException}}) {
@@ -110,6 +113,15 @@ Status Dial9SessionWriter::process(const storage::Manifest& manifest) {
   };
   std::vector<dial9::StringPair> pairs;
   for (const auto& [key, value] : entries) pairs.push_back({key, value});
+  std::vector<std::pair<std::string_view, std::string>> end_entries;
+  const storage::ProcessEnd& ended = manifest.process_end;
+  if (ended.how != storage::ProcessEnd::How::kNotKnown) {
+    end_entries = {{dial9_session::kProcessEnd, std::string(storage::process_end_name(ended.how))},
+                   {dial9_session::kExitCode, std::to_string(ended.exit_code)},
+                   {dial9_session::kSignal, number(ended.signal)},
+                   {dial9_session::kCoreDumped, number(ended.core_dumped)}};
+  }
+  for (const auto& [key, value] : end_entries) pairs.push_back({key, value});
   std::vector<std::pair<std::string, std::string>> missing;
   for (const storage::MissingInput& one : manifest.input_missing) {
     missing.emplace_back(
@@ -164,20 +176,23 @@ Status Dial9SessionWriter::module(const storage::ModuleInfo& module) {
 }
 
 Status Dial9SessionWriter::thread(uint64_t ns, uint32_t n, uint32_t thread_id,
-                                  std::string_view name) {
+                                  std::string_view name, uint64_t end_ns) {
   out_.begin_event(thread_, ns);
   out_.put_varint(n);
   out_.put_varint(thread_id);
   out_.put_string(utf8_of(name));
+  out_.put_varint(end_ns);
   return end();
 }
 
-Status Dial9SessionWriter::function(uint64_t ns, uint64_t id, std::string_view name,
-                                    bool is_symbol) {
+Status Dial9SessionWriter::function(uint64_t ns, uint64_t id, std::string_view name, bool is_symbol,
+                                    std::string_view file, uint32_t line) {
   out_.begin_event(function_, ns);
   out_.put_varint(id);
   out_.put_pooled_string(utf8_of(name));
   out_.put_bool(is_symbol);
+  out_.put_pooled_string(utf8_of(file));
+  out_.put_varint(line);
   return end();
 }
 

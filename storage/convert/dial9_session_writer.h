@@ -23,8 +23,11 @@ class Dial9SessionWriter {
   // Who and when, and what the manifest says of the whole session.
   Status process(const storage::Manifest& manifest);
   Status module(const storage::ModuleInfo& module);
-  Status thread(uint64_t ns, uint32_t n, uint32_t thread_id, std::string_view name);
-  Status function(uint64_t ns, uint64_t id, std::string_view name, bool is_symbol);
+  // `end_ns`, `file`: 0, empty where it is not known.
+  Status thread(uint64_t ns, uint32_t n, uint32_t thread_id, std::string_view name,
+                uint64_t end_ns);
+  Status function(uint64_t ns, uint64_t id, std::string_view name, bool is_symbol,
+                  std::string_view file, uint32_t line);
   Status event(uint32_t n, const atf::IndexEvent& event);
   Status detail(uint32_t n, const atf::DetailRecord& record);
   Status gap(uint64_t ns, const storage::Gap& gap);

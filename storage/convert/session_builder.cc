@@ -27,6 +27,7 @@ class SessionBuilder::BuildClock final : public storage::Clock {
 struct SessionBuilder::Thread {
   uint32_t stream_id = 0;
   uint32_t thread_id = 0;
+  uint64_t end_ns = 0;  // 0: that of its last event
   uint64_t last_ns = 0;
   uint32_t depth = 0;
   // What is not flushed yet, and how much was before.
@@ -72,11 +73,12 @@ Status SessionBuilder::begin(const BuiltProcess& process) {
 }
 
 Result<uint32_t> SessionBuilder::add_thread(uint32_t thread_id, std::string_view name,
-                                            uint64_t start_ns) {
+                                            uint64_t start_ns, uint64_t end_ns) {
   const auto position = static_cast<uint32_t>(threads_.size());
   auto thread = std::make_unique<Thread>();
   thread->stream_id = position + 1;
   thread->thread_id = thread_id;
+  thread->end_ns = end_ns;
   const Status opened =
       writer_->open_stream({thread->stream_id, thread_id, std::string(name), start_ns});
   if (!opened.ok()) return opened.error();
@@ -88,10 +90,6 @@ uint64_t SessionBuilder::function_of(std::string_view name) {
   const auto [known, fresh] = ids_.try_emplace(std::string(name), ids_.size() + 1);
   if (fresh) symbols_.push_back({known->second, known->first});
   return known->second;
-}
-
-void SessionBuilder::name_function(uint64_t function_id, std::string_view name) {
-  symbols_.push_back({function_id, std::string(name)});
 }
 
 void SessionBuilder::put_index_event(Thread& thread, uint64_t ns, uint64_t function_id,
@@ -217,7 +215,7 @@ Result<std::string> SessionBuilder::finish(storage::SessionState state, const st
     COLLECT_TRY(flush(*thread));
     storage::StreamEnd end;
     end.stream_id = thread->stream_id;
-    end.end_ns = thread->last_ns;
+    end.end_ns = thread->end_ns != 0 ? thread->end_ns : thread->last_ns;
     end.index_count = thread->lane(Lane::kIndex).first_seq;
     end.index_lost = thread->lane(Lane::kIndex).lost_total;
     end.detail_count = thread->lane(Lane::kDetail).first_seq;

@@ -39,11 +39,13 @@ class SessionBuilder {
 
   Status begin(const BuiltProcess& process);
   // Before its first event. Position of the thread, from 0.
-  Result<uint32_t> add_thread(uint32_t thread_id, std::string_view name, uint64_t start_ns);
+  // `end_ns` 0: its last event.
+  Result<uint32_t> add_thread(uint32_t thread_id, std::string_view name, uint64_t start_ns,
+                              uint64_t end_ns = 0);
   // The id of a function known by name alone: module 0, numbered in the order of appearance.
   uint64_t function_of(std::string_view name);
   // A function that has an id already; ids of function_of() must not be mixed with these.
-  void name_function(uint64_t function_id, std::string_view name);
+  void name_function(storage::Symbol symbol) { symbols_.push_back(std::move(symbol)); }
   void add_module(const storage::ModuleInfo& module) { modules_.push_back(module); }
 
   // An event; `detail`, when not empty, is the payload of its detail record (FORMAT.md "Payloads").
@@ -58,6 +60,8 @@ class SessionBuilder {
   Status marker(uint64_t ns, std::string text);
   // What the capture lacks that the session is built from.
   void input_missing(const storage::MissingInput& missing) { writer_->input_missing(missing); }
+
+  void process_ended(const storage::ProcessEnd& end) { writer_->set_process_end(end); }
 
   // The capture says so of the session that it was made of.
   void was(storage::SessionState state) { was_ = state; }

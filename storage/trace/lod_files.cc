@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <mutex>
@@ -76,6 +77,67 @@ class LodFile final : public ByteSink {
   std::vector<uint8_t> block_;
 };
 
+// Compares what would be written with what is there.
+class LodComparison final : public ByteSink {
+ public:
+  explicit LodComparison(Bytes file) : file_(file) {}
+
+  Status write(Bytes bytes) override {
+    COLLECT_TRY(compare(bytes, offset_));
+    offset_ += bytes.size();
+    return {};
+  }
+  Status end(Bytes header) const {
+    COLLECT_TRY(compare(header, 0));
+    return offset_ == file_.size() ? Status() : differs(offset_);
+  }
+
+ private:
+  static Status differs(uint64_t offset) {
+    return Error{Code::kDamaged,
+                 "offset " + std::to_string(offset) + ": does not say what the events say"};
+  }
+  Status compare(Bytes bytes, uint64_t offset) const {
+    const uint64_t left = file_.size() - std::min<uint64_t>(offset, file_.size());
+    const size_t there = static_cast<size_t>(std::min<uint64_t>(bytes.size(), left));
+    const auto at = std::mismatch(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(there),
+                                  file_.begin() + static_cast<ptrdiff_t>(file_.size() - left));
+    const auto same = static_cast<uint64_t>(at.first - bytes.begin());
+    return same == bytes.size() ? Status() : differs(offset + same);
+  }
+
+  const Bytes file_;
+  uint64_t offset_ = calls::kLodHeaderBytes;
+};
+
+// What holds of the calls of any thread: cheap, for whoever shows a figure without reading events.
+bool is_credible(const calls::LodSummary& summary, const calls::LodReader& reader,
+                 const atf::IndexReader& index) {
+  const auto& counts = summary.counts;
+  if (counts.events != index.size()) return false;
+  if (counts.calls > index.size() || counts.too_deep > index.size()) return false;
+  if (!reader.times_ascend() || index.size() == 0) return true;
+  const uint64_t first_ns = index.time_of(0);
+  const uint64_t last_ns = index.time_of(index.size() - 1);
+  if (reader.first_ns() != first_ns || reader.last_ns() != last_ns) return false;
+  const uint64_t span_ns = last_ns - first_ns;
+  uint64_t calls_left = counts.calls + counts.too_deep;
+  uint64_t self_left_ns = span_ns;
+  for (const calls::FunctionTimes& times : summary.totals.times()) {
+    if (times.calls > calls_left || times.self_ns > self_left_ns) return false;
+    if (times.total_ns > span_ns || times.longest_ns > span_ns) return false;
+    if (times.self_ns > times.total_ns) return false;
+    calls_left -= times.calls;
+    self_left_ns -= times.self_ns;
+  }
+  self_left_ns = span_ns;
+  for (const calls::PathNode& node : summary.paths) {
+    if (node.times.total_ns > span_ns || node.times.self_ns > self_left_ns) return false;
+    self_left_ns -= node.times.self_ns;
+  }
+  return true;
+}
+
 // The pages of a large file that were read leave this process.
 struct PagesDropped : calls::CallSink {
   explicit PagesDropped(const FileBytes& dropped) : file(dropped) {}
@@ -138,20 +200,30 @@ std::optional<ThreadLod> find_lod(const TraceThread& files, const atf::IndexRead
   if (!reader.ok() || !reader->is_of(source_of(index, gaps, stalls))) return std::nullopt;
   auto summary = reader->summary();
   if (!summary.ok() || (*summary)->gaps.size() != gaps.size()) return std::nullopt;
+  if (!is_credible(**summary, *reader, index)) return std::nullopt;
   return ThreadLod{std::move(*reader), std::move(*summary)};
 }
 
-std::optional<std::string> problem_of_lod(const TraceThread& files, const atf::IndexReader& index,
-                                          const std::vector<calls::Gap>& gaps,
-                                          const std::vector<calls::Stall>& stalls) {
+std::optional<LodProblem> problem_of_lod(const TraceThread& files, const atf::IndexReader& index,
+                                         const std::vector<calls::Gap>& gaps,
+                                         const std::vector<calls::Stall>& stalls) {
   if (!files.lod) return std::nullopt;
   const auto reader = calls::LodReader::open(files.lod->bytes());
-  if (!reader.ok()) return reader.error().message;
-  if (!reader->is_of(source_of(index, gaps, stalls))) {
-    return "was made of another state of the thread";
+  if (!reader.ok()) return LodProblem{reader.error().message};
+  const calls::LodSource source = source_of(index, gaps, stalls);
+  if (!reader->is_of(source)) return LodProblem{"was made of another state of the thread"};
+  if (const Status checked = reader->check(); !checked.ok()) {
+    return LodProblem{checked.error().message};
   }
-  const Status checked = reader->check();
-  return checked.ok() ? std::nullopt : std::optional(checked.error().message);
+  LodComparison comparison(files.lod->bytes());
+  calls::LodBuilder builder(comparison, reader->leaf_events());
+  auto summary = std::make_unique<calls::LodSummary>();
+  PagesDropped pages(files.index);
+  const auto header = calls::build_lod(index, gaps, stalls, source, builder, *summary, pages);
+  files.index.drop_pages();
+  const Status same = header.ok() ? comparison.end(*header) : Status(header.error());
+  if (same.ok()) return std::nullopt;
+  return LodProblem{same.error().message, find_lod(files, index, gaps, stalls).has_value()};
 }
 
 Status make_lods(Trace& trace, const std::function<void(size_t, size_t)>& progress) {

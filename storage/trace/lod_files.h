@@ -22,15 +22,21 @@ struct ThreadLod {
   std::unique_ptr<calls::LodSummary> summary;
 };
 
-// Nothing where there is none, and where it is damaged or of another state of the thread.
+// Nothing where there is none, and where it is damaged, of another state of the thread, or has
+// totals that no such thread can have.
 std::optional<ThreadLod> find_lod(const TraceThread& files, const atf::IndexReader& index,
                                   const std::vector<calls::Gap>& gaps,
                                   const std::vector<calls::Stall>& stalls);
 
-// A sentence where the file is there and find_lod() would not take it.
-std::optional<std::string> problem_of_lod(const TraceThread& files, const atf::IndexReader& index,
-                                          const std::vector<calls::Gap>& gaps,
-                                          const std::vector<calls::Stall>& stalls);
+struct LodProblem {
+  std::string sentence;
+  bool is_used = false;  // find_lod() takes the file all the same
+};
+
+// Where the file is there and does not say, byte for byte, what the events say: they are all read.
+std::optional<LodProblem> problem_of_lod(const TraceThread& files, const atf::IndexReader& index,
+                                         const std::vector<calls::Gap>& gaps,
+                                         const std::vector<calls::Stall>& stalls);
 
 // The files that are missing or stale, of threads that are large enough, on all cores; `trace` has
 // them then. Nothing is done for a session that is not one of ours, or not sealed yet. The first

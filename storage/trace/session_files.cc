@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "storage/session_layout.h"
@@ -100,10 +101,11 @@ Trace open_session(const RootedDirectory& root, const std::string& below,
 Result<Trace> open_newest_below(const RootedDirectory& root) {
   const std::vector<FoundSession> found = find_sessions(root);
   if (found.empty()) return Error{Code::kNotFound, root.path() + ": no session in it"};
-  const FoundSession& newest = found.front();
-  const std::string which = found.size() == 1
-                                ? "the only session"
-                                : "the newest of " + std::to_string(found.size()) + " sessions";
+  const FoundSession& newest = newest_with_events(root, found);
+  std::string which = found.size() == 1
+                          ? "the only session"
+                          : "the newest of " + std::to_string(found.size()) + " sessions";
+  if (&newest != &found.front()) which += " that has events";
   const auto names = root.list(newest.below);
   if (!names.ok()) return names.error();
   return open_session(root, newest.below, *names,
@@ -174,9 +176,10 @@ std::vector<std::string> Trace::unopened() const {
 }
 
 std::vector<atf::ThreadFiles> Trace::files(const std::vector<uint32_t>& only) const {
+  const std::set<uint32_t> wanted(only.begin(), only.end());
   std::vector<atf::ThreadFiles> files;
   for (const TraceThread& thread : threads) {
-    if (!only.empty() && std::find(only.begin(), only.end(), thread.n) == only.end()) continue;
+    if (!wanted.empty() && !wanted.contains(thread.n)) continue;
     atf::ThreadFiles file{thread.n, thread.index.bytes(), {}};
     if (thread.detail) file.detail = thread.detail->bytes();
     files.push_back(file);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "formats/atf/layout.h"
 #include "storage/session_layout.h"
 
 namespace collect::trace {
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 using storage::RootedDirectory;
 
 FoundSession describe(const RootedDirectory& root, const std::string& below) {
-  FoundSession session;
+  FoundSession session = named_session(root.path_of(below));
   session.below = below;
   if (const auto status = root.look_at(below)) {
 #ifdef __APPLE__
@@ -25,20 +26,33 @@ FoundSession describe(const RootedDirectory& root, const std::string& below) {
 #endif
     session.written = {written.tv_sec, written.tv_nsec};
   }
-  constexpr size_t kStampLength = 15;
-  for (const fs::path& part : fs::path(root.path_of(below))) {
-    const std::string name = part.string();
-    if (!name.starts_with("session_") || name.size() < 8 + kStampLength) continue;
-    if (const auto parts = storage::parse_session_name(name)) {
-      session.stamp = parts->stamp;
-      session.attempt = parts->attempt;
-      session.is_recorded = parts->is_recorded();
-      continue;
-    }
-    session.stamp = name.substr(8, kStampLength);
-    session.attempt = number_after(name.substr(8 + kStampLength), "_").value_or(1);
-  }
   return session;
+}
+
+bool is_passthrough(const std::string& name) {
+  return std::any_of(std::begin(storage::kPassthroughKinds), std::end(storage::kPassthroughKinds),
+                     [&name](storage::PassthroughKind kind) {
+                       return name == storage::passthrough_file_name(kind);
+                     });
+}
+
+// Something that was recorded. Of a thread without a record there are a header and a footer.
+bool has_events(const RootedDirectory& root, const std::string& below) {
+  constexpr off_t kEmptyFileBytes = 2 * atf::kHeaderBytes;
+  const auto is_larger = [&root](const std::string& file, off_t bytes) {
+    const auto status = root.look_at(file);
+    return status.ok() && S_ISREG(status->st_mode) && status->st_size > bytes;
+  };
+  const auto names = root.list(below);
+  if (!names.ok()) return true;  // the command says what is wrong with it
+  return std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+    const std::string inner = joined(below, name);
+    if (number_after(name, "thread_")) {
+      return is_larger(joined(inner, "index.atf"), kEmptyFileBytes) ||
+             is_larger(joined(inner, "detail.atf"), kEmptyFileBytes);
+    }
+    return is_passthrough(name) && is_larger(inner, 0);
+  });
 }
 
 class Search {
@@ -72,6 +86,32 @@ class Search {
 };
 
 }  // namespace
+
+FoundSession named_session(const std::string& path) {
+  constexpr size_t kStampLength = 15;
+  FoundSession session;
+  for (const fs::path& part : fs::path(path)) {
+    const std::string name = part.string();
+    if (!name.starts_with("session_") || name.size() < 8 + kStampLength) continue;
+    if (const auto parts = storage::parse_session_name(name)) {
+      session.stamp = parts->stamp;
+      session.attempt = parts->attempt;
+      session.is_recorded = parts->is_recorded();
+      continue;
+    }
+    session.stamp = name.substr(8, kStampLength);
+    session.attempt = number_after(name.substr(8 + kStampLength), "_").value_or(1);
+  }
+  return session;
+}
+
+const FoundSession& newest_with_events(const RootedDirectory& root,
+                                       const std::vector<FoundSession>& found) {
+  const auto newest = std::find_if(found.begin(), found.end(), [&root](const FoundSession& each) {
+    return has_events(root, each.below);
+  });
+  return newest == found.end() ? found.front() : *newest;
+}
 
 // "thread_12" -> 12.
 std::optional<uint32_t> number_after(const std::string& name, std::string_view prefix) {

@@ -29,6 +29,14 @@ struct FoundSession {
 // Newest first. `all` becomes false where the search ended at kMaxSearchedDirectories.
 std::vector<FoundSession> find_sessions(const storage::RootedDirectory& root, bool* all = nullptr);
 
+// What the name of a session's directory says, without a look at it.
+FoundSession named_session(const std::string& path);
+
+// The newest that has events, or the newest if none has any; `found` is not empty, and as
+// find_sessions() returned it.
+const FoundSession& newest_with_events(const storage::RootedDirectory& root,
+                                       const std::vector<FoundSession>& found);
+
 // `names`: what is in the directory `below` the root, whose last part is `own_name`.
 bool is_session_directory(const storage::RootedDirectory& root, const std::string& below,
                           const std::string& own_name, const std::vector<std::string>& names);

@@ -29,17 +29,25 @@ std::vector<calls::Stall> call_stalls_of(const SessionManifest& manifest, uint32
   return stalls;
 }
 
-std::vector<calls::Gap> call_gaps_of(const SessionManifest& manifest, uint32_t thread) {
-  std::vector<calls::Gap> gaps;
+std::vector<storage::Gap> event_gaps_of(const SessionManifest& manifest, uint32_t thread) {
+  std::vector<storage::Gap> gaps;
   auto gap = std::lower_bound(
       manifest.gaps.begin(), manifest.gaps.end(), thread,
       [](const storage::Gap& each, uint32_t wanted) { return each.thread < wanted; });
   for (; gap != manifest.gaps.end() && gap->thread == thread; ++gap) {
     if (gap->lane == Lane::kDetail || gap->lost == 0 || !gap->has_place) continue;
-    gaps.push_back({gap->before_seq, gap->lost, gap->first_ns, gap->last_ns});
+    gaps.push_back(*gap);
   }
   std::stable_sort(gaps.begin(), gaps.end(),
                    [](const auto& a, const auto& b) { return a.before_seq < b.before_seq; });
+  return gaps;
+}
+
+std::vector<calls::Gap> call_gaps_of(const SessionManifest& manifest, uint32_t thread) {
+  std::vector<calls::Gap> gaps;
+  for (const storage::Gap& gap : event_gaps_of(manifest, thread)) {
+    gaps.push_back({gap.before_seq, gap.lost, gap.first_ns, gap.last_ns});
+  }
   return gaps;
 }
 

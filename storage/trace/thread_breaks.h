@@ -14,7 +14,10 @@ namespace collect::trace {
 // The stalls of thread_N and those of the whole process, in order of time.
 std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t thread);
 
-// The same, and the gaps between its events in their order, as the pairing takes them.
+// The losses between its events, in their order.
+std::vector<storage::Gap> event_gaps_of(const SessionManifest& manifest, uint32_t thread);
+
+// Both as the pairing takes them.
 std::vector<calls::Stall> call_stalls_of(const SessionManifest& manifest, uint32_t thread);
 std::vector<calls::Gap> call_gaps_of(const SessionManifest& manifest, uint32_t thread);
 

@@ -6,7 +6,8 @@
 #include <cstddef>
 #include <functional>
 #include <thread>
-#include <vector>
+
+#include "formats/core/threads.h"
 
 namespace collect::trace {
 
@@ -18,7 +19,7 @@ inline size_t workers_for(size_t count) {
 
 // work(worker, piece) once for each piece below `count`, in order of their beginnings; `worker` is
 // below workers_for(count), and one worker does one piece at a time. The calling thread works too,
-// and is the only one that calls progress(done, count).
+// and is the only one that calls progress(done, count). Throws what `work` throws.
 template <class Work>
 void share_work(size_t count, const std::function<void(size_t, size_t)>& progress, Work work) {
   std::atomic<size_t> next{0};
@@ -27,17 +28,13 @@ void share_work(size_t count, const std::function<void(size_t, size_t)>& progres
     if (piece < count) work(worker, piece);
     return piece;
   };
-  {
-    std::vector<std::jthread> others;
-    for (size_t worker = 1; worker < workers_for(count); ++worker) {
-      others.emplace_back([&do_next, count, worker] {
-        while (do_next(worker) < count) {
-        }
-      });
+  Workers others("work", workers_for(count) - 1, [&do_next, count](size_t worker) {
+    while (do_next(worker) < count) {
     }
-    progress(0, count);
-    for (size_t piece = do_next(0); piece < count; piece = do_next(0)) progress(piece, count);
-  }
+  });
+  progress(0, count);
+  for (size_t piece = do_next(0); piece < count; piece = do_next(0)) progress(piece, count);
+  others.join();
   progress(count, count);
 }
 

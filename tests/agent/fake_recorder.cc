@@ -50,6 +50,7 @@ struct Stream {
   uint32_t recording = 0;
   uint32_t thread_id = 0;
   std::string name;
+  uint32_t names = 1;
   bool ended = false;
   uint64_t left_out = 0;
   FakeLane lanes[2];
@@ -137,6 +138,13 @@ uint32_t add_stream(uint32_t thread_id, const std::string& name) {
   stream.thread_id = thread_id;
   stream.name = name;
   return stream.id;
+}
+
+void rename_stream(uint32_t stream_id, const std::string& name) {
+  const Lock lock(state().mutex);
+  Stream& stream = stream_of(stream_id);
+  stream.name = name;
+  ++stream.names;
 }
 
 Bytes32 index_record(uint32_t stream_id, uint64_t number) {
@@ -387,6 +395,12 @@ void stream_info(Stream& stream, StreamInfo& info) {
   info.thread_id = stream.thread_id;
   std::memcpy(info.name, stream.name.data(), std::min(stream.name.size(), sizeof info.name - 1));
   info.start_ns = 500;
+  info.names = stream.names;
+  info.named_ns = stream.names == 1 ? 0 : 500 + stream.names;
+}
+uint32_t stream_names(Stream& stream) {
+  const Lock lock(state().mutex);
+  return stream.names;
 }
 
 StreamCounts stream_counts(Stream& stream) {
@@ -563,13 +577,14 @@ void poll_threads() {
   const Lock lock(state().mutex);
   ++state().thread_looks;
 }
-bool only_this_thread_left() {
-  return false;
-}
-
-uint64_t voluntary_switches() {
-  return 0;
-}
+// clang-format off
+bool program_is_filtered() { return false; }
+bool is_filtered(pid_t, uint32_t) { return false; }
+uint32_t os_thread_id() { return 1; }
+uint64_t newest_event_ns() { return 0; }
+bool only_this_thread_left() { return false; }
+uint64_t voluntary_switches() { return 0; }
+// clang-format on
 
 void recalibrate_clock() {
   const Lock lock(state().mutex);

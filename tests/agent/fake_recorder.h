@@ -16,6 +16,7 @@ void reset();
 
 // Each returns or takes a stream id.
 uint32_t add_stream(uint32_t thread_id, const std::string& name);
+void rename_stream(uint32_t stream_id, const std::string& name);
 // Index record n of a stream: timestamp 1000 + n, function id = stream id << 32 | n.
 void write_index(uint32_t stream_id, uint32_t count);
 // Detail records of 24 + n % 100 bytes, the first word their length, the rest the low byte of n.

@@ -120,6 +120,29 @@ TEST_F(MetadataSenderTest, EverythingOnceInItsOrder) {
   EXPECT_EQ(explain().size(), 2u) << "the recording and the modules; its detail has not changed";
 }
 
+TEST_F(MetadataSenderTest, AThreadWithAnotherNameIsSentAgain) {
+  const uint32_t stream = fake::add_stream(9, "program");
+  fake::add_stream(10, "other");
+  streams_->refresh();
+  (void)explain();
+  fake::rename_stream(stream, "worker");
+  const std::vector<SentFrame> frames = explain();
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].type, FrameType::kStreamOpen);
+  const auto open = message<wire::StreamOpen>(frames[0]);
+  EXPECT_EQ(open.stream_id(), stream);
+  EXPECT_EQ(open.thread_name(), "worker");
+  EXPECT_EQ(open.named_ns(), 502u);
+  EXPECT_TRUE(explain().empty());
+  // A frame that did not fit comes when there is room.
+  fake::rename_stream(stream, "later");
+  fill_up(sizeof(wire::FrameHeader));
+  EXPECT_FALSE(metadata_sender_->explain(*streams_, *out_));
+  (void)take_frames(*out_);
+  ASSERT_EQ(explain().size(), 1u);
+  EXPECT_TRUE(explain().empty());
+}
+
 TEST_F(MetadataSenderTest, KeepsTheNewestDetailChanges) {
   (void)explain();
   for (uint64_t n = 0; n < kMaxDetailStates + 3; ++n) {

@@ -347,10 +347,10 @@ TEST(Threads, HaveNumbersAndNames) {
   EXPECT_NE(other, os_thread_id());
   for (const pid_t process : {0, getpid()}) {
     char name[32] = "before";
-    read_thread_name(process, other, name, sizeof name);
+    EXPECT_TRUE(read_thread_name(process, other, name, sizeof name));
     EXPECT_STREQ(name, "a-long-one-here");
     char small[9] = "xxxxxxxx";
-    read_thread_name(process, other, small, 8);
+    EXPECT_TRUE(read_thread_name(process, other, small, 8));
     EXPECT_STREQ(small, "a-long-");
   }
   const LivingThreads living(getpid());
@@ -365,7 +365,7 @@ TEST(Threads, HaveNumbersAndNames) {
   }
   EXPECT_FALSE(LivingThreads(getpid()).contains(other));
   char name[32] = "before";
-  read_thread_name(0, other, name, sizeof name);
+  EXPECT_FALSE(read_thread_name(0, other, name, sizeof name));
   EXPECT_STREQ(name, "before");
   EXPECT_FALSE(only_this_thread_left()) << "the main thread lives";
 }

@@ -92,6 +92,24 @@ TEST_F(AttachProcess, RecordsForATimeAndLetsGo) {
   EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
 }
 
+// Names that /proc/PID/maps, and whoever reads a terminal, may take for something else.
+TEST_F(AttachProcess, AHostileFileNameIsAName) {
+  const std::string hostile =
+      scratch_ / "x\x1b]0;title\x07 (deleted)\n7f00-7f01 r-xp 00000000 00:00 1 \x1b[31mlibc.so.6";
+  std::filesystem::copy_file(traced_program("unprepared"), hostile);
+  ChildProcess process(scratch_.path(), {hostile, "20", "3", stop_file()});
+  const Ending ending = attach(process.pid(), {"--max-time", "300ms"});
+  EXPECT_TRUE(ending.exited_with(0)) << ending.errors;
+  for (const char control : {'\x1b', '\x07'}) {
+    EXPECT_EQ((ending.output + ending.errors).find(control), std::string::npos) << ending.errors;
+  }
+  EXPECT_THAT(ending.errors, HasSubstr("lost       nothing"));
+  expect_right(process);
+  const auto directories = session_directories(traces(), process.pid());
+  ASSERT_EQ(directories.size(), 1u);
+  EXPECT_GT(RecordedSession(directories[0]).totals().events, 0u);
+}
+
 TEST_F(AttachProcess, HotFunctionsAreSwitchedOff) {
   const auto process = start();
   const Ending ending =

@@ -189,9 +189,12 @@ class LiveTest(PageTest):
         browser.switch_to(live)
 
         self.press(browser, program.pid, "Stop")
-        row = self.row(browser, program.pid, lambda r: r["State"].startswith("complete"))
-        self.assertEqual(row["buttons"], [])
+        browser.accept()
+        row = self.row(browser, program.pid, lambda r: r["State"].startswith("complete") and r["buttons"])
+        self.assertEqual(row["buttons"], ["Start"])
         self.assertEqual(self.collector.session(program.pid)["state"], "complete")
+        self.press(browser, program.pid, "Start")
+        self.row(browser, program.pid, lambda r: r["State"].startswith("active"))
         self.assertEqual(browser.errors(), [])
 
     def test_a_run_with_its_own_page(self):

@@ -20,15 +20,25 @@ extern char** environ;
 namespace collect::e2e {
 namespace {
 
+// Where the programs of this test find each other: neither the user's own nor another test's.
+const std::string& runtime_directory() {
+  static const Scratch directory;
+  return directory.path();
+}
+
 std::vector<std::string> merged_environment(const Environment& more) {
   std::vector<std::string> lines;
   for (char** line = environ; *line != nullptr; ++line) {
     const std::string text = *line;
     const std::string name = text.substr(0, text.find('='));
     // What the test program was told about itself is no business of its children.
-    if (name.starts_with("COLLECT_") || name == "LD_PRELOAD" || more.contains(name)) continue;
+    if (name.starts_with("COLLECT_") || name == "LD_PRELOAD" || name == "XDG_RUNTIME_DIR" ||
+        more.contains(name)) {
+      continue;
+    }
     lines.push_back(text);
   }
+  if (!more.contains("XDG_RUNTIME_DIR")) lines.push_back("XDG_RUNTIME_DIR=" + runtime_directory());
   for (const auto& [name, value] : more) {
     if (!value.empty()) lines.push_back(name + "=" + value);
   }

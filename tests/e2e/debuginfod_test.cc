@@ -2,10 +2,13 @@
 // server listens at every address.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
@@ -129,6 +132,41 @@ TEST_F(DebuginfodTest, NoServerHasIt) {
   EXPECT_THAT(ending.errors, HasSubstr("no server has it, or none answered"));
   EXPECT_THAT(ending.output, HasSubstr("1 of 2 functions named")) << "what the program exports";
   EXPECT_TRUE(symbol().is_null());
+}
+
+// It does not say how much comes, so the client cannot refuse it beforehand.
+TEST_F(DebuginfodTest, AServerThatSendsWithoutAnEndIsCutOff) {
+  constexpr uint64_t kMostBytes = 1'000'000;
+  constexpr uint64_t kGivesUpAt = 256u << 20;  // and the test fails
+  uint16_t port = 0;
+  const int listener = fakes::listen_on_loopback(&port, 16);
+  std::atomic<uint64_t> sent = 0;
+  std::thread server([&] {
+    const std::string chunk = "10000\r\n" + std::string(0x10000, 'x') + "\r\n";
+    for (int fd = -1; (fd = ::accept(listener, nullptr, nullptr)) >= 0; ::close(fd)) {
+      const std::string head =
+          "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n"
+          "Transfer-Encoding: chunked\r\n\r\n";
+      char request[4096];
+      if (::recv(fd, request, sizeof request, 0) <= 0) continue;
+      bool takes = fakes::send_all(fd, head.data(), head.size());
+      for (; takes && sent < kGivesUpAt; sent += chunk.size()) {
+        takes = fakes::send_all(fd, chunk.data(), chunk.size());
+      }
+    }
+  });
+  const Ending ending = symbolize({{"DEBUGINFOD_URLS", "http://127.0.0.1:" + std::to_string(port)},
+                                   {"DEBUGINFOD_MAXSIZE", std::to_string(kMostBytes)}});
+  ::shutdown(listener, SHUT_RDWR);
+  server.join();
+  ::close(listener);
+  EXPECT_THAT(ending.errors, HasSubstr("no server has it, or none answered"));
+  EXPECT_GT(sent, 0u);
+  EXPECT_LT(sent, kGivesUpAt);
+  for (const auto& entry : fs::recursive_directory_iterator(scratch_ / ".cache")) {
+    if (!entry.is_regular_file()) continue;
+    EXPECT_LE(entry.file_size(), 4096u) << entry.path();
+  }
 }
 
 TEST_F(DebuginfodTest, NoServerIsNamed) {

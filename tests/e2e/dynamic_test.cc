@@ -387,6 +387,29 @@ TEST_F(DynamicTest, LibrariesByPattern) {
   EXPECT_EQ(report.output.find("\"module_id\":0,"), std::string::npos);
 }
 
+// $ORIGIN of a program is the folder of its file, wherever a link to it is.
+TEST_F(DynamicTest, ALinkToAProgramWithItsLibraryBesideIt) {
+  const std::string link = scratch_ / "linked";
+  std::filesystem::create_symlink(traced_program("early_plain"), link);
+  const Ending traced = record({"--dynamic=*"}, {link});
+  ASSERT_TRUE(traced.exited_with(0)) << traced.describe() << traced.errors;
+  EXPECT_EQ(traced.output, "early_work 100, library_work 100, 7\n");
+  const auto recorded = sessions();
+  ASSERT_EQ(recorded.size(), 1u);
+  const Ending report = ctl({"report", "--json", recorded[0].directory()});
+  EXPECT_NE(report.output.find("library_work"), std::string::npos) << report.output;
+}
+
+TEST_F(DynamicTest, LibrariesThatWereNotAskedForAreNamed) {
+  const Ending alone = record({"--dynamic"}, {"/usr/bin/sqlite3", ":memory:", "select 6 * 7;"});
+  ASSERT_TRUE(alone.exited_with(0)) << alone.errors;
+  EXPECT_NE(alone.errors.find("the program alone; --dynamic='*' also records "), std::string::npos)
+      << alone.errors;
+  EXPECT_NE(alone.errors.find("libsqlite3.so.0"), std::string::npos) << alone.errors;
+  const Ending all = record({"--dynamic=*"}, {"/usr/bin/sqlite3", ":memory:", "select 6 * 7;"});
+  EXPECT_EQ(all.errors.find("the program alone"), std::string::npos) << all.errors;
+}
+
 TEST_F(DynamicTest, ProgramsThatItStartsByPath) {
   const Ending traced = record({std::string("--dynamic=") + kLua},
                                {"/bin/sh", "-c", std::string(kLua) + " -e 'print(6 * 7)'; exit 3"});

@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 #include <tuple>
 
 #include "tests/e2e/collector_process.h"
@@ -202,6 +205,110 @@ TEST(HostMannersTest, FullSharedMemoryIsALossAndNoSignal) {
   const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), child.pid());
   ASSERT_EQ(sessions.size(), 1u);
   expect_accounted(sessions[0], read_count(scratch / "count", child.pid()));
+}
+
+std::vector<std::string> thread_names(const RecordedSession& session) {
+  std::vector<std::string> names;
+  for (const auto& thread : session.manifest().at("threads"))
+    names.push_back(thread.at("name").get<std::string>());
+  return names;
+}
+
+// The last name of each thread, whoever gave it, and also when the thread ended right after that.
+// Bytes that are no UTF-8 are shown as such; JSON stays JSON.
+TEST(HostMannersTest, ThreadsHaveTheirLastNames) {
+  for (const char* drain : {"thread", "process"}) {
+    Scratch scratch;
+    CollectorProcess collector(scratch);
+    Environment environment = collector.tracing();
+    environment["COLLECT_DRAIN"] = drain;
+    ChildProcess child(scratch.path(), {traced_program("thread_names")}, environment);
+    const Ending ending = child.wait(kProgramLimit);
+    EXPECT_EQ(ending.output, "named\n") << ending.errors;
+    const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), child.pid());
+    ASSERT_EQ(sessions.size(), 1u);
+    std::vector<std::string> expected = {
+        "renamed-main", "net/rx \"0\"", "w\xc3\xb6rker",   "bad\xef\xbf\xbd\xef\xbf\xbd",
+        "tab\there",    "new\nline",    "longest-15-byte", "<b>&amp;",
+        "late"};
+    std::vector<std::string> names = thread_names(sessions[0]);
+    // Those of two threads that did not say it themselves, and that live until the process ends: a
+    // drain thread looks once more, a drain process finds nobody there any more.
+    if (drain == std::string("thread")) {
+      expected.insert(expected.end(), {"by-system-call", "by-another"});
+    } else {
+      ASSERT_EQ(names.size(), expected.size() + 2);
+      names.resize(expected.size());
+    }
+    EXPECT_EQ(names, expected) << drain;
+    const auto& late = sessions[0].manifest().at("threads").at(8);
+    EXPECT_EQ(late.at("names").back().at("name"), "late");
+    EXPECT_GT(late.at("names").back().at("from_ns"), late.at("start_ns"));
+    const Ending report = run(scratch.path(), {program("collectctl"), "report", "--by", "thread",
+                                               "--json", sessions[0].directory()});
+    const auto json = nlohmann::json::parse(report.output, nullptr, false);
+    ASSERT_FALSE(json.is_discarded()) << report.output;
+    for (const char* name : {"late", "renamed-main", "tab\\there", "<b>&amp;"}) {
+      EXPECT_NE(report.output.find(name), std::string::npos) << name << report.output;
+    }
+  }
+}
+
+// Its paths are those of its own root directory; the parent's lead to the same files.
+TEST(HostMannersTest, AChildAfterChrootHasNames) {
+  if (::geteuid() != 0) GTEST_SKIP() << "chroot takes root";
+  for (const char* drain : {"thread", "process"}) {
+    Scratch scratch;
+    std::filesystem::create_directories(scratch / "jail");
+    CollectorProcess collector(scratch);
+    Environment environment = collector.tracing();
+    environment["COLLECT_DRAIN"] = drain;
+    const Ending ending =
+        run(scratch.path(), {traced_program("jailed"), scratch / "jail"}, environment);
+    int child = 0;
+    int code = 0;
+    std::istringstream(ending.output) >> child >> code;
+    ASSERT_EQ(code, 4) << ending.describe() << ending.output << ending.errors;
+    const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), child);
+    ASSERT_EQ(sessions.size(), 1u);
+    EXPECT_EQ(sessions[0].totals().events, 200u);
+    const std::string directory = sessions[0].directory();
+    const auto deadline = std::chrono::steady_clock::now() + seconds(60);
+    nlohmann::json manifest = sessions[0].manifest();
+    while (manifest.value("symbols_state", "") == "pending" &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      manifest = RecordedSession(directory).manifest();
+    }
+    ASSERT_EQ(manifest.at("symbols").size(), 1u) << manifest.at("module_symbols").dump();
+    EXPECT_EQ(manifest.at("symbols")[0].at("name"), "work_in_jail") << drain;
+  }
+}
+
+// Constructors of libraries run before the agent's: the first event starts the agent. What comes
+// while the dynamic linker is still at work is counted.
+TEST(HostMannersTest, CallsBeforeTheAgentsConstructorAreRecorded) {
+  struct Case {
+    const char* program;
+    uint64_t events;
+    uint64_t lost;
+  };
+  // before_all, early_work 100, before_main, library_work 100, main; and once more by the resolver.
+  for (const Case& one : {Case{"early", 2 * 203, 0}, Case{"early_resolver", 2 * 203, 2}}) {
+    for (const char* drain : {"thread", "process"}) {
+      Scratch scratch;
+      CollectorProcess collector(scratch);
+      Environment environment = collector.tracing();
+      environment["COLLECT_DRAIN"] = drain;
+      ChildProcess child(scratch.path(), {traced_program(one.program)}, environment);
+      const Ending ending = child.wait(kProgramLimit);
+      EXPECT_EQ(ending.output, "early_work 100, library_work 100, 7\n") << ending.errors;
+      const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), child.pid());
+      ASSERT_EQ(sessions.size(), 1u);
+      EXPECT_EQ(sessions[0].totals().events, one.events) << one.program << " " << drain;
+      EXPECT_EQ(sessions[0].totals().lost, one.lost) << one.program << " " << drain;
+    }
+  }
 }
 
 // Nobody listens: the program neither waits nor fails, at its begin and at its end.

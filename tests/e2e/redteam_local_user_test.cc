@@ -66,6 +66,38 @@ TEST_F(RedTeamLocalUserTest, IngestRefusesItOverTcp) {
   EXPECT_THAT(collector.process().errors(), HasSubstr("local_access is \"user\""));
 }
 
+// A run's collector: its key lets a new process in, and opens nothing else.
+TEST_F(RedTeamLocalUserTest, TheKeyOfARunOpensIngestForANewProcessOnly) {
+  const Scratch scratch;
+  const std::string key(64, 'a');
+  write_text_file(scratch / "key", key + "\n");
+  CollectorProcess collector(scratch, {"--guest-token-file", scratch / "key"});
+  const uint16_t port = collector.ingest_port();
+  fakes::Secrets ours;
+  RawConnection held(port);
+  ASSERT_TRUE(be_welcomed(held, hello(wire::CHANNEL_CONTROL, 4711, kProcess), ours));
+  ASSERT_FALSE(ours.resume_key.empty());
+  const auto comes_in = [port](const std::string& process, const std::string& token) {
+    return as_other_user([&] {
+      RawConnection connection(port);
+      const auto answer =
+          introduce(connection, hello(wire::CHANNEL_CONTROL, 4712, process), {token, ""});
+      if (!answer) return std::string("nothing");
+      if (answer->type == wire::FrameType::kWelcome) return std::string("welcome");
+      wire::Refuse refusal;
+      return refusal.ParseFromString(answer->body) ? refusal.reason() : "broken";
+    });
+  };
+  EXPECT_EQ(comes_in("another process.", key), "welcome");
+  EXPECT_THAT(comes_in("another process,", ""), HasSubstr("user 65534 may not connect"));
+  EXPECT_THAT(comes_in("another process;", std::string(64, 'b')),
+              HasSubstr("user 65534 may not connect"));
+  EXPECT_THAT(comes_in(kProcess, key), HasSubstr("known here")) << "of another user";
+  const uint16_t control = collector.control_port();
+  EXPECT_THAT(as_other_user([control] { return call_stats(RawHttp2(control)); }),
+              HasSubstr("user 65534 may not connect"));
+}
+
 TEST_F(RedTeamLocalUserTest, ControlAnswersItWithPermissionDenied) {
   const Scratch scratch;
   CollectorProcess collector(scratch);

@@ -20,6 +20,7 @@ import urllib.request
 BIN, FAKE_S3 = map(os.path.abspath, sys.argv[1:3])
 COLLECTCTL, COLLECTORD = os.path.join(BIN, "collectctl"), os.path.join(BIN, "collectord")
 PROGRAM = os.path.join(BIN, "e2e", "moods")
+SCRIPTED_SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../daemon/warehouse/scripted_server.py")
 PATIENCE = 120
 STORE = "s3://traces"
 
@@ -195,6 +196,111 @@ class ByHand(StoreTest):
         self.assertNotIn("ok: ", checked.stdout)
         self.ctl("download", STORE, "-o", "back", code=1)
         self.assertEqual([name for name in files_below(self.at("back")) if name.endswith("manifest.json")], [])
+
+
+class OfOthers(StoreTest):
+    """A bucket that somebody else writes to as well."""
+
+    def setUp(self):
+        super().setUp()
+        self.sessions = [self.record("-o", "traces"), self.record("-o", "traces")]
+        self.ctl("upload", "traces", "--store", STORE)
+        self.first, self.second = sorted(self.server.commits())
+
+    def put(self, key, body):
+        self.server.ask("POST", "put", {"key": key, "body": body})
+
+    def commit(self, key):
+        return json.loads(self.server.ask("GET", "body/" + urllib.parse.quote(key)))
+
+    def change(self, key, **changes):
+        self.put(key, json.dumps({**self.commit(key), **changes}))
+
+    def load(self, code):
+        """Into a server that takes everything."""
+        server = subprocess.Popen([sys.executable, "-B", SCRIPTED_SERVER, '[[200, ""]]'], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
+        try:
+            url = f"http://127.0.0.1:{int(server.stdout.readline())}"
+            return self.ctl("load", STORE, "--server", url, "--json", code=code)
+        finally:
+            server.stdin.close()
+            server.stdout.close()
+            server.wait(PATIENCE)
+
+    def expect_others_handled(self, said):
+        """The first part is named, and the second is listed, verified, downloaded, loaded."""
+        intact = self.commit(self.second)["session"]
+        prefix = self.first.removesuffix("COMMIT")
+        listed = self.ctl("sessions", "--store", STORE, "--json", code=1)
+        self.assertEqual([one["name"] for one in json.loads(listed.stdout)["sessions"]], ["sessions/" + intact])
+        self.assertIn(said, listed.stderr)
+        self.assertIn(prefix, listed.stderr)
+        verified = self.ctl("verify", STORE, code=1)
+        self.assertEqual(verified.stdout.count("ok: "), 1)
+        self.assertIn(prefix, verified.stdout)
+        for command in [["download", STORE, "-o", "deep/down/back"], ["verify", STORE]]:
+            found = json.loads(self.ctl(*command, "--json", code=1).stdout)["sessions"]
+            self.assertEqual(len(found), 2)
+            self.assertEqual([one["url"] for one in found if "error" in one], [f"{STORE}/{prefix}"])
+        self.assertIn(said, self.ctl("download", STORE, "-o", "deep/down/back", code=1).stderr)
+        self.same(self.at("traces/" + intact), self.at("deep/down/back/" + intact))
+        self.assertEqual(os.listdir(self.at("deep")), ["down"])
+        self.assertEqual(os.listdir(self.at("deep/down")), ["back"])
+        self.assertEqual(os.listdir(self.at("deep/down/back")), [intact.split("/")[0]])
+        loaded = json.loads(self.load(code=1).stdout)["parts"]
+        self.assertEqual(sorted(one["outcome"] for one in loaded), ["failed", "loaded"])
+
+    def test_a_collectors_name_leads_nowhere_else(self):
+        # Of one name, both would get directories that are named after their collectors.
+        self.change(self.first, collector="../../x", session=self.commit(self.second)["session"])
+        self.expect_others_handled("collector id '../../x'")
+
+    def test_one_damaged_commit_hides_nothing(self):
+        whole = json.dumps(self.commit(self.first))
+        for body, said in [(whole[:100], "parse error"), ("", "COMMIT: "), (whole.replace("part 1", "part 2"), "part 2"),
+                           ("[" * 100, "COMMIT: ")]:
+            with self.subTest(body[:20]):
+                subprocess.run(["rm", "-rf", self.at("deep")], check=True)
+                self.put(self.first, body)
+                self.expect_others_handled(said)
+
+    def test_a_commit_of_another_part(self):
+        self.put(self.first, json.dumps(self.commit(self.second)))
+        self.expect_others_handled("is of another part")
+
+    def test_keys_of_any_kind(self):
+        commit = json.dumps(self.commit(self.second))
+        odd = ["v1/../../../x/part=a-b/", "v1//etc/part=../", "v1/\x1b]0;t\x07\x1b[31m/part=a-b/", "v1/a\nb\0c/part=a-b/",
+               "v1/\u202e\uffff/part=a-b/", "v1/" + "x" * 1000 + "/part=/"]
+        for prefix in odd:
+            self.put(prefix + "COMMIT", commit)
+        for key in ["v2/x/part=a-b/COMMIT", "COMMIT", "v1/COMMIT", "v1/x/part=a-b"]:
+            self.put(key, commit)  # no part at all
+        done = self.ctl("download", STORE, "-o", "deep/back", code=1)
+        self.assertEqual(done.stderr.count("is of another part"), len(odd), done.stderr)
+        self.assertIsNone(re.search("[\x00-\x09\x0b-\x1f\u202e]", done.stdout + done.stderr))
+        for key in [self.first, self.second]:
+            name = self.commit(key)["session"]
+            self.same(self.at("traces/" + name), self.at("deep/back/" + name))
+        self.assertEqual(os.listdir(self.at("deep")), ["back"])
+        self.assertEqual(len(os.listdir(self.at("deep/back"))), 2)
+
+    def test_sizes_that_no_disk_has(self):
+        files = self.commit(self.first)["files"]
+        for file in files:
+            file["bytes"] = 1 << 63
+        self.change(self.first, files=files)
+        self.assertIn("the disk has room for", self.ctl("download", STORE, "-o", "back", code=1).stderr)
+        back = files_below(self.at("back"))
+        self.assertEqual({name.split("/")[0] for name in back}, {self.commit(self.second)["session"].split("/")[0]})
+
+    def test_lists_without_an_end(self):
+        for how, said in [("circle", "comes back to an earlier page"), ("again", "out of order"),
+                          ("empty", "empty pages"), ("long_token", "names its next page")]:
+            self.server.set(list=how)
+            for command in [["sessions", "--store", STORE], ["download", STORE, "-o", "back"], ["verify", STORE]]:
+                self.assertIn(said, self.ctl(*command, code=2).stderr)
 
 
 class ByCollector(StoreTest):

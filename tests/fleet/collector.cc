@@ -124,7 +124,7 @@ void Collector::start() {
     for (const storage::SessionPath& session_path : *session_paths)
       sealed_.push_back(session_path.name);
   }
-  ingest_->run();
+  COLLECT_CHECK(ingest_->run().ok());
   SimulatedTime::set_wall_error(0);
 }
 

@@ -118,6 +118,12 @@ class BusySession {
         COLLECT_TRY(session.append_pages({&detail, 1}));
         sent_detail[at] = stream.details();
       }
+      if (round % 16 == 8) {
+        StreamInfo renamed = stream.info();
+        renamed.thread_name = "renamed in round " + std::to_string(round);
+        renamed.named_ns = stream.time_ns();
+        COLLECT_TRY(session.open_stream(renamed));
+      }
       if (round == 20) COLLECT_TRY(session.marker({stream.time_ns(), "here"}));
       if (round == 30) COLLECT_TRY(session.note("something unusual"));
       if (round == 40) COLLECT_TRY(session.clock_sync({clock.monotonic, -5, 7, 0.5}));

@@ -121,6 +121,7 @@ TEST_F(LaneFileTest, ReopeningReleasesReservedSpace) {
     (*PosixFs().open(left, OpenMode::kReadWrite))->set_aside(size, 8 << 20);
     LaneFile again = file_at(left);
     ASSERT_OK(again.reopen());
+    ASSERT_OK(again.end_reopen());
     EXPECT_EQ(again.sealed(), is_sealed);
     EXPECT_EQ(again.summary().records, uint64_t{2 << 20} / kEvent);
     expect_no_more_blocks_than_bytes(left);

@@ -38,6 +38,7 @@ Manifest full_manifest() {
   t.stream_id = 9;
   t.thread_id = 4712;
   t.name = "main";
+  t.names = {{100, "program"}, {150, "main"}};
   t.has_detail = true;
   t.ended = true;
   t.events = 10;
@@ -105,6 +106,36 @@ TEST(Manifest, ReadsWhatItWrites) {
 }
 
 // The keys and forms of the public format, as facts about it state them; values by hand.
+TEST(Manifest, KeepsTheNamesOfAThread) {
+  ManifestThread thread;
+  thread.start_ns = 10;
+  rename_thread(thread, "", 5);
+  rename_thread(thread, "first", 5);
+  EXPECT_EQ(thread.name, "first");
+  EXPECT_TRUE(thread.names.empty());
+  rename_thread(thread, "first", 20);
+  EXPECT_TRUE(thread.names.empty()) << "a repeat";
+  rename_thread(thread, "second", 30);
+  rename_thread(thread, "third", 25);
+  using Names = std::vector<ThreadName>;
+  EXPECT_EQ(thread.names, (Names{{10, "first"}, {30, "second"}, {30, "third"}}));
+  rename_thread(thread, "second", 30);
+  EXPECT_EQ(thread.name, "third") << "told again";
+  for (uint64_t n = 0; n < 2 * kMaxThreadNames; ++n) {
+    rename_thread(thread, "name " + std::to_string(n), 40 + n);
+  }
+  ASSERT_EQ(thread.names.size(), kMaxThreadNames);
+  EXPECT_EQ(thread.names[kMaxThreadNames - 2].name, "name " + std::to_string(kMaxThreadNames - 5));
+  EXPECT_EQ(thread.names.back().name, thread.name);
+  EXPECT_EQ(thread.name, "name " + std::to_string(2 * kMaxThreadNames - 1));
+  // A manifest of somebody else's may list more.
+  auto json = nlohmann::json::parse(manifest_to_json(full_manifest()));
+  for (int n = 0; n < 1000; ++n) json["threads"][0]["names"].push_back({{"from_ns", n}});
+  const auto read = manifest_from_json(json.dump());
+  ASSERT_OK(read);
+  EXPECT_EQ(read->threads[0].names.size(), kMaxThreadNames);
+}
+
 TEST(Manifest, HasThePublicKeysInThePublicForms) {
   const auto json = nlohmann::json::parse(manifest_to_json(full_manifest()));
   EXPECT_EQ(json["threads"][0]["id"], 3);
@@ -142,7 +173,9 @@ constexpr char kFullJson[] = R"({
               "device_id": "serial", "device_model": "model", "boot_id": "boot", "tag": "tag",
               "agent_version": "1.2.3", "arch": 1, "os": 4, "atf_version": 2, "start_ns": 76,
               "start_unix_ns": 77, "max_depth": 12, "longer_than_ns": 5000, "max_rate": 600},
-  "threads": [{"id": 3, "stream_id": 9, "thread_id": 4712, "name": "main", "has_detail": true,
+  "threads": [{"id": 3, "stream_id": 9, "thread_id": 4712, "name": "main",
+               "names": [{"from_ns": 100, "name": "program"}, {"from_ns": 150, "name": "main"}],
+               "has_detail": true,
                "ended": true, "events": 10, "detail_records": 4, "lost_events": 2,
                "lost_detail_records": 1, "calls_left_out": 11, "index_next": 11, "detail_next": 5,
                "start_ns": 100, "end_ns": 200, "time_start_ns": 101, "time_end_ns": 199,

@@ -81,6 +81,21 @@ TEST_P(MergePartsTest, PartsThatMeet) {
   expect_whole(merge({store({{0, 25}}, {{0, 15}}, false), store({{25, 45}}, {{15, 30}})}));
 }
 
+TEST_P(MergePartsTest, NamesOfAllParts) {
+  SessionPart first = store({{0, 20}}, {{0, 15}}, false, 0);
+  SessionPart second = store({{20, 45}}, {{15, 30}}, true, 1);
+  first.manifest.threads[0].name = "second";
+  first.manifest.threads[0].names = {{1000, "first"}, {2000, "second"}};
+  second.manifest.threads[0].name = "third";
+  second.manifest.threads[0].names = {{2000, "second"}, {3000, "third"}};
+  const auto merged = merge({second, first});
+  ASSERT_OK(merged);
+  const Manifest manifest = manifest_of(merged->session.directory);
+  EXPECT_EQ(manifest.threads[0].name, "third");
+  EXPECT_EQ(manifest.threads[0].names,
+            (std::vector<ThreadName>{{1000, "first"}, {2000, "second"}, {3000, "third"}}));
+}
+
 TEST_P(MergePartsTest, PartsThatOverlapInAnyOrder) {
   const SessionPart first = store({{0, 30}}, {{0, 18}}, false, 0);
   const SessionPart second = store({{22, 45}}, {{11, 30}}, true, 1);

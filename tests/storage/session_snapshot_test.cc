@@ -102,6 +102,20 @@ TEST_F(SessionSnapshotTest, HoldsTheMomentAndTheSessionGoesOn) {
                                                   second->session_path.name}));
 }
 
+// Copying takes its time: what is recorded meanwhile is not in the copy, and neither is that time.
+TEST_F(SessionSnapshotTest, EndsAtTheMomentAndNotWhenTheCopyIsMade) {
+  stream.add_many(50, FakeStream::Detail::kNone);
+  store(0, 0);
+  SnapshotMoment moment = kWhole;
+  moment.unix_ns = clock.unix_ns() + 7'840'000'000;
+  const SessionCut then = cut();
+  clock.unix += 40'000'000'000;
+  const auto made = snapshot(then, moment);
+  ASSERT_OK(made);
+  EXPECT_EQ(made->manifest.finished_unix_ns, moment.unix_ns);
+  EXPECT_LT(made->manifest.created_unix_ns, moment.unix_ns);
+}
+
 // The agent's numbers are not places in the files there: sealing has to make the links anew.
 TEST_F(SessionSnapshotTest, LinksHoldAcrossWhatWasLost) {
   stream.add_many(40, FakeStream::Detail::kLinked);

@@ -28,6 +28,13 @@ BANNED_CALLS = {
     "alloca": "the stack of a host thread is not ours",
     "rand": "take randomness as a parameter",
 }
+# Where threads are started, so that nothing thrown leaves one and a machine without further ones
+# is an error. Tests, the agent and the example of the wire have their own.
+THREADS = ["formats/core/threads.h", "formats/core/threads.cc"]
+THREAD_ROOMS = ("daemon/", "storage/", "formats/")
+THREAD_STARTS = re.compile(
+    r"std::thread\b(?!::)|std::async\b|asio::thread_pool|\bpthread_create\s*\("
+    r"|std::jthread\s*\w*\s*[({]|<std::jthread>\w*\s*\(")
 VAGUE_NAMES = re.compile(r"(^|_)(utils?|helpers?|managers?|common|misc)(_|\.|$)")
 
 # Folder with code in it -> its document. That of formats/NAME is formats/NAME/FORMAT.md.
@@ -73,6 +80,9 @@ def check_source(path, text):
         for call, remedy in BANNED_CALLS.items():
             if re.search(rf"(?<![\w.>]){call}\s*\(", line):
                 yield tree.Finding(path, number, f"calls {call}", remedy)
+        if (path.startswith(THREAD_ROOMS) and path not in THREADS and THREAD_STARTS.search(line)):
+            yield tree.Finding(path, number, "starts a thread itself",
+                               "start_thread, Workers or TaskThreads of formats/core")
         if re.match(r"\s*using\s+namespace\s+std\s*;", line):
             yield tree.Finding(path, number, "opens namespace std", "name what you use")
     if path.endswith(".h") and "#pragma once" not in text and path != PUBLIC_HEADER:

@@ -4,6 +4,7 @@ test that runs the program or reads what it wrote. The lists come from the optio
 themselves. Usage: check_surface.py [ROOT]
 Being named is not yet being tested; but what no test names is certainly not."""
 
+import os
 import re
 import sys
 
@@ -172,13 +173,46 @@ def check_manifest(root, tests):
         yield tree.Finding(MANIFEST, 0, "no keys were found", "teach check_surface.py the new form")
 
 
+# Attacks are listed with the tests that try them: a row whose test is gone is a promise that nobody holds.
+ATTACKS = "tests/e2e/REDTEAM.md"
+
+
+def check_attacks(root, paths):
+    """Each row of "Attacks" names tests that are there: `NAME`, perhaps with (`Suite.Case`, …) of it."""
+    if ATTACKS not in paths:
+        return
+    sources = {os.path.basename(path).rsplit(".", 1)[0] for path in paths if path.startswith("tests/")}
+    lists = "\n".join(tree.read(root, p) for p in paths
+                      if p.startswith("tests/") and p.endswith("CMakeLists.txt"))
+    targets = set(re.findall(r"(?:collect_test\(|NAME )([a-z0-9_]+)", lists))
+    text = tree.read(root, ATTACKS)
+    table = text[text.index("\n## Attacks\n"):text.index("\n## Limits\n")]
+    first = line_of(text, text.index("\n## Attacks\n"))
+    everything = "\n".join(tree.read(root, p) for p in paths if p.startswith("tests/") and p.endswith((".cc", ".py")))
+    for offset, line in enumerate(table.split("\n")):
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if not line.startswith("|") or len(cells) != 4 or cells[0] in ("From", "---"):
+            continue
+        names = re.findall(r"`([^`]+)`", cells[3])
+        if not names:
+            yield tree.Finding(ATTACKS, first + offset, "an attack without a test", "write one, or leave the row out")
+        for name in names:
+            suite, _, case = name.partition(".")
+            if case:
+                is_there = re.search(rf"\b{suite}\b", everything) and re.search(rf"\b{case}\b", everything)
+            else:
+                is_there = suite in sources or suite in targets or re.search(rf"class {suite}\b|TEST\({suite},", everything)
+            if not is_there:
+                yield tree.Finding(ATTACKS, first + offset, f"there is no test {name}", "name the one that tries it")
+
+
 def main():
     root = tree.repository_root(sys.argv[1:])
     paths = tree.files(root)
     tests = Tests(root, paths)
     findings = [*check_command_line(root, paths, tests), *check_config(root, tests),
                 *check_variables(root, paths, tests), *check_fields(root, paths, tests),
-                *check_manifest(root, tests)]
+                *check_manifest(root, tests), *check_attacks(root, paths)]
     tree.finish("surface", findings, tests.count)
 
 

@@ -60,6 +60,11 @@ FAULTS = [
     ("check_house.py", "storage/writer.cc", "int x = sprintf(a, b);\n", "calls sprintf"),
     ("check_house.py", "storage/writer.cc", "void f() { std::system(command); }\n",
      "calls system"),
+    ("check_house.py", "storage/writer.cc", "std::jthread worker([] { work(); });\n",
+     "starts a thread itself"),
+    ("check_house.py", "storage/writer.cc", "std::thread worker;\n", "starts a thread itself"),
+    ("check_house.py", "storage/writer.cc", "auto later = std::async(work);\n",
+     "starts a thread itself"),
     ("check_house.py", "deploy/x.py", "\n" * 401, "401 lines, limit 400"),
     ("check_classes.py", "storage/writer.cc", "\n" * 401, "401 lines that belong to no class"),
     ("check_classes.py", "storage/writer.cc", "int Writer::f() {\n" + "\n" * 599 + "}\n",
@@ -103,6 +108,9 @@ SURFACE = {
         "message A {\n  uint64 events_lost = 1;\n}\n",
     "storage/manifest.cc": 'Json x = {{"parent_pid", y}};\njson["markers_left_out"] = 1;\n',
     "tests/e2e/a_test.cc": "events_lost parent_pid\n",
+    "tests/e2e/REDTEAM.md": "# Attacks\n## Attacks\n| From | Attack | Defence | Test |\n|---|---|---|---|\n"
+                            "| x | y | z | `a_test` (`Suite.Case`) |\n## Limits\n",
+    "tests/b_test.cc": "TEST(Suite, Case)\n",
     "tests/a_test.cc": 'run({"-q", "--quiet", "--control", "--limit=1", "--rtc", "--ready-fd",\n'
                        '     "--when-full", "--full"});\n'
                        'setenv("COLLECT_TAG", a.events_lost(), json["markers_left_out"]);\n',
@@ -120,6 +128,9 @@ SURFACE_FAULTS = [
     ("tests/a_test.cc", "markers_left_out", "left_out", "the manifest's markers_left_out is in no"),
     ("tests/e2e/a_test.cc", "events_lost", "events",
      "control.proto:2: events_lost is in no test of the real daemon"),
+    ("tests/b_test.cc", "Case", "Other", "REDTEAM.md:5: there is no test Suite.Case"),
+    ("tests/e2e/REDTEAM.md", "`a_test`", "`c_test`", "there is no test c_test"),
+    ("tests/e2e/REDTEAM.md", "`a_test` (`Suite.Case`)", "", "an attack without a test"),
     ("agent/settings.cc", "COLLECT_TAG", "COLLECT_NEW", "COLLECT_NEW is not in"),
 ]
 

@@ -197,7 +197,7 @@ int verify_capture(const CaptureFormat& format, const VerifyOptions& options,
 
 int dump_capture(const CaptureFormat& format, const DumpOptions& options, const std::string& path,
                  Bytes file, std::ostream& out, std::ostream& err) {
-  const Answer answer{"dump", options.json, out, err};
+  const Answer answer{options.json, out, err};
   // When it begins is known to who has read it all.
   const auto window = window_of(options.when, [&] {
     SessionTimes times;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "daemon/ctl/command_line/command_line.h"
+#include "formats/core/address.h"
 
 namespace collect::ctl {
 namespace {
@@ -14,8 +15,8 @@ constexpr const char* kAttachFooter =
     "PID: the process is recorded from now on; it need not have been built for it (x86-64). Its\n"
     "threads stand still for some milliseconds; processes that it starts are not recorded. Ctrl-C\n"
     "ends the recording; the process continues, and its functions are as fast as before. The\n"
-    "collector at --control (default as in collectctl --help) is used; if none runs, or with -o,\n"
-    "one is started for this recording.\n"
+    "collector at --control (default as in collectctl run --help) is used; if none runs, or with\n"
+    "-o, one is started for this recording.\n"
     "\n"
     "Exit code of attach PID: 0, or 125 if it could not be attached to, nothing was recorded, a\n"
     "session is not complete, or a pattern of --only or --except matched no function.\n"
@@ -30,6 +31,15 @@ pid_t process_in(const std::string& text) {
   pid_t pid = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
   return error == std::errc() && end == text.data() + text.size() && pid > 0 ? pid : 0;
+}
+
+// What is neither a process nor an address is wrong whatever the collector says.
+void refuse_other_words(const CLI::App& command, const std::string& target) {
+  const bool is_on_device = target.starts_with("adb:") || target.starts_with("usbmux:");
+  if (is_on_device || parse_address(target).ok()) return;
+  throw CLI::ValidationError(
+      command.get_name(),
+      "\"" + target + "\" is neither the number of a process nor the address of an agent");
 }
 
 // Options that say how a process is recorded mean nothing to an agent that runs.
@@ -70,6 +80,7 @@ void add_attach_commands(CLI::App& app, Line& line) {
   attach->callback([&line, attach, recording] {
     line.process.pid = process_in(line.name);
     if (line.process.pid == 0) {
+      refuse_other_words(*attach, line.name);
       refuse_recording_options(*attach, recording);
       line.command = [&line] { return attach_agent(online(line), line.name); };
       return;

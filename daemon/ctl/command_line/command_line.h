@@ -139,6 +139,10 @@ bool is_terminal(int fd);
 size_t terminal_columns();  // of standard output; 0: it is no terminal
 void add_color(CLI::App* command, Line& line);
 
+// Fills in a capture that is not given. False: there is none, which is said.
+bool has_capture(std::string& path, bool json);
+bool has_capture(std::vector<std::string>& paths, bool json);
+
 CLI::App* add_command(CLI::App& app, const char* name, const char* what);
 void add_json(CLI::App* command, Line& line);
 

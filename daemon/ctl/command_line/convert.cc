@@ -25,7 +25,7 @@ const char* server_format(const std::string& form) {
 int query_server(Line& line, bool has_path) {
   const ExportSelection& selection = line.query.selection;
   if (has_path || selection.is_part() || !selection.functions.empty()) {
-    return Answer{"query", false, std::cout, std::cerr}.refuse_briefly(
+    return Answer{false, std::cout, std::cerr}.refuse_briefly(
         {Code::kInvalidArgument,
          "--server asks about what was loaded: no PATH, --from, --until, --thread or --function"},
         kExitUsage);
@@ -40,12 +40,10 @@ int query_server(Line& line, bool has_path) {
 
 void add_convert(CLI::App& app, Line& line) {
   CLI::App* command = add_command(app, "convert", "Convert a capture into another format");
-  command
-      ->add_option(
-          "INPUT", line.convert.inputs,
-          "A session, or a file of any format; several: the RTC containers of one session, "
-          "or for viewers several captures on one time line")
-      ->required();
+  command->add_option(
+      "INPUT", line.convert.inputs,
+      "A session, or a file of any format; several: the RTC containers of one session, or for "
+      "viewers several captures on one time line (default: your newest recording)");
   command->add_option("--to", line.convert.to, "Format of the output")
       ->required()
       ->type_name("FORMAT")
@@ -83,7 +81,7 @@ void add_convert(CLI::App& app, Line& line) {
   add_json(command, line);
   command->callback([&line] {
     line.command = [&line] {
-      const Answer answer{"convert", line.json, std::cout, std::cerr};
+      const Answer answer{line.json, std::cout, std::cerr};
       if (line.convert.atf_version && line.convert.to != Target::kAtf) {
         return answer.refuse_briefly({Code::kInvalidArgument, "--atf-version is for --to atf"},
                                      kExitUsage);
@@ -95,6 +93,7 @@ void add_convert(CLI::App& app, Line& line) {
              "--from, --until, --thread and --function are for --to " + view_words()},
             kExitUsage);
       }
+      if (!has_capture(line.convert.inputs, line.json)) return kExitUsage;
       line.convert.json = line.json;
       line.convert.progress = is_terminal(STDERR_FILENO);
       return convert(line.convert, std::cout, std::cerr);
@@ -110,11 +109,10 @@ void add_query(CLI::App& app, Line& line) {
   CLI::App* command = add_command(
       app, "query", "Answer a question in SQL about captures, by DuckDB or a ClickHouse server");
   command->add_option("SQL", line.query.sql, "The question")->required();
-  line.query.inputs = {kDefaultRoot};
-  CLI::Option* path = command->add_option(
-      "PATH", line.query.inputs,
-      "Captures, or a directory that convert --to parquet made (default: the newest "
-      "session in ada_traces)");
+  CLI::Option* path =
+      command->add_option("PATH", line.query.inputs,
+                          "Captures, or a directory that convert --to parquet made (default: your "
+                          "newest recording)");
   add_selection(command, line.query.selection, "");
   command->add_option("--format", line.query.format, "What is printed (default table)")
       ->type_name("FORM")
@@ -132,8 +130,9 @@ void add_query(CLI::App& app, Line& line) {
         const Error error{engine.code(),
                           "there is no duckdb here: install DuckDB's command line program "
                           "(duckdb.org), or read the tables of convert --to parquet with another"};
-        return Answer{"query", false, std::cout, std::cerr}.refuse(error, kExitUsage);
+        return Answer{false, std::cout, std::cerr}.refuse(error, kExitUsage);
       }
+      if (!has_capture(line.query.inputs, false)) return kExitUsage;
       line.query.engine = *engine;
       line.query.progress = is_terminal(STDERR_FILENO);
       return query(line.query, std::cout, std::cerr);

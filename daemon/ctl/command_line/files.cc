@@ -4,15 +4,14 @@
 
 #include <cctype>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "daemon/ctl/command_line/command_line.h"
+#include "daemon/ctl/command_line/newest_capture.h"
 #include "daemon/ctl/run/program_paths.h"
-#include "daemon/ctl/run/run_collector.h"
 #include "daemon/ctl/terminal/json.h"
 #include "storage/thread_pattern.h"
 
@@ -80,6 +79,23 @@ void add_json(CLI::App* command, Line& line) {
   command->add_flag("--json", line.json, "Print JSON instead of tables");
 }
 
+bool has_capture(std::string& path, bool json) {
+  if (!path.empty()) return true;
+  Result<std::string> newest = newest_capture(std::cerr);
+  if (newest.ok()) {
+    path = std::move(*newest);
+    return true;
+  }
+  Answer{json, std::cout, std::cerr}.refuse_briefly(newest.error(), kExitUsage);
+  return false;
+}
+
+bool has_capture(std::vector<std::string>& paths, bool json) {
+  if (!paths.empty()) return true;
+  paths.emplace_back();
+  return has_capture(paths.front(), json);
+}
+
 namespace {
 
 constexpr char kFromHelp[] =
@@ -90,21 +106,8 @@ constexpr char kUntilHelp[] = "Only up to this time, the same";
 // `path` is one of the options: a path, or a list of them.
 template <class Path>
 void add_path(CLI::App* command, Path& path) {
-  path = {kDefaultRoot};
   command->add_option("PATH", path,
-                      "A session, one thread or one file of it (default: the newest session in "
-                      "ada_traces)");
-}
-
-// False, and said, when it is the default and nothing was recorded here.
-template <class Path>
-bool has_capture(const char* name, const Path& path, bool json) {
-  if (path != Path{kDefaultRoot} || std::filesystem::exists(kDefaultRoot)) return true;
-  const std::string sentence =
-      "there is no " + std::string(kDefaultRoot) +
-      " in this directory: name a capture, or record a program with collectctl run";
-  Answer{name, json, std::cout, std::cerr}.refuse_briefly({Code::kNotFound, sentence}, kExitUsage);
-  return false;
+                      "A session, one thread or one file of it (default: your newest recording)");
 }
 
 template <class Options, class Path>
@@ -114,9 +117,9 @@ CLI::App* add_offline(CLI::App& app, Line& line, Options& options, Path& path, c
   add_path(command, path);
   add_json(command, line);
   if constexpr (requires { options.color; }) add_color(command, line);
-  command->callback([&line, &options, &path, name, run] {
-    line.command = [&line, &options, &path, name, run] {
-      if (!has_capture(name, path, line.json)) return kExitUsage;
+  command->callback([&line, &options, &path, run] {
+    line.command = [&line, &options, &path, run] {
+      if (!has_capture(path, line.json)) return kExitUsage;
       options.json = line.json;
       if constexpr (requires { options.color; }) {
         options.color = !line.json && wants_color(line.color, ::isatty(STDOUT_FILENO) == 1,
@@ -148,7 +151,7 @@ void add_open(CLI::App& app, Line& line) {
   command->add_flag("--no-browser", open.no_browser, "Only make the page, and print its address");
   command->callback([&line, &open] {
     line.command = [&open] {
-      if (!has_capture("open", open.page.inputs, false)) return kExitUsage;
+      if (!has_capture(open.page.inputs, false)) return kExitUsage;
       open.page.progress = is_terminal(STDERR_FILENO);
       return open_page(open, std::cout, std::cerr);
     };
@@ -223,10 +226,9 @@ void add_recover(CLI::App& app, Line& line) {
 void add_symbolize(CLI::App& app, Line& line) {
   CLI::App* command = add_command(
       app, "symbolize", "Name the functions of a sealed session from files with the same build id");
-  command
-      ->add_option("PATH", line.symbolize.path,
-                   "A session; the names are written into its manifest")
-      ->required();
+  command->add_option("PATH", line.symbolize.path,
+                      "A session; the names are written into its manifest (default: your newest "
+                      "recording)");
   command
       ->add_option("--symbols", line.symbolize.directories,
                    "Directory with unstripped files or dSYMs; may be repeated")
@@ -237,12 +239,13 @@ void add_symbolize(CLI::App& app, Line& line) {
   add_json(command, line);
   command->callback([&line] {
     line.command = [&line] {
+      if (!has_capture(line.symbolize.path, line.json)) return kExitUsage;
       line.symbolize.json = line.json;
       if (line.asks_debuginfod) {
         const auto client = find_program("debuginfod-find");
         if (!client.ok()) {
           const Error error{client.code(), "--debuginfod: no debuginfod-find (package debuginfod)"};
-          return Answer{"symbolize", line.json, std::cout, std::cerr}.refuse(error, 2);
+          return Answer{line.json, std::cout, std::cerr}.refuse(error, 2);
         }
         line.symbolize.debuginfod_client = *client;
       }

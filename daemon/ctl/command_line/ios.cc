@@ -15,7 +15,7 @@ constexpr const char* kRunFooter =
     "(deploy/ios/README.md). usbmuxd is found by USBMUXD_SOCKET_ADDRESS, else at\n"
     "/var/run/usbmuxd.\n"
     "\n"
-    "The collector at --control (default as in collectctl --help) is used if it looks for "
+    "The collector at --control (default as in collectctl run --help) is used if it looks for "
     "iPhones.\n"
     "If none does, or with -o, one is started for this run.\n"
     "\n"

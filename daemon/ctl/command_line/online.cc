@@ -10,6 +10,7 @@
 
 #include "daemon/ctl/command_line/command_line.h"
 #include "daemon/ctl/online/client.h"
+#include "daemon/ctl/online/collector_choice.h"
 #include "daemon/ctl/online/stored_sessions.h"
 #include "daemon/ctl/online/text.h"
 
@@ -34,12 +35,9 @@ void add_control(CLI::App& app, ControlTarget& control) {
 }
 
 Online online(const Line& line) {
-  const char* variable = std::getenv("COLLECT_CONTROL");
   ControlTarget control = line.control;
-  if (control.address.empty()) {
-    control.address = variable != nullptr ? variable : default_control_address();
-  }
   add_from_environment(control);
+  choose_collector(control, std::cerr);
   return {control, line.json, is_terminal(STDOUT_FILENO), std::cout, std::cerr, terminal_columns()};
 }
 

@@ -59,7 +59,7 @@ void add_load(CLI::App& app, Line& line) {
       wanted.json = line.json ? "json" : "";
       if (wanted.server.empty()) wanted.server = server_of_environment();
       if (wanted.server.empty()) {
-        return Answer{"load", line.json, std::cout, std::cerr}.refuse_briefly(
+        return Answer{line.json, std::cout, std::cerr}.refuse_briefly(
             {Code::kInvalidArgument, "which server? --server URL or COLLECT_CLICKHOUSE says it"},
             kExitUsage);
       }

@@ -15,6 +15,7 @@ class ChromeTarget final : public TimeLineTarget {
 
   void begin_process(const ExportedProcess& process, const FunctionNames& names) override;
   void marker(uint64_t ns, std::string_view text) override;
+  void ended(uint64_t ns, std::string_view what) override { marker(ns, what); }
   void events_per_second(uint64_t ns, uint64_t count) override;
   void begin_thread(const ExportedThread& thread, uint64_t first_ns) override;
   void begin_call(uint64_t ns, uint32_t function, const EventNotes* notes) override;

@@ -5,9 +5,13 @@
 namespace collect::ctl {
 
 CompressedRuns::CompressedRuns(ByteSink& out, size_t workers)
-    : out_(out), slots_(kSlotsPerWorker * workers) {
-  for (size_t i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
-}
+    : out_(out), slots_(kSlotsPerWorker * workers), workers_("pack", workers, [this](size_t) {
+        const Status done = contain([this] { work(); });
+        if (done.ok()) return;
+        const std::lock_guard lock(mutex_);
+        has_thrown_ = true;
+        changed_.notify_all();
+      }) {}
 
 CompressedRuns::~CompressedRuns() {
   {
@@ -36,7 +40,8 @@ void CompressedRuns::work() {
 // Writes the oldest run; waits for it.
 void CompressedRuns::take_one(std::unique_lock<std::mutex>& lock) {
   Slot& slot = slots_[taken_ % slots_.size()];
-  changed_.wait(lock, [&slot] { return slot.is_packed; });
+  changed_.wait(lock, [this, &slot] { return slot.is_packed || has_thrown_; });
+  if (!slot.is_packed && status_.ok()) status_ = Error{Code::kExhausted, "out of memory"};
   lock.unlock();
   if (status_.ok()) status_ = out_.write(slot.packed);
   lock.lock();
@@ -45,7 +50,7 @@ void CompressedRuns::take_one(std::unique_lock<std::mutex>& lock) {
 }
 
 Status CompressedRuns::write(Bytes run) {
-  if (slots_.empty()) {
+  if (workers_.count() == 0) {
     std::vector<uint8_t> packed;
     perfetto::append_compressed_run(own_pieces_, packed, run);
     if (status_.ok()) status_ = out_.write(packed);

@@ -4,11 +4,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "formats/core/byte_sink.h"
 #include "formats/core/deflate.h"
+#include "formats/core/threads.h"
 
 namespace collect::ctl {
 
@@ -48,7 +48,8 @@ class CompressedRuns final : public ByteSink {
   uint64_t begun_ = 0;  // of these, that a worker took
   uint64_t taken_ = 0;  // that were written to out_
   bool is_ended_ = false;
-  std::vector<std::jthread> workers_;
+  bool has_thrown_ = false;  // guarded by mutex_; a worker has: nothing more is packed
+  Workers workers_;          // last: it uses all that stands above
 };
 
 }  // namespace collect::ctl

@@ -12,6 +12,7 @@
 #include "daemon/ctl/export/speedscope_target.h"
 #include "daemon/ctl/export/thread_time_line.h"
 #include "formats/core/figures.h"
+#include "storage/convert/session_kinds.h"
 #include "storage/output_file.h"
 #include "storage/trace/lod_files.h"
 
@@ -83,12 +84,35 @@ class TimeLineExport {
       if (marker.at_ns < range.first_ns || marker.at_ns > range.last_ns) continue;
       target_.marker(session.line_ns(marker.at_ns), marker.text);
     }
+    add_ends(session, range);
     for (const storage::Stall& stall : session.about.stalls) {
       const uint64_t first_ns = std::max(stall.first_ns, range.first_ns);
       const uint64_t last_ns = std::min(stall.last_ns, range.last_ns);
       if (stall.thread || first_ns >= last_ns) continue;
       target_.stall(nullptr, stall, session.line_ns(first_ns), session.line_ns(last_ns));
     }
+  }
+
+  void add_ends(const ExportedSession& session, const atf::TimeRange& range) {
+    for (const storage::ManifestThread& thread : session.about.threads) {
+      const bool is_in = thread.end_ns >= range.first_ns && thread.end_ns <= range.last_ns;
+      if (!thread.ended || !is_in || !session.has_thread(thread.id)) continue;
+      target_.ended(session.line_ns(thread.end_ns),
+                    "end of " + (thread.name.empty() ? "thread" : thread.name) + " (" +
+                        std::to_string(thread.thread_id) + ")");
+    }
+    const storage::ProcessEnd& end = session.about.process_end;
+    if (end.how == storage::ProcessEnd::How::kNotKnown) return;
+    std::string what = "end of the process: ";
+    what += storage::process_end_name(end.how);
+    if (end.how == storage::ProcessEnd::How::kExited) {
+      what += " with " + std::to_string(end.exit_code);
+    }
+    if (end.how == storage::ProcessEnd::How::kSignaled) {
+      what += " by signal " + std::to_string(end.signal) + (end.core_dumped ? ", core dumped" : "");
+    }
+    target_.ended(session.line_ns(range.last_ns),
+                  what);  // nobody says when: not before the last event
   }
 
   ExportedSessions& sessions_;
@@ -170,6 +194,34 @@ Status check_functions(ExportedSessions& sessions, const ExportSelection& select
   return found;
 }
 
+// What a session may have and the formats of viewers have no place for. Some count a kind
+// themselves, as far as they had it in hand: it is not among these.
+uint32_t kinds_lacking(Target format) {
+  using enum convert::SessionKind;
+  uint32_t lacking = kDetailLossesKind | kClocksKind;
+  if (format != Target::kPerfetto && format != Target::kChrome) {
+    lacking |= kMarkersKind | kThreadEndsKind | kProcessEndKind;
+  }
+  if (format == Target::kChrome || format == Target::kFolded) lacking |= kSourceLinesKind;
+  if (format == Target::kFolded || format == Target::kPprof || format == Target::kHtml) {
+    lacking |= kDetailRecordsKind;
+  }
+  if (format == Target::kParquet) lacking |= kStallsKind;
+  return lacking;
+}
+
+void leave_out_kinds(const ExportedSessions& sessions, Target format, convert::ConvertLog& log) {
+  uint32_t lacking = kinds_lacking(format);
+  if (sessions.size() > 1) lacking &= ~uint32_t{convert::kClocksKind};  // their time line has them
+  for (const auto& session : sessions) {
+    const calls::Window& window = session->window();
+    convert::leave_out_kinds(session->about, lacking,
+                             {window.first_ns, window.last_ns,
+                              [&](uint32_t thread) { return session->has_thread(thread); }},
+                             log);
+  }
+}
+
 }  // namespace
 
 Status export_view(ExportedSessions& sessions, Target format, ByteSink& out,
@@ -211,13 +263,16 @@ Status export_sessions(const std::vector<const trace::Trace*>& traces,
   }
   COLLECT_TRY(ExportedSession::choose_windows(sessions, selection.when));
   if (format == Target::kParquet) {
-    return export_parquet(
+    COLLECT_TRY(export_parquet(
         sessions, ParquetTables::kAll, output, [&] { return check_functions(sessions, selection); },
-        log);
+        log));
+    leave_out_kinds(sessions, format, log);
+    return {};
   }
   auto out = storage::OutputFile::create(output, true);
   if (!out.ok()) return out.error();
   COLLECT_TRY(export_view(sessions, format, *out, log));
+  leave_out_kinds(sessions, format, log);
   COLLECT_TRY(check_functions(sessions, selection));
   COLLECT_TRY(out->commit());
   log.wrote(output, out->size());

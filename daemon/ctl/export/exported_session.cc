@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "daemon/ctl/offline/thread_choice.h"
+#include "storage/trace/thread_breaks.h"
 
 namespace collect::ctl {
 
@@ -111,29 +112,23 @@ std::string ExportedSession::name_of_thread(uint32_t n) const {
   return said == nullptr ? "" : said->name;
 }
 
+bool ExportedSession::has_thread(uint32_t n) const {
+  const auto& threads = reader.threads();
+  const auto found = std::ranges::lower_bound(threads, n, {}, &atf::SessionThread::n);
+  return found != threads.end() && found->n == n;
+}
+
 std::vector<calls::Gap> ExportedSession::gaps_of(uint32_t n, std::vector<uint32_t>& reasons) const {
-  std::vector<const storage::Gap*> found;
-  for (const storage::Gap& gap : about.gaps) {
-    if (gap.lane == Lane::kIndex && gap.thread == n && gap.lost != 0) found.push_back(&gap);
-  }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto* a, const auto* b) { return a->before_seq < b->before_seq; });
   std::vector<calls::Gap> gaps;
-  for (const storage::Gap* gap : found) {
-    gaps.push_back({gap->before_seq, gap->lost, gap->first_ns, gap->last_ns});
-    reasons.push_back(gap->reasons);
+  for (const storage::Gap& gap : trace::event_gaps_of(manifest, n)) {
+    gaps.push_back({gap.before_seq, gap.lost, gap.first_ns, gap.last_ns});
+    reasons.push_back(gap.reasons);
   }
   return gaps;
 }
 
 std::vector<calls::Stall> ExportedSession::stalls_of(uint32_t n) const {
-  std::vector<calls::Stall> stalls;
-  for (const storage::Stall& stall : about.stalls) {
-    if (stall.thread && *stall.thread != n) continue;
-    stalls.push_back(
-        {stall.first_ns, stall.last_ns, stall.stalled_ns, stall.count, !stall.thread.has_value()});
-  }
-  return stalls;
+  return trace::call_stalls_of(manifest, n);
 }
 
 void ExportedSession::drop_pages(uint32_t n) const {

@@ -60,6 +60,7 @@ class ExportedSession {
   std::string name_of_process() const;
   std::string device() const;                    // model or id; empty: nobody knows
   std::string name_of_thread(uint32_t n) const;  // empty: it has none
+  bool has_thread(uint32_t n) const;             // it is one of the chosen ones
   std::vector<calls::Gap> gaps_of(uint32_t n, std::vector<uint32_t>& reasons) const;
   // Those of the process, and those of the thread.
   std::vector<calls::Stall> stalls_of(uint32_t n) const;

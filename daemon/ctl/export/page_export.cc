@@ -43,6 +43,7 @@ class PageExport {
 
   Status write(ByteSink& out) {
     find_time();
+    choose_threads();
     for (const auto& session : sessions_) add(*session);
     std::sort(page_.functions.begin(), page_.functions.end(),
               [](const auto& a, const auto& b) { return a.self_ns > b.self_ns; });
@@ -62,6 +63,27 @@ class PageExport {
       page_.last_ns = is_first ? last_ns : std::max(page_.last_ns, last_ns);
       is_first = false;
     }
+  }
+
+  // The least that a thread must have to be shown, and how many of those with just as much are.
+  void choose_threads() {
+    std::vector<uint64_t> events;
+    for (const auto& session : sessions_) {
+      for (const atf::SessionThread& thread : session->reader.threads()) {
+        if (thread.index) events.push_back(thread.index->size());
+      }
+    }
+    if (events.size() <= kMaxPageThreads) return;
+    const auto last = events.begin() + static_cast<ptrdiff_t>(kMaxPageThreads - 1);
+    std::nth_element(events.begin(), last, events.end(), std::greater<>());
+    least_events_ = *last;
+    const auto more =
+        std::count_if(events.begin(), last, [&](uint64_t count) { return count > least_events_; });
+    just_enough_ = kMaxPageThreads - static_cast<size_t>(more);
+  }
+  bool shows(const atf::IndexReader& index) {
+    if (index.size() != least_events_) return index.size() > least_events_;
+    return just_enough_ != 0 && just_enough_-- != 0;
   }
 
   void add(ExportedSession& session) {
@@ -93,6 +115,11 @@ class PageExport {
     part.gaps = session.gaps_of(thread.n, reasons);
     if (const trace::TraceThread* files = session.trace.thread(thread.n)) {
       part.lod = trace::find_lod(*files, *thread.index, part.gaps, part.stalls);
+    }
+    if (!shows(*thread.index)) {
+      ++threads_left_out_;
+      if (!options_.bars_only) add_totals(part, slots, totals);
+      return;
     }
     html::Thread shown;
     const std::string name = session.name_of_thread(thread.n);
@@ -128,11 +155,27 @@ class PageExport {
   size_t threads() const {
     size_t threads = 0;
     for (const auto& session : sessions_) threads += session->reader.threads().size();
-    return std::max<size_t>(threads, 1);
+    return std::clamp<size_t>(threads, 1, kMaxPageThreads);
   }
   size_t most_bars() const { return std::max(kLeastPageBars, kMaxPageBars / threads()); }
+  size_t most_nodes() const {
+    return std::clamp(kMaxPageNodesOfAll / threads(), kLeastPageNodes, kMaxPageNodes);
+  }
   uint32_t columns() const {
     return static_cast<uint32_t>(std::min<size_t>(kPageColumns, most_bars()));
+  }
+
+  // Of a thread that is not shown.
+  void add_totals(ThreadPart& part, calls::FunctionSlots& slots, calls::FunctionTotals& totals) {
+    if (part.lod && part.session.functions.everything() && part.session.window().is_everything()) {
+      totals.add(slots, part.lod->summary->totals, part.lod->summary->slots);
+      counts_.add(part.lod->summary->counts);
+      return;
+    }
+    calls::ThreadCalls calls(slots, totals, part.stalls, part.session.window());
+    trace::read_calls(part.session.trace.thread(part.thread.n), *part.thread.index, part.gaps,
+                      part.stalls, part.session.window(), calls);
+    counts_.add(calls.counts());
   }
 
   // False: it cannot say what is wanted, and nothing was added.
@@ -159,7 +202,8 @@ class PageExport {
     const FunctionNames functions(part.session.names, summary.slots);
     finish(shown, bars, activity, part.session, functions);
     if (options_.bars_only) return true;
-    shown.tree = page_tree(part.session, functions, names_, summary.paths);
+    shown.tree =
+        page_tree(part.session, functions, names_, calls::fewer_paths(summary.paths, most_nodes()));
     totals.add(slots, summary.totals, summary.slots);
     counts_.add(summary.counts);
     return true;
@@ -193,7 +237,7 @@ class PageExport {
     finish(shown, bars, activity, part.session, functions);
     if (options_.bars_only) return;
     shown.tree =
-        page_tree(part.session, functions, names_, calls::path_tree(tree, kMaxPageNodes, wants));
+        page_tree(part.session, functions, names_, calls::path_tree(tree, most_nodes(), wants));
   }
 
   void finish(html::Thread& shown, calls::CallBars& bars, Activity& activity,
@@ -214,7 +258,7 @@ class PageExport {
     page_.facts.emplace_back("time", milliseconds(page_.last_ns - page_.first_ns));
     page_.facts.emplace_back("events", with_thousands(counts_.events));
     page_.facts.emplace_back("calls", with_thousands(counts_.calls));
-    page_.facts.emplace_back("threads", with_thousands(page_.threads.size()));
+    page_.facts.emplace_back("threads", with_thousands(page_.threads.size() + threads_left_out_));
     page_.facts.emplace_back("functions", with_thousands(page_.functions.size()));
     if (counts_.stalled_ns != 0) {
       page_.facts.emplace_back("stalled, left out of the times", milliseconds(counts_.stalled_ns));
@@ -230,6 +274,9 @@ class PageExport {
     log_.leave_out("calls nested deeper than can be followed", counts_.too_deep);
     log_.leave_out("events of an unknown kind", counts_.unknown_kinds);
     log_.leave_out("short stalls and gaps on the time line", intervals_);
+    log_.leave_out("threads with fewer events than the " + with_thousands(kMaxPageThreads) +
+                       " that a page shows: --thread chooses others",
+                   threads_left_out_);
     for (const storage::MissingInput& one : log_.missing()) {
       page_.missing.push_back(one.what +
                               (one.count == 0 ? "" : " (" + with_thousands(one.count) + ")"));
@@ -251,6 +298,9 @@ class PageExport {
   PageNames names_;
   calls::ThreadCounts counts_;
   uint64_t intervals_ = 0;  // that are not shown
+  uint64_t threads_left_out_ = 0;
+  uint64_t least_events_ = 0;      // of a thread that is shown
+  size_t just_enough_ = SIZE_MAX;  // threads of exactly these that are still to be shown
 };
 
 }  // namespace

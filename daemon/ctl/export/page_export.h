@@ -13,7 +13,12 @@
 
 namespace collect::ctl {
 
-inline constexpr size_t kMaxPageNodes = 50'000;     // of a thread's tree
+// Browsers draw a row for each: those with the most events.
+inline constexpr size_t kMaxPageThreads = 1'000;
+inline constexpr size_t kMaxPageNodes = 50'000;  // of a thread's tree
+// Of the trees of all threads; a thread may have so many in any case.
+inline constexpr size_t kMaxPageNodesOfAll = 1'000'000;
+inline constexpr size_t kLeastPageNodes = 500;
 inline constexpr size_t kMaxPageIntervals = 2'000;  // stalls, and losses, of a thread
 inline constexpr uint32_t kPageParts = 800;         // of the time, of which each has its activity
 inline constexpr uint32_t kPageColumns = 1'600;     // calls within one of these are one bar

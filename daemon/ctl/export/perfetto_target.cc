@@ -49,6 +49,10 @@ void PerfettoTarget::marker(uint64_t ns, std::string_view text) {
   writer_.instant(plain_track(nullptr, Role::kMarkers, "markers", ns), ns, text);
 }
 
+void PerfettoTarget::ended(uint64_t ns, std::string_view what) {
+  writer_.instant(plain_track(nullptr, Role::kEnds, "ends", ns), ns, what);
+}
+
 void PerfettoTarget::events_per_second(uint64_t ns, uint64_t count) {
   writer_.count(plain_track(nullptr, Role::kRate, "events per second", ns), ns, count);
 }

@@ -16,6 +16,7 @@ class PerfettoTarget final : public TimeLineTarget {
 
   void begin_process(const ExportedProcess& process, const FunctionNames& names) override;
   void marker(uint64_t ns, std::string_view text) override;
+  void ended(uint64_t ns, std::string_view what) override;
   void events_per_second(uint64_t ns, uint64_t count) override;
   void begin_thread(const ExportedThread& thread, uint64_t first_ns) override;
   void begin_call(uint64_t ns, uint32_t function, const EventNotes* notes) override;
@@ -30,7 +31,16 @@ class PerfettoTarget final : public TimeLineTarget {
 
  private:
   // The lower bits of a track's id; the number of its thread, and of its process, lie above.
-  enum class Role : uint8_t { kCalls, kLost, kPageWait, kStopped, kSuspended, kMarkers, kRate };
+  enum class Role : uint8_t {
+    kCalls,
+    kLost,
+    kPageWait,
+    kStopped,
+    kSuspended,
+    kMarkers,
+    kRate,
+    kEnds
+  };
   uint64_t uuid(const ExportedThread* thread, Role role) const;
   uint64_t plain_track(const ExportedThread* thread, Role role, std::string name, uint64_t ns);
 

@@ -12,10 +12,6 @@ void SpeedscopeTarget::begin_process(const ExportedProcess& process, const Funct
   title_ += (title_.empty() ? "" : ", ") + process_;
 }
 
-void SpeedscopeTarget::marker(uint64_t /*ns*/, std::string_view /*text*/) {
-  ++markers_;
-}
-
 void SpeedscopeTarget::begin_thread(const ExportedThread& thread, uint64_t /*first_ns*/) {
   too_deep_ = 0;
   writer_.begin_profile(process_ + ": " +
@@ -71,7 +67,6 @@ void SpeedscopeTarget::end_thread(uint64_t last_ns) {
 
 Status SpeedscopeTarget::finish(convert::ConvertLog& log) {
   log.leave_out("notes of calls: registers, stack bytes, how a call ended", details_);
-  log.leave_out("markers", markers_);
   log.leave_out("stalls that were joined: their times are not known one by one", joined_);
   log.leave_out("calls nested deeper than " + std::to_string(kMaxDepth) +
                     ": they are folded into the calls around them",

@@ -12,7 +12,7 @@ class SpeedscopeTarget final : public TimeLineTarget {
   SpeedscopeTarget(ByteSink& out, uint64_t origin_ns) : writer_(out, origin_ns, "collectctl") {}
 
   void begin_process(const ExportedProcess& process, const FunctionNames& names) override;
-  void marker(uint64_t ns, std::string_view text) override;
+  void marker(uint64_t /*ns*/, std::string_view /*text*/) override {}
   void events_per_second(uint64_t /*ns*/, uint64_t /*count*/) override {}
   void begin_thread(const ExportedThread& thread, uint64_t first_ns) override;
   void begin_call(uint64_t ns, uint32_t function, const EventNotes* notes) override;
@@ -34,7 +34,6 @@ class SpeedscopeTarget final : public TimeLineTarget {
   std::string process_;
   std::string title_;
   uint64_t details_ = 0;
-  uint64_t markers_ = 0;
   uint64_t joined_ = 0;
   uint64_t folded_ = 0;
   uint64_t too_deep_ = 0;  // open calls that are not in the file

@@ -4,6 +4,7 @@
 
 #include "daemon/ctl/offline/detail_registers.h"
 #include "formats/core/hex.h"
+#include "storage/trace/thread_breaks.h"
 
 namespace collect::ctl {
 namespace {
@@ -40,12 +41,8 @@ ThreadTimeLine::ThreadTimeLine(ExportedSession& session, const atf::SessionThrea
       target_(target),
       rate_(rate),
       counts_(counts),
-      gaps_(session.gaps_of(who.n, reasons_)) {
-  for (const storage::Stall& stall : session.about.stalls) {
-    if (!stall.thread || *stall.thread == who.n) within_.push_back(stall);
-  }
-  std::stable_sort(within_.begin(), within_.end(),
-                   [](const auto& a, const auto& b) { return a.first_ns < b.first_ns; });
+      gaps_(session.gaps_of(who.n, reasons_)),
+      within_(trace::stalls_of(session.manifest, who.n)) {
   if (thread.detail) details_.emplace(thread.detail->records());
 }
 

@@ -37,6 +37,8 @@ class TimeLineTarget {
   // What comes then belongs to it. Functions are numbered anew; `names` outlives it.
   virtual void begin_process(const ExportedProcess& process, const FunctionNames& names) = 0;
   virtual void marker(uint64_t ns, std::string_view text) = 0;
+  // The end of a thread or of the process, in words. It comes among the markers.
+  virtual void ended(uint64_t /*ns*/, std::string_view /*what*/) {}
   virtual void events_per_second(uint64_t ns, uint64_t count) = 0;
 
   // Before its first call, loss or stall.

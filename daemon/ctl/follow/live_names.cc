@@ -5,9 +5,15 @@
 
 #include "daemon/ctl/follow/limits.h"
 #include "daemon/symbolize/session_names.h"
+#include "formats/core/threads.h"
 #include "storage/manifest.h"
 
 namespace collect::ctl::follow {
+namespace {
+
+constexpr std::chrono::seconds kNoThreadPause{1};
+
+}  // namespace
 
 LiveNames::~LiveNames() {
   stop_ = true;
@@ -42,12 +48,18 @@ void LiveNames::look_up(const std::string& manifest, const trace::SessionManifes
     for (const uint64_t id : in_lookup_) keep(id, {});
     return;
   }
-  lookup_ = std::thread([this, manifest, ids = in_lookup_] {
+  auto started = start_thread("names", [this, manifest, ids = in_lookup_] {
     const auto begin = Clock::now();
-    run(manifest, ids);
+    (void)contain([&] { run(manifest, ids); });
     took_ = Clock::now() - begin;
     is_done_ = true;
   });
+  if (started.ok()) {
+    lookup_ = std::move(*started);
+  } else {  // asked for again
+    wanted_.insert(in_lookup_.begin(), in_lookup_.end());
+    next_lookup_ = Clock::now() + kNoThreadPause;
+  }
 }
 
 void LiveNames::finish(const std::string& manifest, const trace::SessionManifest& said) {

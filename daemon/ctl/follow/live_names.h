@@ -51,7 +51,7 @@ class LiveNames {
   std::string unnamed_;  // the last answer about a function beyond kMaxNames
   std::optional<trace::SessionManifest> said_;
   std::unique_ptr<trace::NameTable> table_;
-  std::thread lookup_;
+  std::jthread lookup_;
   Clock::time_point next_lookup_{};
   std::atomic<bool> stop_{false};
   std::atomic<bool> is_done_{false};

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <mutex>
@@ -16,6 +17,8 @@
 #include "daemon/ctl/online/client.h"
 #include "daemon/ctl/online/message_json.h"
 #include "daemon/ctl/online/output.h"
+#include "daemon/ctl/online/text.h"
+#include "formats/core/threads.h"
 #include "storage/rooted_directory.h"
 
 namespace collect::ctl {
@@ -35,10 +38,12 @@ class SessionState {
     view.seconds = interval_seconds(batch.interval());
     const auto session = client_.session(batch.session());
     if (!session.ok()) return;  // the calls end too, and say why
+    // Before the first message nothing was looked at: the recording's whole time is its interval.
     const bool is_first = view.session.name().empty();
-    view.stored_bytes = is_first || session->stored_bytes() < view.session.stored_bytes()
-                            ? 0
-                            : session->stored_bytes() - view.session.stored_bytes();
+    const double seconds = is_first ? session_seconds(*session) : view.seconds;
+    const uint64_t before = is_first ? 0 : view.session.stored_bytes();
+    const uint64_t stored = session->stored_bytes() - std::min(before, session->stored_bytes());
+    view.stored_bytes_per_second = seconds > 0 ? static_cast<double>(stored) / seconds : 0;
     view.session = *session;
     if (session->agent().empty()) return;
     const auto agents = client_.agents(session->agent());
@@ -91,18 +96,19 @@ int print_tables(const Online& online, const TopOptions& options) {
 class Messages {
  public:
   Messages(const Online& online, const TopOptions& options)
-      : changed_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        thread_([this, &online, &options](const std::stop_token& stop) {
-          Client client(online.control);
-          const Status status = client.watch_calls(
-              options.followed.request(),
-              [this](const api::CallBatch& batch) {
-                tell([&] { batch_ = batch; });
-                return true;
-              },
-              stop);
-          tell([&] { end_ = status; });
-        }) {}
+      : changed_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    auto started = start_thread("messages", [this, &online, &options] {
+      Status status;
+      const Status done = contain([&] { status = follow(online, options); });
+      tell([&] { end_ = done.ok() ? status : done; });
+    });
+    if (started.ok()) {
+      thread_ = std::move(*started);
+    } else {
+      tell([&] { end_ = started.error(); });
+    }
+  }
+  ~Messages() { stop_.request_stop(); }
 
   int descriptor() const { return changed_.get(); }
   std::optional<api::CallBatch> take() {
@@ -117,6 +123,17 @@ class Messages {
   }
 
  private:
+  Status follow(const Online& online, const TopOptions& options) {
+    Client client(online.control);
+    return client.watch_calls(
+        options.followed.request(),
+        [this](const api::CallBatch& batch) {
+          tell([&] { batch_ = batch; });
+          return true;
+        },
+        stop_.get_token());
+  }
+
   template <class Change>
   void tell(const Change& change) {
     {
@@ -131,6 +148,7 @@ class Messages {
   std::optional<api::CallBatch> batch_;  // guarded by mutex_
   std::optional<Status> end_;            // guarded by mutex_
   storage::Descriptor changed_;
+  std::stop_source stop_;
   std::jthread thread_;  // last: it ends before what it uses
 };
 

@@ -122,7 +122,7 @@ void TopView::add_head(std::vector<std::string>& lines, size_t columns) const {
       short_name(session.name()) + "  " + state_word(session.state()) + "  " +
       short_duration(session_seconds(session)) + (is_paused ? "  PAUSED" : ""));
   add("events " + rate(batch.events()) + ", " + with_thousands(session.events()) + " stored; " +
-      short_bytes(static_cast<uint64_t>(static_cast<double>(stored_bytes) / over)) + "/s, " +
+      short_bytes(static_cast<uint64_t>(stored_bytes_per_second)) + "/s, " +
       short_bytes(session.stored_bytes() + session.container_bytes()) + "; " +
       counted(session.threads(), "thread") + "; detail " + mode_word(session.detail()) +
       (session.detail_records() == 0 ? "" : ", " + with_thousands(session.detail_records())));

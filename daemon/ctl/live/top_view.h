@@ -14,8 +14,8 @@ enum class TopSort : uint8_t { kSelf, kTotal, kCalls, kLongest };
 struct TopView {
   control::v1::Session session;
   control::v1::CallBatch batch;
-  double seconds = 0;          // that `batch` is about
-  uint64_t stored_bytes = 0;   // in them
+  double seconds = 0;  // that `batch` is about
+  double stored_bytes_per_second = 0;
   uint64_t spooled_bytes = 0;  // of its agent
   TopSort sort = TopSort::kSelf;
   std::string filter;      // functions and threads whose name has it

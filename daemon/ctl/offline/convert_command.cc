@@ -56,7 +56,7 @@ void look_names_up(trace::Trace& trace, convert::ConvertLog& log) {
 }  // namespace
 
 int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err) {
-  const Answer answer{options.command, options.json, out, err};
+  const Answer answer{options.json, out, err};
   std::error_code ignored;
   if (options.to != Target::kAtf && fs::exists(options.output, ignored) && !options.force) {
     return answer.refuse_briefly(
@@ -77,7 +77,7 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
     const bool is_unnamed = input.kind == CaptureKind::kAtf && is_recording(input.trace);
     if (options.look_names_up && is_unnamed) look_names_up(input.trace, log);
     if (!input.trace.choice.empty())
-      err << "convert: " << printable_sentence(input.trace.choice) << "\n";
+      err << "collectctl: " << printable_sentence(input.trace.choice) << "\n";
     if (input.kind == CaptureKind::kAtf && options.to == Target::kHtml) {
       // A page is looked at again. Where it cannot be kept, this one is made without it.
       (void)trace::make_lods(input.trace, [](size_t, size_t) {});

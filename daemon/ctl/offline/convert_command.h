@@ -23,13 +23,12 @@ struct ConvertOptions {
   std::string output;                  // as convert::Options
   std::optional<uint8_t> atf_version;  // as convert::Options
   wtf::JsonOptions wtf_json = {wtf::JsonMode::kComplete, wtf::JsonEvents::kBase64};
-  ExportSelection selection;             // of views
-  bool look_names_up = false;            // of sessions that are not sealed (running_names.h)
-  bool force = false;                    // replace the output
-  bool strict = false;                   // exit code 1 also for what the target has no place for
-  std::string_view command = "convert";  // whose errors are said
-  bool json = false;                     // the report as one JSON document
-  bool progress = false;                 // `err` is a terminal
+  ExportSelection selection;   // of views
+  bool look_names_up = false;  // of sessions that are not sealed (running_names.h)
+  bool force = false;          // replace the output
+  bool strict = false;         // exit code 1 also for what the target has no place for
+  bool json = false;           // the report as one JSON document
+  bool progress = false;       // `err` is a terminal
 };
 
 // 0: converted; what the target has no place for is one line on `err`. 1: converted, but something

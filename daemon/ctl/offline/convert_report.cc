@@ -20,18 +20,18 @@ constexpr size_t kShownKinds = 3;  // of what is left out
 
 void print_convert_losses(Target to, const convert::ConvertLog& log, std::ostream& err) {
   for (const storage::MissingInput& missing : log.missing()) {
-    err << "convert: missing from the input: ";
+    err << "collectctl: missing from the input: ";
     if (missing.count != 0) err << with_thousands(missing.count) << " ";
     err << printable_sentence(missing.what) << "\n";
   }
   if (log.missing_left_out() != 0) {
-    err << "convert: missing from the input: " << log.missing_left_out() << " things more\n";
+    err << "collectctl: missing from the input: " << log.missing_left_out() << " things more\n";
   }
   for (const std::string& sentence : log.remarks()) {
-    err << "convert: " << printable_sentence(sentence) << "\n";
+    err << "collectctl: " << printable_sentence(sentence) << "\n";
   }
   if (log.remarks_left_out() != 0) {
-    err << "convert: " << log.remarks_left_out() << " more remarks\n";
+    err << "collectctl: " << log.remarks_left_out() << " more remarks\n";
   }
   if (log.left_out().empty()) return;
   // One line, however much it is: the kinds with the most.
@@ -39,7 +39,7 @@ void print_convert_losses(Target to, const convert::ConvertLog& log, std::ostrea
   for (const auto& [what, count] : log.left_out()) kinds.emplace_back(count, what);
   std::stable_sort(kinds.begin(), kinds.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
-  err << "convert: left out, " << name_of(to) << " has no place for it: ";
+  err << "collectctl: left out, " << name_of(to) << " has no place for it: ";
   for (size_t i = 0; i < std::min(kinds.size(), kShownKinds); ++i) {
     err << (i == 0 ? "" : "; ") << with_thousands(kinds[i].first) << " "
         << printable_sentence(kinds[i].second);

@@ -3,7 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -18,6 +20,16 @@ namespace {
 // large.
 constexpr std::chrono::minutes kMostTimeOfAFile{30};
 constexpr uint64_t kMostPathBytes = 8192;
+// Of one file: those of the largest programs have some gigabytes. The client asks servers not to
+// send more; a server that does not say how much comes is held to it by the system.
+constexpr uint64_t kMostFileBytes = 8ull << 30;
+constexpr char kMostFileVariable[] = "DEBUGINFOD_MAXSIZE";
+
+uint64_t most_file_bytes() {
+  const char* const wanted = std::getenv(kMostFileVariable);
+  const uint64_t bytes = wanted == nullptr ? 0 : std::strtoull(wanted, nullptr, 10);
+  return bytes == 0 ? kMostFileBytes : std::min(bytes, kMostFileBytes);
+}
 
 bool names_a_server() {
   const char* const servers = std::getenv("DEBUGINFOD_URLS");
@@ -27,7 +39,11 @@ bool names_a_server() {
 // With it the client gets its servers, its cache and its proxy.
 std::vector<std::string> own_environment() {
   std::vector<std::string> all;
-  for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
+  const std::string most = std::string(kMostFileVariable) + "=";
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with(most)) all.emplace_back(*variable);
+  }
+  all.push_back(most + std::to_string(most_file_bytes()));
   return all;
 }
 
@@ -56,7 +72,8 @@ Result<std::string> fetch(const std::string& client, const std::string& build_id
   std::string path;
   const auto ending =
       symbolize::run_child({client, {"debuginfo", build_id}, own_environment()}, {},
-                           {kMostTimeOfAFile, kMostPathBytes, nullptr}, [&path](Bytes bytes) {
+                           {kMostTimeOfAFile, kMostPathBytes, nullptr, nullptr, most_file_bytes()},
+                           [&path](Bytes bytes) {
                              path.append(bytes.begin(), bytes.end());
                              return Status();
                            });
@@ -76,6 +93,8 @@ Result<std::vector<std::string>> fetch_debug_files(
                  "--debuginfod: DEBUGINFOD_URLS names no server (for Debian's programs: "
                  "export DEBUGINFOD_URLS=https://debuginfod.debian.net)"};
   }
+  // Beyond kMostFileBytes the client gets an error, and removes what it has begun.
+  std::signal(SIGXFSZ, SIG_IGN);
   std::set<std::string> folders;
   std::set<std::string> asked;
   for (const storage::ModuleInfo& module : modules_in_need(manifest)) {

@@ -58,7 +58,7 @@ bool complain(const atf::SessionReader& session, std::ostream& err) {
   for (const atf::SessionThread& thread : session.threads()) {
     if (thread.index) continue;
     unreadable = true;
-    err << "dump: thread " << thread.n << ": "
+    err << "collectctl: thread " << thread.n << ": "
         << printable_sentence(thread.findings.list().front().sentence) << "; left out\n";
   }
   return unreadable;
@@ -120,7 +120,7 @@ Status choose_windows(const DumpOptions& options,
 }  // namespace
 
 int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
-  const Answer answer{"dump", options.json, out, err};
+  const Answer answer{options.json, out, err};
   std::vector<std::unique_ptr<DumpedSession>> sessions;
   bool unreadable = false;
   for (const std::string& path : options.paths) {
@@ -128,8 +128,8 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
     if (!trace) {
       return answer.refuse(trace.error(), 2);
     }
-    if (!trace->choice.empty()) err << "dump: " << printable_sentence(trace->choice) << "\n";
-    unreadable |= say_unopened("dump", *trace, err);
+    if (!trace->choice.empty()) err << "collectctl: " << printable_sentence(trace->choice) << "\n";
+    unreadable |= say_unopened(*trace, err);
     const CaptureFormat* format =
         trace->kind == trace::TraceKind::kUnknownFile ? capture_format_of(trace->file()) : nullptr;
     const bool is_detail = trace->kind == trace::TraceKind::kDetailFile;
@@ -153,7 +153,8 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
       if (parsed) {
         manifest = std::move(parsed).value();
       } else {
-        err << "dump: " << printable_sentence(trace->manifest_path + ": " + parsed.error().message)
+        err << "collectctl: "
+            << printable_sentence(trace->manifest_path + ": " + parsed.error().message)
             << "; functions stay unnamed\n";
       }
     }
@@ -185,7 +186,7 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
         is_part ? "function of the selected events" : "function", session->manifest.symbols);
     if (found.ok()) continue;
     unreadable = true;
-    err << "dump: "
+    err << "collectctl: "
         << printable_sentence((sessions.size() > 1 ? session->trace.path + ": " : "") +
                               found.error().message)
         << "\n";

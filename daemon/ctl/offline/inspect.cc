@@ -8,6 +8,7 @@
 #include "daemon/ctl/offline/switched_off.h"
 #include "daemon/ctl/offline/trace_check.h"
 #include "daemon/ctl/terminal/text_out.h"
+#include "formats/core/figures.h"
 
 namespace collect::ctl {
 namespace {
@@ -97,8 +98,8 @@ class TextInspection {
     out_.put("..");
     out_.dec(*report_.last_ns());
     out_.put(" ns (");
-    out_.micros(static_cast<int64_t>(*report_.last_ns() - *report_.first_ns()), 0);
-    out_.put(" us)\n");
+    out_.put(duration_text(*report_.last_ns() - *report_.first_ns()));
+    out_.put(")\n");
   }
 
   void print_stalls() {
@@ -108,10 +109,8 @@ class TextInspection {
     line("stalls");
     out_.dec(stalls.count);
     out_.put(", ");
-    out_.micros(static_cast<int64_t>(stalls.stalled_ns), 0);
-    out_.put(" us, of these ");
-    out_.micros(static_cast<int64_t>(stalls.page_wait_ns), 0);
-    out_.put(" us waiting for the collector\n");
+    out_.put(duration_text(stalls.stalled_ns) + ", of these " + duration_text(stalls.page_wait_ns) +
+             " waiting for the collector\n");
   }
 
   void print_switched_off() {
@@ -250,10 +249,10 @@ void print_unknown(TextOut& out, const trace::Trace& trace, bool json) {
 int inspect(const InspectOptions& options, std::ostream& out, std::ostream& err) {
   auto trace = trace::open_trace(options.path);
   if (!trace) {
-    return Answer{"inspect", options.json, out, err}.refuse(trace.error(), 2);
+    return Answer{options.json, out, err}.refuse(trace.error(), 2);
   }
-  if (!trace->choice.empty()) err << "inspect: " << printable_sentence(trace->choice) << "\n";
-  (void)say_unopened("inspect", *trace, err);
+  if (!trace->choice.empty()) err << "collectctl: " << printable_sentence(trace->choice) << "\n";
+  (void)say_unopened(*trace, err);
   if (trace->kind == trace::TraceKind::kUnknownFile) {
     if (const CaptureFormat* format = capture_format_of(trace->file())) {
       return inspect_capture(*format, options, *trace, out, err);

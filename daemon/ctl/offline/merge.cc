@@ -32,7 +32,7 @@ void print_text(const MergedRecording& merged, TextOut& text, std::ostream& err)
   text.put('\n');
   text.flush();
   for (const storage::MissingInput& missing : merged.report.session.missing) {
-    err << "merge: missing: ";
+    err << "collectctl: missing: ";
     if (missing.count != 0) err << with_thousands(missing.count) << " ";
     err << printable_sentence(missing.what) << "\n";
   }
@@ -64,7 +64,7 @@ Json json_of(const MergedRecording& merged) {
 }  // namespace
 
 int merge(const MergeOptions& options, std::ostream& out, std::ostream& err) {
-  const Answer answer{"merge", options.json, out, err};
+  const Answer answer{options.json, out, err};
   Recordings recordings;
   for (const std::string& path : options.inputs) {
     const auto sessions = sessions_of(path);

@@ -142,16 +142,16 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
     }
     const auto trace = trace::open_trace(input);
     if (!trace.ok()) {
-      err << "open: " << to_string(trace.error()) << "\n";
+      err << "collectctl: " << to_string(trace.error()) << "\n";
       return 2;
     }
-    if (!trace->choice.empty()) err << "open: " << printable_sentence(trace->choice) << "\n";
+    if (!trace->choice.empty()) err << "collectctl: " << printable_sentence(trace->choice) << "\n";
     input = fs::absolute(trace->path, ignored).lexically_normal().string();
   }
   if (page.output.empty()) {
     const auto directory = page_directory();
     if (!directory.ok()) {
-      err << "open: " << to_string(directory.error()) << "\n";
+      err << "collectctl: " << to_string(directory.error()) << "\n";
       return 2;
     }
     page.output = *directory / page_name(page.inputs);
@@ -159,7 +159,6 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
     remove_old_pages(*directory);
   }
   std::ostringstream sizes;  // of the page: nobody asked
-  page.command = "open";
   const int converted = convert(page, sizes, err);
   if (converted == 2 || !fs::exists(page.output, ignored)) return converted;
   const std::string address = file_address(fs::absolute(page.output, ignored).string());
@@ -168,11 +167,11 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
   if (options.no_browser) return converted;
   const std::string browser = browser_program();
   if (browser.empty()) {
-    err << "open: there is no display: open the page in a browser\n";
+    err << "collectctl: there is no display: open the page in a browser\n";
     return 1;
   }
   if (const Status started = start_browser(browser, address); !started.ok()) {
-    err << "open: " << to_string(started.error()) << ": open the page in a browser\n";
+    err << "collectctl: " << to_string(started.error()) << ": open the page in a browser\n";
     return 1;
   }
   return converted;

@@ -4,9 +4,11 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <mutex>
-#include <thread>
 #include <vector>
+
+#include "formats/core/threads.h"
 
 namespace collect::ctl {
 
@@ -29,11 +31,15 @@ class OrderedWork {
         slots_(workers == 1 ? 1 : kSlotsPerWorker * workers) {}
 
   void run() {
-    std::vector<std::jthread> others;
-    for (size_t worker = 1; worker < workers_; ++worker) {
-      others.emplace_back([this, worker] { work_on(worker); });
+    Workers others("work", workers_ - 1, [this](size_t worker) {
+      const Ending ending(*this);
+      work_on(worker);
+    });
+    {
+      const Ending ending(*this);
+      take_all();
     }
-    take_all();
+    others.join();
   }
 
  private:
@@ -41,6 +47,19 @@ class OrderedWork {
   struct Slot {
     Piece piece;
     bool is_ready = false;
+  };
+
+  // Whoever leaves, be it because something was thrown, ends the work of all: nobody waits for him.
+  struct Ending {
+    explicit Ending(OrderedWork& of) : work(of) {}
+    ~Ending() {
+      if (std::uncaught_exceptions() == before) return;
+      const std::lock_guard lock(work.mutex_);
+      work.is_ended_ = work.has_thrown_ = true;
+      work.changed_.notify_all();
+    }
+    OrderedWork& work;
+    const int before = std::uncaught_exceptions();
   };
 
   bool can_make() const { return !is_making_ && !is_ended_ && made_ - taken_ < slots_.size(); }
@@ -80,8 +99,10 @@ class OrderedWork {
   void take_all() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock,
-                    [this] { return can_take() || can_make() || (is_ended_ && taken_ == made_); });
+      changed_.wait(lock, [this] {
+        return has_thrown_ || can_take() || can_make() || (is_ended_ && taken_ == made_);
+      });
+      if (has_thrown_) return;
       if (can_take()) {
         Slot& slot = slots_[taken_ % slots_.size()];
         lock.unlock();
@@ -111,7 +132,8 @@ class OrderedWork {
   uint64_t made_ = 0;
   uint64_t taken_ = 0;
   bool is_making_ = false;
-  bool is_ended_ = false;  // no further piece is made
+  bool is_ended_ = false;    // no further piece is made
+  bool has_thrown_ = false;  // somebody has: nothing more is taken
 };
 
 template <class Piece, class Make, class Work, class Take>

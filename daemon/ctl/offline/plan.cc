@@ -88,7 +88,7 @@ std::string percent_text(uint64_t part, uint64_t whole) {
 }
 
 int plan(const PlanOptions& options, std::ostream& out, std::ostream& err) {
-  const Answer answer{"plan", options.json, out, err};
+  const Answer answer{options.json, out, err};
   std::error_code error;
   const auto path = std::filesystem::absolute(options.path, error);
   const auto made = patch::plan_of_file(path.string());

@@ -50,7 +50,7 @@ std::string views_of(const std::string& directory) {
 }  // namespace
 
 int query(const QueryOptions& options, std::ostream& out, std::ostream& err) {
-  const Answer answer{"query", false, out, err};
+  const Answer answer{false, out, err};
   std::string tables;
   storage::Leftover scratch;
   if (options.inputs.size() == 1 && is_directory_of_tables(options.inputs[0])) {
@@ -72,7 +72,6 @@ int query(const QueryOptions& options, std::ostream& out, std::ostream& err) {
     conversion.output = tables;
     conversion.selection = options.selection;
     conversion.look_names_up = true;
-    conversion.command = "query";
     conversion.progress = options.progress;
     std::ostringstream report;  // what was made is no answer to the question
     if (convert(conversion, report, err) == kExitNotAsked) return kExitNotAsked;

@@ -43,7 +43,7 @@ int print(const RecoverOptions& options, const Outcome& outcome, std::ostream& o
     text.put('\n');
     text.flush();
     for (const std::string& sentence : outcome.missing) {
-      err << "recover: missing: " << printable_sentence(sentence) << "\n";
+      err << "collectctl: missing: " << printable_sentence(sentence) << "\n";
     }
   }
   return outcome.missing.empty() ? 0 : 1;
@@ -82,6 +82,10 @@ Result<Outcome> recover_session(const std::string& directory) {
                        ? "was sealed already: " + counts
                        : "sealed as " + std::string(storage::session_state_name(recovered->state)) +
                              ": " + counts;
+  if (recovered->restored_records != 0) {
+    outcome.result += "; " + with_thousands(recovered->restored_records) +
+                      " damaged records restored from the containers";
+  }
   if (!recovered->health.is_complete()) outcome.result += "; " + recovered->health.missing;
   return outcome;
 }
@@ -114,7 +118,7 @@ Result<Outcome> recover_file(const CaptureFormat& format, const RecoverOptions& 
 Result<Outcome> recover_path(const RecoverOptions& options, std::ostream& err) {
   auto trace = trace::open_trace(options.path);
   if (!trace.ok()) return trace.error();
-  if (!trace->choice.empty()) err << "recover: " << printable_sentence(trace->choice) << "\n";
+  if (!trace->choice.empty()) err << "collectctl: " << printable_sentence(trace->choice) << "\n";
   if (trace->kind == trace::TraceKind::kSession) {
     const std::string directory = trace->path;
     *trace = trace::Trace();  // unmapped: files are cut and written now
@@ -140,7 +144,7 @@ Result<Outcome> recover_path(const RecoverOptions& options, std::ostream& err) {
 int recover(const RecoverOptions& options, std::ostream& out, std::ostream& err) {
   const Result<Outcome> outcome = recover_path(options, err);
   if (outcome.ok()) return print(options, *outcome, out, err);
-  return Answer{"recover", options.json, out, err}.refuse(outcome.error(), 2);
+  return Answer{options.json, out, err}.refuse(outcome.error(), 2);
 }
 
 }  // namespace collect::ctl

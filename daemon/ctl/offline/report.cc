@@ -11,7 +11,7 @@
 namespace collect::ctl {
 
 int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
-  const Answer answer{"report", options.json, out, err};
+  const Answer answer{options.json, out, err};
   if (!options.graph.empty() && (!options.other.empty() || options.by != ReportBy::kFunction)) {
     return answer.refuse_briefly(
         {Code::kInvalidArgument, "--graph is one function of one capture: without --by and --diff"},

@@ -9,6 +9,7 @@
 #include "daemon/ctl/offline/trace_check.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "formats/calls/call_tree.h"
+#include "formats/core/figures.h"
 
 namespace collect::ctl {
 namespace {
@@ -16,6 +17,10 @@ namespace {
 using calls::CallTree;
 
 constexpr size_t kMaxIndent = 200;  // columns; deeper callees stay at the edge
+
+// A recursion of depth n that calls a function at each level has n paths to it, n / 2 long.
+constexpr uint32_t kMaxPathFrames = 1024;                // of a path, from the function outwards
+constexpr uint64_t kMaxGraphFrames = uint64_t{1} << 20;  // of all paths that are shown
 
 // Calls of the function on one path; recursive calls belong to the outermost.
 struct Backtrace {
@@ -33,7 +38,16 @@ struct Callee {
 class Graph {
  public:
   Graph(const ReportedCapture& capture, const CallTree& tree, const calls::FunctionSlots& slots)
-      : names_(capture.names()), nodes_(tree.nodes()), slots_(slots) {}
+      : names_(capture.names()), nodes_(tree.nodes()), slots_(slots), paths_(nodes_.size()) {
+    paths_[CallTree::kLost] = {1, CallTree::kLost};
+    paths_[CallTree::kOther] = {1, CallTree::kOther};
+    for (uint32_t i = CallTree::kFirstFunction; i < nodes_.size(); ++i) {
+      const Path& parent = paths_[nodes_[i].parent];
+      const uint64_t function = slots.function_of(nodes_[i].slot);
+      // Mixed as CallTree's table is; it tells paths apart whose innermost frames are the same.
+      paths_[i] = {parent.frames + 1, (parent.hash ^ function) * 0x9E3779B97F4A7C15ull + 1};
+    }
+  }
 
   Status choose(FunctionFilter& filter, const std::vector<storage::Symbol>& symbols) {
     is_chosen_.resize(slots_.size());
@@ -50,18 +64,38 @@ class Graph {
   const std::vector<Callee>& callees() const { return callees_; }
   const calls::GroupTimes& times() const { return times_; }
 
-  // Outermost first; the last is the function itself.
+  // Outermost first; the last is the function itself. At most kMaxPathFrames.
   std::vector<std::string> functions_of(const Backtrace& backtrace) const {
     std::vector<std::string> path;
-    for (uint32_t number = backtrace.node; number != CallTree::kRoot;
+    for (uint32_t number = backtrace.node;
+         number != CallTree::kRoot && path.size() < kMaxPathFrames;
          number = nodes_[number].parent) {
       path.push_back(name_of(number));
     }
     std::reverse(path.begin(), path.end());
     return path;
   }
+  // Outer ones, which functions_of() has not.
+  uint64_t frames_left_out(const Backtrace& backtrace) const {
+    const uint32_t frames = paths_[backtrace.node].frames;
+    return frames - std::min(frames, kMaxPathFrames);
+  }
+  // How many of the first `limit` backtraces there is room for.
+  size_t shown(uint64_t limit) const {
+    uint64_t frames = 0;
+    size_t count = 0;
+    for (; count < std::min<uint64_t>(limit, backtraces_.size()); ++count) {
+      frames += std::min(paths_[backtraces_[count].node].frames, kMaxPathFrames);
+      if (frames > kMaxGraphFrames) break;
+    }
+    return count;
+  }
 
  private:
+  struct Path {
+    uint32_t frames = 0;
+    uint64_t hash = 0;
+  };
   struct Merged {
     uint32_t slot = 0;
     calls::GroupTimes times;
@@ -78,9 +112,15 @@ class Graph {
   }
 
   // An order of paths that does not depend on which thread was read first: by the functions, the
-  // innermost first.
+  // innermost first, as far as that takes a bounded time.
   bool is_before(uint32_t a, uint32_t b) const {
-    for (; a != b; a = nodes_[a].parent, b = nodes_[b].parent) {
+    const Path& path_a = paths_[a];
+    const Path& path_b = paths_[b];
+    for (int frames = 0; a != b; a = nodes_[a].parent, b = nodes_[b].parent) {
+      if (++frames > kMostCompared) {
+        return path_a.frames != path_b.frames ? path_a.frames < path_b.frames
+                                              : path_a.hash < path_b.hash;
+      }
       const bool is_function_a = a >= CallTree::kFirstFunction;
       const bool is_function_b = b >= CallTree::kFirstFunction;
       if (!is_function_a || !is_function_b) return a < b;
@@ -145,10 +185,12 @@ class Graph {
   }
 
   static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr int kMostCompared = 64;
 
   const trace::NameTable& names_;
   const std::vector<CallTree::Node>& nodes_;
   const calls::FunctionSlots& slots_;
+  std::vector<Path> paths_;      // by node
   std::vector<bool> is_chosen_;  // by slot
   std::vector<Backtrace> backtraces_;
   std::vector<Callee> callees_;
@@ -178,16 +220,24 @@ void print_text(TextOut& out, const Graph& graph, const ReportOptions& options) 
   const uint64_t whole = graph.times().total_ns;
   const size_t room = columns_left(options.columns, kHeading.size());
   put_heading(out, "Called on the path", options.color);
-  const uint64_t paths = std::min<uint64_t>(options.limit, graph.backtraces().size());
-  for (uint64_t i = 0; i < paths; ++i) {
+  const size_t paths = graph.shown(options.limit);
+  for (size_t i = 0; i < paths; ++i) {
     const Backtrace& backtrace = graph.backtraces()[i];
     put_times(out, backtrace.times, whole);
     std::string path;  // with the function itself at its end
+    if (const uint64_t more = graph.frames_left_out(backtrace); more != 0) {
+      path = "(" + with_thousands(more) + " more)";
+    }
     for (const std::string& function : graph.functions_of(backtrace)) {
       path += (path.empty() ? "" : " > ") + printable(function);
     }
     out.put(cut_to_end(path, room));
     out.put('\n');
+  }
+  if (paths < std::min<uint64_t>(options.limit, graph.backtraces().size())) {
+    out.put("# ");
+    out.put(with_thousands(graph.backtraces().size() - paths));
+    out.put(" more paths: they are too long to be shown, all of them\n");
   }
   out.put('\n');
   put_heading(out, "Function and what it called", options.color);
@@ -203,12 +253,17 @@ void print_text(TextOut& out, const Graph& graph, const ReportOptions& options) 
 
 void add_graph(Json& document, const Graph& graph, const ReportOptions& options) {
   Json paths = Json::array();
-  for (size_t i = 0; i < std::min<uint64_t>(options.limit, graph.backtraces().size()); ++i) {
+  const size_t shown = graph.shown(options.limit);
+  for (size_t i = 0; i < shown; ++i) {
     Json one{{"functions", graph.functions_of(graph.backtraces()[i])}};
+    const uint64_t more = graph.frames_left_out(graph.backtraces()[i]);
+    if (more != 0) one["frames_left_out"] = more;
     add_times(one, graph.backtraces()[i].times);
     paths.push_back(std::move(one));
   }
   document["backtraces"] = std::move(paths);
+  const uint64_t wanted = std::min<uint64_t>(options.limit, graph.backtraces().size());
+  if (shown < wanted) document["backtraces_left_out"] = graph.backtraces().size() - shown;
   Json callees = Json::array();
   for (size_t i = 0; i < std::min<uint64_t>(options.limit, graph.callees().size()); ++i) {
     const Callee& callee = graph.callees()[i];

@@ -203,8 +203,8 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
     return answer.refuse(trace.error(), 2);
   }
   trace_ = std::move(trace).value();
-  if (!trace_->choice.empty()) err << "report: " << printable_sentence(trace_->choice) << "\n";
-  is_unreadable_ = say_unopened("report", *trace_, err);
+  if (!trace_->choice.empty()) err << "collectctl: " << printable_sentence(trace_->choice) << "\n";
+  is_unreadable_ = say_unopened(*trace_, err);
   if (trace_->kind == trace::TraceKind::kUnknownFile) {
     const CaptureFormat* format = capture_format_of(trace_->file());
     if (format == nullptr)
@@ -222,7 +222,8 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
       manifest_ = std::move(parsed).value();
       has_manifest = true;
     } else {
-      err << "report: " << printable_sentence(trace_->manifest_path + ": " + parsed.error().message)
+      err << "collectctl: "
+          << printable_sentence(trace_->manifest_path + ": " + parsed.error().message)
           << "; functions stay unnamed\n";
     }
   }
@@ -237,7 +238,7 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
   for (const atf::SessionThread& thread : reader_->threads()) {
     if (!thread.index) {
       is_unreadable_ = true;
-      err << "report: thread " << thread.n << ": "
+      err << "collectctl: thread " << thread.n << ": "
           << printable_sentence(thread.findings.list().front().sentence) << "; left out\n";
       continue;
     }

@@ -71,7 +71,7 @@ Result<std::string> session_directory(const SymbolizeOptions& options, std::ostr
     return Error{Code::kInvalidArgument,
                  options.path + ": not a session; name the session's directory"};
   }
-  if (!trace->choice.empty()) err << "symbolize: " << trace->choice << "\n";
+  if (!trace->choice.empty()) err << "collectctl: " << trace->choice << "\n";
   std::error_code error;
   const fs::path directory = fs::canonical(trace->path, error);
   if (error) return errno_error(error.value(), trace->path);
@@ -180,7 +180,7 @@ void print_json(const NamedSession& outcome, TextOut& out) {
 int symbolize(const SymbolizeOptions& options, std::ostream& out, std::ostream& err) {
   const Result<NamedSession> outcome = name_session(options, err);
   if (!outcome.ok()) {
-    return Answer{"symbolize", options.json, out, err}.refuse(outcome.error(), 2);
+    return Answer{options.json, out, err}.refuse(outcome.error(), 2);
   }
   TextOut text(out);
   if (options.json) {
@@ -189,7 +189,7 @@ int symbolize(const SymbolizeOptions& options, std::ostream& out, std::ostream& 
     print_text(*outcome, text);
   }
   text.flush();
-  if (!outcome->missing.empty()) err << "symbolize: " << printable(outcome->missing) << "\n";
+  if (!outcome->missing.empty()) err << "collectctl: " << printable(outcome->missing) << "\n";
   const auto& modules = outcome->manifest.module_symbols;
   return std::all_of(modules.begin(), modules.end(),
                      [](const auto& module) { return !module.source.empty(); })

@@ -11,6 +11,7 @@
 #include "daemon/ctl/terminal/terminal.h"
 #include "formats/atf/thread_check.h"
 #include "formats/core/printable.h"
+#include "storage/forgiven_json.h"
 #include "storage/session_layout.h"
 #include "storage/trace/lod_files.h"
 #include "storage/trace/thread_breaks.h"
@@ -42,6 +43,11 @@ class ManifestCheck {
       return;
     }
     report_.manifest = std::move(manifest).value();
+    // Published writers leave control characters in their texts; ours never did.
+    if (const auto fault = storage::fault_of_json_text(*trace_.manifest)) {
+      const bool is_ours = !report_.manifest->said_state.empty();
+      add(is_ours ? Severity::kError : Severity::kWarning, "", *fault);
+    }
     for (const storage::ManifestProblem& problem : report_.manifest->problems) {
       add(Severity::kError, problem.place, problem.sentence);
     }
@@ -247,7 +253,7 @@ uint64_t TraceReport::count(Severity severity) const {
 
 namespace {
 
-// What it says is in the events too, so a wrong one is no fault of the capture.
+// What it says is in the events too, so one that views leave alone is no fault of the capture.
 void check_lods(const trace::Trace& trace, TraceReport& report) {
   const trace::SessionManifest none;
   const trace::SessionManifest& manifest = report.manifest ? *report.manifest : none;
@@ -261,9 +267,11 @@ void check_lods(const trace::Trace& trace, TraceReport& report) {
                               trace::call_stalls_of(manifest, files.n));
     if (!problem) continue;
     const std::string path = files.index_path.substr(0, files.index_path.rfind('/') + 1);
-    report.manifest_findings.push_back({Severity::kWarning, "",
-                                        *problem + ": views read the events instead",
-                                        path + storage::kLodFile});
+    report.manifest_findings.push_back(
+        {problem->is_used ? Severity::kError : Severity::kWarning, "",
+         problem->sentence + (problem->is_used ? ": remove the file, and it is made again"
+                                               : ": views read the events instead"),
+         path + storage::kLodFile});
   }
 }
 
@@ -318,9 +326,9 @@ class SessionCheck {
 
 }  // namespace
 
-bool say_unopened(const char* command, const trace::Trace& trace, std::ostream& err) {
+bool say_unopened(const trace::Trace& trace, std::ostream& err) {
   for (const std::string& sentence : trace.unopened()) {
-    err << command << ": " << printable_sentence(sentence) << "\n";
+    err << "collectctl: " << printable_sentence(sentence) << "\n";
   }
   return std::any_of(
       trace.threads.begin(), trace.threads.end(), [](const trace::TraceThread& thread) {

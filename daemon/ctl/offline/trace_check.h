@@ -47,7 +47,7 @@ TraceReport check_trace(const trace::Trace& trace,
 
 // Says which files are there and were not opened, or not to their end; whether there is one of a
 // thread.
-bool say_unopened(const char* command, const trace::Trace& trace, std::ostream& err);
+bool say_unopened(const trace::Trace& trace, std::ostream& err);
 
 // A progress line on a terminal; says nothing before `err` has something worth waiting for.
 std::function<void(size_t, size_t)> progress_line(std::ostream& err, bool wanted);

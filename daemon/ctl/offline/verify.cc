@@ -166,12 +166,12 @@ class VerifyPrinter {
 }  // namespace
 
 int verify(const VerifyOptions& options, std::ostream& out, std::ostream& err) {
-  const Answer answer{"verify", options.json, out, err};
+  const Answer answer{options.json, out, err};
   auto trace = trace::open_trace(options.path);
   if (!trace) {
     return answer.refuse(trace.error(), 2);
   }
-  if (!trace->choice.empty()) err << "verify: " << printable_sentence(trace->choice) << "\n";
+  if (!trace->choice.empty()) err << "collectctl: " << printable_sentence(trace->choice) << "\n";
   if (trace->kind == trace::TraceKind::kUnknownFile) {
     if (const CaptureFormat* format = capture_format_of(trace->file())) {
       return verify_capture(*format, options, *trace, out, err);

@@ -4,12 +4,17 @@
 #include <utility>
 
 #include "daemon/ctl/online/client_connection.h"
+#include "daemon/ctl/online/text.h"
 #include "formats/core/crc32.h"
+#include "formats/core/untrusted_pages.h"
 
 namespace collect::ctl {
 namespace {
 
 constexpr uint32_t kPageSize = 1000;
+// Of one list, all pages together, whatever the collector says.
+constexpr uint64_t kMaxListedEntries = 1'000'000;
+constexpr uint64_t kMaxListedBytes = 1u << 30;
 
 template <class Request>
 Request named(const std::string& name) {
@@ -26,6 +31,44 @@ Request about(const std::string& word) {
   return request;
 }
 
+// What is read and written by the path that a collector gives a session: an absolute one that ends
+// with the session's own name. Every session that comes from a collector passes here.
+Status check_path(const api::Session& session) {
+  const std::string& path = session.path();
+  const std::string name = "/" + short_name(session.name());
+  const bool is_directory_of_it = path.starts_with('/') && path.ends_with(name) &&
+                                  path.find("/../") == std::string::npos &&
+                                  path.find('\0') == std::string::npos;
+  if (path.empty() || is_directory_of_it) return {};
+  return Error{Code::kDamaged, "the collector says that " + session.name().substr(0, 200) +
+                                   " lies in " + path.substr(0, 200) +
+                                   ", which is no directory of it"};
+}
+
+Result<api::Session> checked(Result<api::Session> session) {
+  if (session.ok()) COLLECT_TRY(check_path(*session));
+  return session;
+}
+
+// Calls `method` for each page of a list and hands each to `take`, as it came; the list ends,
+// however long the collector would have it. `count`: of a page's entries.
+template <class Connection, class Method, class Request, class Count, class Take>
+Status read_pages(Connection& connection, Method method, Request& request, const char* what,
+                  std::chrono::milliseconds deadline, Count count, Take take) {
+  UntrustedPages pages("the collector's list of " + std::string(what), kMaxListedEntries,
+                       kMaxListedBytes);
+  request.set_page_size(kPageSize);
+  do {
+    request.set_page_token(pages.token());
+    auto page = connection.call(method, request, deadline);
+    if (!page.ok()) return page.error();
+    COLLECT_TRY(pages.turn(static_cast<uint64_t>(count(*page)), page->next_page_token(),
+                           page->ByteSizeLong()));
+    take(*page);
+  } while (pages.goes_on());
+  return {};
+}
+
 }  // namespace
 
 Client::Client(const ControlTarget& target)
@@ -37,13 +80,12 @@ Result<std::vector<api::Agent>> Client::agents(const std::string& word) {
   std::vector<api::Agent> agents;
   api::ListAgentsRequest request;
   request.mutable_target()->set_any(word);
-  request.set_page_size(kPageSize);
-  do {
-    auto page = connection_->call(&Connection::Stub::ListAgents, request, kQuickDeadline);
-    if (!page.ok()) return page.error();
-    for (api::Agent& agent : *page->mutable_agents()) agents.push_back(std::move(agent));
-    request.set_page_token(page->next_page_token());
-  } while (!request.page_token().empty());
+  COLLECT_TRY(read_pages(
+      *connection_, &Connection::Stub::ListAgents, request, "agents", kQuickDeadline,
+      [](const auto& page) { return page.agents_size(); },
+      [&](auto& page) {
+        for (api::Agent& agent : *page.mutable_agents()) agents.push_back(std::move(agent));
+      }));
   return agents;
 }
 
@@ -51,19 +93,19 @@ Result<std::vector<api::Session>> Client::sessions(const std::string& word) {
   std::vector<api::Session> sessions;
   api::ListSessionsRequest request;
   request.mutable_target()->set_any(word);
-  request.set_page_size(kPageSize);
-  do {
-    auto page = connection_->call(&Connection::Stub::ListSessions, request, kQuickDeadline);
-    if (!page.ok()) return page.error();
-    for (api::Session& session : *page->mutable_sessions()) sessions.push_back(std::move(session));
-    request.set_page_token(page->next_page_token());
-  } while (!request.page_token().empty());
+  COLLECT_TRY(read_pages(
+      *connection_, &Connection::Stub::ListSessions, request, "sessions", kQuickDeadline,
+      [](const auto& page) { return page.sessions_size(); },
+      [&](auto& page) {
+        for (api::Session& one : *page.mutable_sessions()) sessions.push_back(std::move(one));
+      }));
+  for (const api::Session& session : sessions) COLLECT_TRY(check_path(session));
   return sessions;
 }
 
 Result<api::Session> Client::session(const std::string& name) {
-  return connection_->call(&Connection::Stub::GetSession, named<api::GetSessionRequest>(name),
-                           kQuickDeadline);
+  return checked(connection_->call(&Connection::Stub::GetSession,
+                                   named<api::GetSessionRequest>(name), kQuickDeadline));
 }
 
 Result<api::Agent> Client::attach(const std::string& address) {
@@ -80,16 +122,15 @@ Result<api::Agent> Client::detach(const std::string& name) {
 Result<api::ListThreadsResponse> Client::threads(const std::string& agent) {
   api::ListThreadsResponse all;
   auto request = named<api::ListThreadsRequest>(agent);
-  request.set_page_size(kPageSize);
-  do {
-    auto page = connection_->call(&Connection::Stub::ListThreads, request, kQuickDeadline);
-    if (!page.ok()) return page.error();
-    all.set_agent(page->agent());
-    for (api::AgentThread& thread : *page->mutable_threads()) {
-      *all.add_threads() = std::move(thread);
-    }
-    request.set_page_token(page->next_page_token());
-  } while (!request.page_token().empty());
+  COLLECT_TRY(read_pages(
+      *connection_, &Connection::Stub::ListThreads, request, "threads", kQuickDeadline,
+      [](const auto& page) { return page.threads_size(); },
+      [&](auto& page) {
+        all.set_agent(page.agent());
+        for (api::AgentThread& thread : *page.mutable_threads()) {
+          *all.add_threads() = std::move(thread);
+        }
+      }));
   return all;
 }
 
@@ -111,14 +152,13 @@ Result<api::ListFilesResponse> Client::files(const std::string& session) {
   api::ListFilesResponse all;
   api::ListFilesRequest request;
   request.set_name(session);
-  request.set_page_size(kPageSize);
-  do {
-    auto page = connection_->call(&Connection::Stub::ListFiles, request, kSlowDeadline);
-    if (!page.ok()) return page.error();
-    all.MergeFrom(*page);
-    request.set_name(page->session());  // the newest may be another one by now
-    request.set_page_token(page->next_page_token());
-  } while (!request.page_token().empty());
+  COLLECT_TRY(read_pages(
+      *connection_, &Connection::Stub::ListFiles, request, "files", kSlowDeadline,
+      [](const auto& page) { return page.files_size(); },
+      [&](const auto& page) {
+        all.MergeFrom(page);
+        request.set_name(page.session());  // the newest may be another one by now
+      }));
   all.clear_next_page_token();
   return all;
 }
@@ -246,13 +286,10 @@ Result<api::ListCollectorsResponse> Client::collectors(const std::string& device
   api::ListCollectorsResponse all;
   api::ListCollectorsRequest request;
   request.set_device(device);
-  request.set_page_size(kPageSize);
-  do {
-    auto page = connection_->call(&Connection::Stub::ListCollectors, request, kQuickDeadline);
-    if (!page.ok()) return page.error();
-    all.MergeFrom(*page);
-    request.set_page_token(page->next_page_token());
-  } while (!request.page_token().empty());
+  COLLECT_TRY(read_pages(
+      *connection_, &Connection::Stub::ListCollectors, request, "collectors", kQuickDeadline,
+      [](const auto& page) { return page.collectors_size(); },
+      [&](const auto& page) { all.MergeFrom(page); }));
   all.clear_next_page_token();
   return all;
 }

@@ -19,6 +19,8 @@
 #include "daemon/ctl/online/credentials.h"
 #include "daemon/ctl/online/plain_connection.h"
 #include "daemon/ctl/online/status_code.h"
+#include "formats/core/address.h"
+#include "formats/core/threads.h"
 
 namespace collect::ctl {
 
@@ -35,6 +37,9 @@ inline grpc::ChannelArguments arguments_for(const ControlTarget& target) {
   return arguments;
 }
 
+// That a client of gRPC starts, at most.
+inline constexpr unsigned kGrpcThreads = 8;
+
 inline bool is_plain(const ControlTarget& target) {
   return target.address.starts_with("unix:") || target.tls_ca.empty();
 }
@@ -47,6 +52,16 @@ struct Client::Connection {
   using Stub = api::Collector::Stub;
 
   explicit Connection(const ControlTarget& to) : target(to), address(to.address) {
+    if (!to.unresolved.empty()) {
+      fault = Error{Code::kInvalidArgument, to.unresolved};
+      return;
+    }
+    // gRPC ends the process, or waits for ever, where the system starts no thread for it.
+    static const Status probed = probe_threads(kGrpcThreads);
+    if (!probed.ok()) {
+      fault = probed.error();
+      return;
+    }
     auto credentials = channel_credentials(to);
     if (!credentials.ok()) {
       fault = credentials.error();
@@ -82,6 +97,9 @@ struct Client::Connection {
     // What a collector refuses has details.
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !answered &&
         status.error_details().empty() && channel->GetState(false) != GRPC_CHANNEL_READY) {
+      const bool is_unknown = status.error_message().find("DNS") != std::string::npos;
+      const auto where = parse_address(address);
+      if (is_unknown && where.ok()) return no_host(where->host);
       const std::string advice = tls_advice(target, status.error_message());
       if (!advice.empty()) {
         return {Code::kUnavailable, "the collector at " + address + ": " + advice};

@@ -214,7 +214,7 @@ class Printer {
 
 int conformance(const ConformanceOptions& options, std::ostream& out, std::ostream& err) {
   ::signal(SIGPIPE, SIG_IGN);  // a reader that goes away ends our output, not the process
-  const Answer answer{"conformance", options.json, out, err};
+  const Answer answer{options.json, out, err};
   const auto wrong = [&answer](const std::string& sentence) {
     return answer.refuse_briefly({Code::kInvalidArgument, sentence}, kUsage);
   };

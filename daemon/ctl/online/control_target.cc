@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string_view>
 
 #include "daemon/ctl/online/plain_connection.h"
 
@@ -16,6 +17,13 @@ std::string default_control_address() {
     return std::string("unix:") + kServiceControlSocket;
   }
   return kDefaultControlAddress;
+}
+
+std::string dialable(const std::string& address) {
+  for (std::string_view any : {"0.0.0.0:", "[::]:", "*:"}) {
+    if (address.starts_with(any)) return "127.0.0.1:" + address.substr(any.size());
+  }
+  return address;
 }
 
 void add_from_environment(ControlTarget& target) {

@@ -12,6 +12,9 @@ inline constexpr const char* kServiceControlSocket = "/run/collectord/control.so
 // or of root listens there, else the service's socket if this user may use it, else the former.
 std::string default_control_address();
 
+// Where a collector that listens everywhere is dialled on this machine.
+std::string dialable(const std::string& address);
+
 // Paths of files; TLS is spoken when tls_ca is given. A Unix socket is plain whatever is given.
 struct ControlTarget {
   ControlTarget() = default;
@@ -19,6 +22,7 @@ struct ControlTarget {
   ControlTarget(const char* to) : address(to) {}             // implicit: plain
 
   std::string address;          // host:port or unix:/path
+  std::string unresolved = {};  // why there is no address: what is asked of it fails with that
   std::string tls_ca;           // PEM: who must have signed the collector's certificate
   std::string tls_certificate;  // PEM: our own, where the collector asks for one
   std::string tls_key;

@@ -16,13 +16,13 @@
 #include "storage/posix_fs.h"
 #include "storage/session_files.h"
 #include "storage/trace/session_files.h"
+#include "storage/untrusted_file.h"
 
 namespace collect::ctl {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kPartSuffix[] = ".part";
 constexpr char kManifest[] = "manifest.json";
 
 // What one download did, for the last line.
@@ -30,54 +30,6 @@ struct Fetched {
   uint64_t files = 0;
   uint64_t bytes = 0;
   uint64_t kept = 0;
-};
-
-// A file that grows under its temporary name and gets its own when it is whole.
-class PartFile {
- public:
-  // `resume`: what is there already is the file's beginning.
-  static Result<PartFile> open(storage::Fs& disk, const std::string& path, bool resume) {
-    const std::string part = path + kPartSuffix;
-    auto file = disk.open(part, storage::OpenMode::kReadWrite);
-    if (!file.ok() && file.code() == Code::kNotFound) {
-      file = disk.open(part, storage::OpenMode::kCreate);
-    }
-    if (!file.ok()) return file.error();
-    if (!resume) COLLECT_TRY((*file)->truncate(0));
-    const auto size = (*file)->size();
-    if (!size.ok()) return size.error();
-    return PartFile(disk, path, std::move(*file), *size);
-  }
-
-  uint64_t size() const { return size_; }
-
-  Status restart() {
-    COLLECT_TRY(file_->truncate(0));
-    size_ = 0;
-    return {};
-  }
-
-  Status append(const std::string& data) {
-    const Bytes parts[] = {Bytes(reinterpret_cast<const uint8_t*>(data.data()), data.size())};
-    COLLECT_TRY(file_->write_at(size_, parts));
-    size_ += data.size();
-    return {};
-  }
-
-  Status finish() {
-    COLLECT_TRY(file_->sync());
-    COLLECT_TRY(disk_.rename(path_ + kPartSuffix, path_));
-    return disk_.sync_directory(fs::path(path_).parent_path().string());
-  }
-
- private:
-  PartFile(storage::Fs& disk, std::string path, std::unique_ptr<storage::File> file, uint64_t size)
-      : disk_(disk), path_(std::move(path)), file_(std::move(file)), size_(size) {}
-
-  storage::Fs& disk_;
-  std::string path_;
-  std::unique_ptr<storage::File> file_;
-  uint64_t size_;
 };
 
 // What tells one recording from all others, and a copy of it from one that was made later.
@@ -101,6 +53,10 @@ struct Identity {
            process->start_unix_ns == other.process->start_unix_ns;
   }
 };
+
+Bytes bytes_of(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
 
 Result<std::string> text_of(storage::Fs& disk, const std::string& path) {
   auto file = disk.open(path, storage::OpenMode::kRead);
@@ -171,10 +127,10 @@ class Downloader {
       for (const api::SessionFile& file : files) COLLECT_TRY(clear(file.path(), force));
     }
     COLLECT_TRY(disk_.make_directories(directory_));
-    auto part = PartFile::open(disk_, path, false);
+    auto part = storage::UntrustedFile::open(disk_, path, manifest.size(), space_, false);
     if (!part.ok()) return part.error();
-    COLLECT_TRY(part->append(manifest));
-    COLLECT_TRY(part->finish());
+    COLLECT_TRY(part->append(bytes_of(manifest)));
+    COLLECT_TRY(part->finish(true));
     ++fetched_.files;
     fetched_.bytes += manifest.size();
     return {};
@@ -188,17 +144,18 @@ class Downloader {
       return {};
     }
     COLLECT_TRY(disk_.make_directories(fs::path(path).parent_path().string()));
-    auto part = PartFile::open(disk_, path, sealed_);
+    // A session that records may have more than it had when it was listed.
+    const auto announced = sealed_ ? std::optional(file.size_bytes()) : std::nullopt;
+    auto part = storage::UntrustedFile::open(disk_, path, announced, space_, sealed_);
     if (!part.ok()) return part.error();
-    if (part->size() > file.size_bytes()) COLLECT_TRY(part->restart());
     const uint64_t from = part->size();
     const auto end = client_.download(session_, file.path(), from, [&](const std::string& data) {
-      const Status stored = part->append(data);
+      const Status stored = part->append(bytes_of(data));
       show(file, part->size());
       return stored;
     });
     if (!end.ok()) return end.error();
-    COLLECT_TRY(part->finish());
+    COLLECT_TRY(part->finish(true));
     ++fetched_.files;
     fetched_.bytes += part->size() - from;
     return {};
@@ -213,7 +170,7 @@ class Downloader {
   // Nothing of somebody else's stays at the name.
   Status clear(const std::string& name, bool force) {
     for (const std::string& path :
-         {directory_ + "/" + name, directory_ + "/" + name + kPartSuffix}) {
+         {directory_ + "/" + name, directory_ + "/" + name + storage::kPartSuffix}) {
       const auto there = disk_.open(path, storage::OpenMode::kRead);
       if (!there.ok() && there.code() == Code::kNotFound) continue;
       if (!force) {
@@ -242,6 +199,7 @@ class Downloader {
   const std::string directory_;
   std::vector<std::string> names_;  // of all of its files
   storage::PosixFs disk_;
+  storage::UntrustedSpace space_{disk_, directory_};
   Fetched fetched_;
   bool shown_ = false;
 };

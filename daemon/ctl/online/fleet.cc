@@ -4,7 +4,6 @@
 #include <atomic>
 #include <functional>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "daemon/ctl/online/output.h"
 #include "daemon/ctl/online/text.h"
 #include "formats/core/address.h"
+#include "formats/core/threads.h"
 
 namespace collect::ctl {
 namespace {
@@ -84,13 +84,12 @@ std::vector<Answered<Item>> ask_all(const Online& online, const Listing<Item>& l
     all.push_back({collector, std::nullopt, {}});
   }
   std::atomic<size_t> next = 0;
-  std::vector<std::jthread> threads;
-  for (size_t i = 0; i < std::min(kAskedAtOnce, all.size()); ++i) {
-    threads.emplace_back([&] {
-      for (size_t at = next++; at < all.size(); at = next++) ask(online, listing, all[at]);
-    });
-  }
-  threads.clear();  // waits for them
+  const auto ask_some = [&](size_t) {
+    for (size_t at = next++; at < all.size(); at = next++) ask(online, listing, all[at]);
+  };
+  Workers others("ask", std::min(kAskedAtOnce, all.size()), ask_some);
+  if (others.count() == 0) ask_some(0);
+  others.join();
   return all;
 }
 

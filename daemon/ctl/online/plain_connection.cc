@@ -24,6 +24,16 @@ Error no_answer(const std::string& address) {
                                   "; start collectord, or name its address with --control"};
 }
 
+}  // namespace
+
+Error no_host(const std::string& host) {
+  return {Code::kNotFound, "there is no host \"" + host +
+                               "\", or its name cannot be looked up now; name the collector's "
+                               "address with --control"};
+}
+
+namespace {
+
 // -1: nobody answers there.
 int connected_to(int family, const sockaddr* address, socklen_t bytes) {
   const int fd = ::socket(family, SOCK_STREAM, 0);
@@ -71,7 +81,7 @@ Result<int> connect_plain(const std::string& address) {
   addrinfo* list = nullptr;
   if (::getaddrinfo(where->host.c_str(), std::to_string(where->port).c_str(), &wanted, &list) !=
       0) {
-    return no_answer(address);
+    return no_host(where->host);
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
   Result<int> outcome = no_answer(address);

@@ -9,9 +9,12 @@
 namespace collect::ctl {
 
 // A connected, non-blocking descriptor, which the caller closes. `address` is host:port or
-// unix:/path. kUnavailable: nobody answers. kPermission: another user of this machine does
-// (daemon/DAEMON.md "Who gets in").
+// unix:/path. kUnavailable: nobody answers. kNotFound: there is no such host. kPermission: another
+// user of this machine does (daemon/DAEMON.md "Who gets in").
 Result<int> connect_plain(const std::string& address);
+
+// What is said of an address whose host is not known.
+Error no_host(const std::string& host);
 
 // Whether the peer of a connection has ended it.
 bool has_ended(int connected);

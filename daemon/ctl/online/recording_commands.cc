@@ -88,6 +88,20 @@ int print_detail(const Online& online, const DetailOptions& options,
   return code;
 }
 
+// A trigger arms detail or switches it on; without triggers it stays as it is, and costs time.
+void say_where_detail_stays(const Online& online, Client& client,
+                            const api::SetTriggersResponse& response) {
+  for (const api::TriggersOutcome& outcome : response.outcomes()) {
+    const auto agents = client.agents(outcome.agent());
+    if (!agents.ok() || agents->size() != 1) continue;
+    const api::DetailMode mode = agents->front().detail();
+    if (mode != api::DETAIL_MODE_ON && mode != api::DETAIL_MODE_ARMED) continue;
+    online.err << "collectctl: " << short_name(outcome.agent()) << ": detail stays "
+               << mode_word(mode) << "; collectctl detail stop ends it\n";
+  }
+  online.err.flush();
+}
+
 // Its functions, or its counter and the bound.
 std::string subject_of(const api::Trigger& trigger) {
   if (trigger.event() == api::Trigger::EVENT_COUNTER) {
@@ -178,12 +192,17 @@ int set_trigger(const Online& online, const TriggerOptions& options) {
     trigger.mutable_until_functions()->Add(options.until.begin(), options.until.end());
     trigger.set_times(options.times);
   }
-  return print_outcomes(online, Client(online.control).set_triggers(request),
-                        {"AGENT", "SESSION", "FUNCTIONS", "RESULT"},
-                        [](const api::TriggersOutcome& outcome) -> std::vector<std::string> {
-                          return {short_name(outcome.session()),
-                                  with_thousands(outcome.functions_matched())};
-                        });
+  Client client(online.control);
+  const auto response = client.set_triggers(request);
+  const int code =
+      print_outcomes(online, response, {"AGENT", "SESSION", "FUNCTIONS", "RESULT"},
+                     [](const api::TriggersOutcome& outcome) {
+                       return std::vector<std::string>{short_name(outcome.session()),
+                                                       with_thousands(outcome.functions_matched())};
+                     });
+  if (response.ok() && request.triggers().empty())
+    say_where_detail_stays(online, client, *response);
+  return code;
 }
 
 int show_triggers(const Online& online, const std::string& target) {
@@ -220,11 +239,12 @@ int set_function_filter(const Online& online, const FilterOptions& options) {
 }
 
 int annotate(const Online& online, const std::string& target, const std::string& text) {
+  // As --from and --to take it; the device's own clock is in the JSON.
+  const std::string now = time_of_day(std::chrono::system_clock::now());
   return print_outcomes(online, Client(online.control).annotate(target, text),
-                        {"AGENT", "SESSION", "AT (ns)", "RESULT"},
-                        [](const api::AnnotateOutcome& outcome) -> std::vector<std::string> {
-                          return {short_name(outcome.session()),
-                                  outcome.has_error() ? "-" : std::to_string(outcome.time_ns())};
+                        {"AGENT", "SESSION", "AT", "RESULT"},
+                        [&now](const api::AnnotateOutcome& outcome) -> std::vector<std::string> {
+                          return {short_name(outcome.session()), outcome.has_error() ? "-" : now};
                         });
 }
 

@@ -1,6 +1,13 @@
 #include "daemon/ctl/online/session_conversion.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <ostream>
+#include <stop_token>
+#include <thread>
 
 #include "daemon/ctl/online/client.h"
 #include "daemon/ctl/online/message_json.h"
@@ -16,6 +23,34 @@ void say(const Online& online, const char* what, const api::ConversionLoss& loss
   online.err << printable_sentence(loss.what()) << "\n";
 }
 
+// A line that shows how long an answer has been waited for: what, and seconds. It is taken away
+// with the object, in whose life nobody else writes to the stream.
+class WaitingLine {
+ public:
+  WaitingLine(std::ostream& err, const char* what)
+      : thread_([this, &err, what](const std::stop_token& stop) { show(stop, err, what); }) {}
+
+ private:
+  void show(const std::stop_token& stop, std::ostream& err, const char* what) {
+    const auto begin = std::chrono::steady_clock::now();
+    bool shown = false;
+    std::unique_lock lock(mutex_);
+    while (!ended_.wait_for(lock, stop, kStep, [&stop] { return stop.stop_requested(); })) {
+      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+      restart_line(err);
+      err << what << ", " << short_duration(waited.count());
+      err.flush();
+      shown = true;
+    }
+    if (shown) restart_line(err);
+  }
+
+  static constexpr std::chrono::milliseconds kStep{500};
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::jthread thread_;  // last: it ends before what it uses
+};
+
 std::string contents_of(const api::Session& session) {
   return with_thousands(session.events()) + " events, " + with_thousands(session.detail_records()) +
          " detail records, " + short_bytes(session.stored_bytes());
@@ -24,7 +59,10 @@ std::string contents_of(const api::Session& session) {
 }  // namespace
 
 int snapshot_session(const Online& online, const std::string& session) {
+  std::optional<WaitingLine> line;
+  if (online.terminal && !online.json) line.emplace(online.err, "making the copy");
   const auto made = Client(online.control).snapshot_session(session);
+  line.reset();
   if (!made.ok()) return failed(online, made.error());
   if (online.json) {
     online.out << message_line(*made);

@@ -148,7 +148,7 @@ api::Session session_of(const storage::Manifest& manifest) {
 
 int list_stored_sessions(const StoredSessionsOptions& options, std::ostream& out,
                          std::ostream& err) {
-  const Answer answer{"sessions", options.json, out, err};
+  const Answer answer{options.json, out, err};
   // Without a slash at its end, so that the paths below it have one.
   std::filesystem::path directory = std::filesystem::path(options.directory).lexically_normal();
   if (!directory.has_filename()) directory = directory.parent_path();
@@ -173,7 +173,7 @@ int list_stored_sessions(const StoredSessionsOptions& options, std::ostream& out
                                        options.columns));
   out.flush();
   if (!all) {
-    err << "sessions: " << printable(root->path()) << ": only the first "
+    err << "collectctl: " << printable(root->path()) << ": only the first "
         << with_thousands(trace::kMaxSearchedDirectories) << " directories were searched\n";
   }
   return code;

@@ -1,8 +1,11 @@
 #include "daemon/ctl/online/text.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 #include "daemon/ctl/online/message_json.h"
 #include "daemon/ctl/terminal/terminal.h"
@@ -86,6 +89,17 @@ double session_seconds(const api::Session& session) {
           : std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
                 .count();
   return std::max(0.0, end - seconds_of(session.start_time()));
+}
+
+std::string time_of_day(std::chrono::system_clock::time_point when) {
+  const time_t seconds = std::chrono::system_clock::to_time_t(when);
+  const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch());
+  tm local{};
+  ::localtime_r(&seconds, &local);
+  char text[32];
+  std::snprintf(text, sizeof text, "%02d:%02d:%02d.%03d", local.tm_hour, local.tm_min, local.tm_sec,
+                static_cast<int>(since.count() % 1000));
+  return text;
 }
 
 std::string short_name(std::string_view name) {

@@ -33,6 +33,9 @@ std::string loss_count(const control::v1::Session& session);
 // From start to end, or to now while it records; negative clocks count as 0.
 double session_seconds(const control::v1::Session& session);
 
+// "14:03:05.250", in the reader's time zone.
+std::string time_of_day(std::chrono::system_clock::time_point when);
+
 // The name without "agents/" or "sessions/", printable.
 std::string short_name(std::string_view name);
 

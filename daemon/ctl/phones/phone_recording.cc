@@ -7,6 +7,7 @@
 #include "daemon/ctl/offline/symbolize.h"
 #include "daemon/ctl/online/commands.h"
 #include "daemon/ctl/online/text.h"
+#include "daemon/ctl/run/newest_session.h"
 #include "daemon/ctl/run/run_command.h"
 
 namespace collect::ctl {
@@ -83,6 +84,8 @@ int conclude(const RecordingOptions& options, const std::string& app, RunCollect
   for (const api::Session& session : outcome.sessions) {
     if (is_sealed(session)) add_trouble(name_functions(session.path(), options, more_symbols));
   }
+  std::ostringstream unsaid;  // with JSON the error stream holds nothing else
+  note_newest_session(outcome.sessions, collector.control, options.json ? unsaid : err);
   const api::Session* const largest = largest_session(outcome.sessions);
   const bool failed =
       std::any_of(outcome.sessions.begin(), outcome.sessions.end(), is_incomplete) ||

@@ -147,6 +147,7 @@ int attach_process(const ProcessOptions& options, std::ostream& err) {
   RunOutcome outcome;
   outcome.app_ending = "(process " + std::to_string(options.pid) + ") " + end_text(end);
   outcome.dynamic = outcome.attached = true;
+  outcome.not_covered = plans->not_asked_for;
   return conclude(options, target->name, *collector, std::move(outcome), std::move(followed),
                   signals, err);
 }

@@ -239,7 +239,7 @@ int list_process(const ListOptions& options, const Answer& answer, std::ostream&
 }  // namespace
 
 int list(const ListOptions& options, std::ostream& out, std::ostream& err) {
-  const Answer answer{"list", options.json, out, err};
+  const Answer answer{options.json, out, err};
   return options.pid != 0 ? list_process(options, answer, out)
                           : list_file(options, answer, out, err);
 }

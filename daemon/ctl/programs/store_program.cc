@@ -7,6 +7,7 @@
 
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/terminal/terminal.h"
+#include "formats/core/threads.h"
 #include "storage/leftovers.h"
 #include "storage/standard_output.h"
 #include "storage/standard_streams.h"
@@ -30,6 +31,12 @@ int serve(const upload::StoreRequest& request) {
   return 2;
 }
 
+// Of this machine: memory, threads, descriptors.
+int fault(const Error& error) {
+  std::cerr << "collect-store: " << to_string(error) << "\n";
+  return 1;
+}
+
 }  // namespace
 }  // namespace collect::ctl
 
@@ -43,15 +50,18 @@ int main(int argc, char** argv) {
     return 2;
   }
   // Its reports are for a program, and it is ended by a signal.
+  int code = 0;
+  Status done;
   if (request->want == upload::StoreWant::kFollow) {
-    return ctl::follow_sessions(*request, std::cin, std::cout);
+    done = contain([&] { code = ctl::follow_sessions(*request, std::cin, std::cout); });
+    return done.ok() ? code : ctl::fault(done.error());
   }
   storage::remove_leftovers_on_signals();
   storage::StandardOutput output(std::cout);
-  int code = 0;
   {
     ctl::PrintableStream out(std::cout), err(std::cerr);
-    code = ctl::serve(*request);
+    done = contain([&] { code = ctl::serve(*request); });
+    if (!done.ok()) code = ctl::fault(done.error());
   }
   return output.finish("collectctl", code);
 }

@@ -15,18 +15,21 @@ namespace fs = std::filesystem;
 Result<patch::ModulePlans> make_dynamic_plans(const std::string& program,
                                               const std::vector<std::string>& patterns,
                                               const std::vector<std::string>& environment) {
-  // The planner works in another directory.
-  std::error_code ignored;
-  const std::string started =
-      fs::absolute(started_program(program), ignored).lexically_normal().string();
+  // The file itself: the planner works in another directory, and $ORIGIN is where the file is, not
+  // the link that names it.
+  std::error_code error;
+  const fs::path found = started_program(program);
+  const fs::path real = fs::canonical(found, error);
+  const std::string started = (error ? fs::absolute(found, error) : real).string();
   if (const std::string why = why_no_preload(started); !why.empty()) {
     return Error{Code::kUnsupported, started + " cannot be traced with --dynamic: it " + why};
   }
-  if (patterns == std::vector<std::string>{patch::kProgramItself}) {
-    return patch::plans_of_modules({started}, patterns);
+  auto loaded = list_modules(started, environment);
+  if (!loaded.ok()) {
+    // Its own code is in its own file.
+    if (patterns != std::vector<std::string>{patch::kProgramItself}) return loaded.error();
+    loaded = std::vector<std::string>{started};
   }
-  const auto loaded = list_modules(started, environment);
-  if (!loaded.ok()) return loaded.error();
   return patch::plans_of_modules(*loaded, patterns);
 }
 

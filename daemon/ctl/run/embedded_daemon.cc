@@ -181,6 +181,18 @@ EmbeddedDaemon::~EmbeddedDaemon() {
   ::waitpid(pid_, nullptr, 0);
 }
 
+std::string EmbeddedDaemon::ending() {
+  if (pid_ == 0) return ending_;
+  const std::optional<int> code = exit_code_if_ended(pid_);
+  if (!code) return {};
+  pid_ = 0;
+  ending_ = *code > 128 ? "the collector was ended by a signal (" +
+                              std::string(::strsignal(*code - 128)) + ")"
+                        : "the collector ended with exit code " + std::to_string(*code);
+  ending_ += " before the run did; see " + log_path_;
+  return ending_;
+}
+
 Status EmbeddedDaemon::stop(JobSignals& signals) {
   if (pid_ == 0) return {};
   ::kill(pid_, SIGTERM);

@@ -46,6 +46,8 @@ class EmbeddedDaemon {
 
   const DaemonAddresses& addresses() const { return addresses_; }
 
+  // How it ended, if it has although nobody told it to; empty: it runs.
+  std::string ending();
   // SIGTERM, then waits; SIGKILL at the bound, which is an error, as is any other exit code than 0.
   Status stop(JobSignals& signals);
 
@@ -53,6 +55,7 @@ class EmbeddedDaemon {
   EmbeddedDaemon(pid_t pid, std::string log_path) : pid_(pid), log_path_(std::move(log_path)) {}
 
   pid_t pid_;  // 0 once it has ended
+  std::string ending_;
   std::string log_path_;
   DaemonAddresses addresses_;
 };

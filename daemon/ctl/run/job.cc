@@ -72,9 +72,10 @@ std::optional<int> exit_code_if_ended(pid_t pid) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-int wait_for_program(pid_t pid, JobSignals& signals) {
+int wait_for_program(pid_t pid, JobSignals& signals, const std::function<void()>& look) {
   while (true) {
     if (const auto code = exit_code_if_ended(pid)) return *code;
+    if (look) look();
     const Signal signal = signals.wait(kOneLook);
     const bool forward =
         signal.number == SIGTERM || signal.number == SIGHUP ||

@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,7 +48,8 @@ std::optional<int> exit_code_if_ended(pid_t pid);
 
 // Waits for the process and passes on what was meant for it: SIGTERM and SIGHUP always, the keys'
 // signals only when they did not come from the terminal.
-int wait_for_program(pid_t pid, JobSignals& signals);
+// Calls `look` about once a second, and when some child has ended.
+int wait_for_program(pid_t pid, JobSignals& signals, const std::function<void()>& look = nullptr);
 
 // As wait_for_program, without passing anything on; nullopt when it has not ended in time.
 std::optional<int> wait_bounded(pid_t pid, JobSignals& signals, std::chrono::milliseconds bound);

@@ -18,14 +18,6 @@ constexpr std::chrono::milliseconds kProbeDeadline{1000};
 constexpr std::chrono::milliseconds kRootBound{5'000};
 constexpr std::chrono::milliseconds kNoWait{0};  // there are other directories
 
-// A collector that listens everywhere is dialled on this machine.
-std::string dialable(const std::string& address) {
-  for (std::string_view any : {"0.0.0.0:", "[::]:", "*:"}) {
-    if (address.starts_with(any)) return "127.0.0.1:" + address.substr(any.size());
-  }
-  return address;
-}
-
 std::string absolute(const std::string& path) {
   std::error_code error;
   const std::filesystem::path resolved = std::filesystem::absolute(path, error);
@@ -94,6 +86,9 @@ Result<RunCollector> find_collector(const CollectorRequest& wanted, JobSignals& 
                                      "--usbmux",       looks_for(Phones::kIos),
                                      "--seal-at-stop", "true"};
   if (!wanted.token_file.empty()) attach.insert(attach.end(), {"--token-file", wanted.token_file});
+  if (!wanted.guest_token_file.empty()) {
+    attach.insert(attach.end(), {"--guest-token-file", wanted.guest_token_file});
+  }
   if (wanted.web) attach.insert(attach.end(), {"--web", "127.0.0.1:0"});
   const std::chrono::milliseconds root_bound = wanted.root.empty() ? kNoWait : kRootBound;
   collector.root = absolute(wanted.root.empty() ? kDefaultRoot : wanted.root);

@@ -25,7 +25,8 @@ struct CollectorRequest {
   ControlTarget control;          // address empty: not given
   Phones phones = Phones::kNone;  // it has to find agents on these
   std::string token_file = {};    // with the token that one of our own asks agents for; empty: none
-  bool web = false;               // one of our own serves the live page
+  std::string guest_token_file = {};  // by which one of our own lets other users' agents in
+  bool web = false;                   // one of our own serves the live page
 };
 
 struct RunCollector {

@@ -4,10 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
-#include <thread>
+#include <sstream>
 #include <utility>
 
 #include "daemon/ctl/offline/open_page.h"
@@ -16,12 +17,17 @@
 #include "daemon/ctl/online/text.h"
 #include "daemon/ctl/run/dynamic_plans.h"
 #include "daemon/ctl/run/job.h"
+#include "daemon/ctl/run/module_list.h"
+#include "daemon/ctl/run/newest_session.h"
 #include "daemon/ctl/run/preload_check.h"
 #include "daemon/ctl/run/program_paths.h"
 #include "daemon/ctl/run/run_collector.h"
+#include "daemon/ctl/run/run_processes.h"
 #include "daemon/ctl/run/run_sessions.h"
 #include "daemon/ctl/run/run_summary.h"
+#include "daemon/symbolize/nearest_function.h"
 #include "formats/core/environment_names.h"
+#include "formats/core/threads.h"
 
 namespace collect::ctl {
 namespace {
@@ -46,12 +52,66 @@ RunOutcome finish(Client& client, const SealWait& wait, JobSignals& signals, std
   return outcome;
 }
 
+// While the program runs. That the collector is gone is said at once, and to the agents too: they
+// would wait for it.
+class RunWatch {
+ public:
+  RunWatch(RunProcesses& processes, RunCollector& collector, std::ostream* err)
+      : processes_(processes), collector_(collector), err_(err) {}
+
+  void look() {
+    processes_.look();
+    if (!ending_.empty() || !collector_.embedded) return;
+    ending_ = collector_.embedded->ending();
+    if (ending_.empty()) return;
+    processes_.end_run();
+    if (err_ == nullptr) return;
+    *err_ << "collectctl: " << printable_sentence(ending_)
+          << "; the program goes on, and is recorded no more\n";
+    err_->flush();
+  }
+  const std::string& ending() const { return ending_; }
+
+ private:
+  RunProcesses& processes_;
+  RunCollector& collector_;
+  std::ostream* err_;  // null: not a word
+  std::string ending_;
+};
+
+// What the processes of the run say of themselves, and what of it nobody would know otherwise.
+void account(const RunProcesses& processes, const std::string& planned, RunOutcome& outcome) {
+  outcome.missing = processes.missing(outcome.sessions);
+  outcome.unknown_processes = processes.left_out();
+  outcome.quiet = processes.quiet();
+  bool recorded = false;
+  const std::string last = processes.last_program(recorded);
+  // A script or a launcher: the plans are of what was started first. The record has the end of a
+  // path.
+  std::error_code ignored;
+  const std::string real = std::filesystem::canonical(planned, ignored).string();
+  if (outcome.dynamic && !last.empty() && !recorded && !real.ends_with(last)) {
+    outcome.became = last;
+    outcome.planned = real;
+  }
+}
+
+void add_trouble(RunOutcome& outcome, const std::string& trouble) {
+  if (trouble.empty()) return;
+  outcome.trouble += (outcome.trouble.empty() ? "" : "; ") + trouble;
+}
+
 int code_for(const Error& error) {
   if (error.code == Code::kNotFound) return kExitNotFound;
   return error.code == Code::kPermission ? kExitNotExecutable : kExitRunFailed;
 }
 
-void announce(const patch::ModulePlans& plans, std::ostream& err) {
+void announce(const patch::ModulePlans& plans, const std::string& program,
+              const std::string& started, std::ostream& err) {
+  if (started != program) {
+    err << "collectctl: " << printable(program) << " is a script that " << printable(started)
+        << " runs: that is what --dynamic records\n";
+  }
   for (const std::string& sentence : plans.left_out) {
     err << "collectctl: " << printable_sentence(sentence) << "\n";
   }
@@ -59,6 +119,24 @@ void announce(const patch::ModulePlans& plans, std::ostream& err) {
       << (plans.modules.size() == 1 ? printable(plans.modules.front())
                                     : counted(plans.modules.size(), "module"))
       << " without preparation\n";
+}
+
+constexpr size_t kMaxNearest =
+    4;  // patterns that match nothing, of which the nearest name is looked up
+
+// In the program's file, by a child process.
+void find_nearest(const std::string& program, RunOutcome& outcome) {
+  symbolize::SymbolizerOptions options;
+  options.program = symbolize::symbolizer_program();
+  const symbolize::Symbolizer symbolizer(options);
+  storage::ModuleInfo module;
+  std::error_code ignored;
+  module.path = std::filesystem::canonical(program, ignored).string();
+  for (size_t i = 0; i < std::min(outcome.unmatched.size(), kMaxNearest); ++i) {
+    const std::string& word = outcome.unmatched[i];
+    std::string near = symbolize::nearest_function(symbolizer, module, word);
+    if (!near.empty()) outcome.nearest[word] = std::move(near);
+  }
 }
 
 // Every session of the run on one page. That it cannot be shown is said, and no failure of the run.
@@ -99,13 +177,19 @@ int run_program(const RunOptions& options, std::ostream& err) {
     if (!made.ok()) return failed_before_start(made.error(), kExitRunFailed);
     plans.emplace(std::move(*made));
     agent.plans = plans->folder.path();
-    if (!options.quiet && !options.json) announce(*plans, err);
+    if (!options.quiet && !options.json) announce(*plans, *program, started_program(*program), err);
   }
+  auto processes = RunProcesses::make();
+  if (!processes.ok()) return failed_before_start(processes.error(), kExitRunFailed);
   CollectorRequest wanted{options.root, options.control, Phones::kNone};
   wanted.web = options.web;
+  wanted.guest_token_file = (*processes)->key_file();
   Result<RunCollector> collector = find_collector(wanted, signals);
   if (!collector.ok()) return failed_before_start(collector.error(), kExitRunFailed);
   agent.connect = collector->ingest;
+  agent.run = (*processes)->directory();
+  // One that ran already has rules of its own, and has not heard of this run.
+  if (collector->embedded) agent.run_key = (*processes)->key();
   Result<std::set<std::string>> before = std::set<std::string>();
   if (!tag_of_caller.empty()) before = names_with_tag(collector->control, tag_of_caller);
   if (!before.ok()) return failed_before_start(before.error(), kExitRunFailed);
@@ -123,13 +207,26 @@ int run_program(const RunOptions& options, std::ostream& err) {
   // Connected while the program runs, so that nobody waits for that afterwards; what is wrong with
   // the connection shows then.
   auto client = std::make_unique<Client>(collector->control);
-  std::thread connecting([&client] { (void)client->stats(kConnectBound); });
-  const int exit_code = wait_for_program(*child, signals);
-  connecting.join();
+  // Without a thread for it, it is connected later.
+  auto connecting = start_thread(
+      "connecting", [&client] { (void)contain([&] { (void)client->stats(kConnectBound); }); });
+  (*processes)->set_program(*child);
+  RunWatch watch(**processes, *collector, options.quiet || options.json ? nullptr : &err);
+  const int exit_code = wait_for_program(*child, signals, [&watch] { watch.look(); });
+  if (connecting.ok()) connecting->join();
 
-  const SealWait wait{
-      agent.tag, "", "", *before, collector->embedded == nullptr, drains_by_process(*environment),
-      is_alive};
+  SealWait wait{agent.tag,
+                "",
+                "",
+                *before,
+                collector->embedded == nullptr,
+                drains_by_process(*environment),
+                [&processes](pid_t pid) { return (*processes)->lives(pid); }};
+  wait.any_ships = [&] {
+    watch.look();
+    return (*processes)->any_ships(collector->embedded != nullptr);
+  };
+  watch.look();
   RunOutcome outcome = finish(*client, wait, signals, err);
   client.reset();  // a collector that stops waits for it
   outcome.outlived = wait.agent_outlives;
@@ -138,31 +235,36 @@ int run_program(const RunOptions& options, std::ostream& err) {
   outcome.filtered = filters_functions(*environment);
   outcome.rated = limits_rates(*environment);
   outcome.dynamic = plans.has_value();
+  if (plans) outcome.not_covered = plans->not_asked_for;
   outcome.one_process = records_one_process(*environment);
   if (idle) outcome.start_command = start_command(*collector);
   outcome.no_preload = why_no_preload(*program);
+  find_nearest(*program, outcome);
   outcome.program = options.command.front();
   outcome.exit_code = exit_code;
+  watch.look();
   if (collector->embedded) {
+    (*processes)->end_run();
+    add_trouble(outcome, watch.ending());
     if (Status stopped = collector->embedded->stop(signals); !stopped.ok()) {
-      outcome.trouble += (outcome.trouble.empty() ? "" : "; ") + stopped.error().message;
+      add_trouble(outcome, stopped.error().message);
     }
   }
+  account(**processes, started_program(*program), outcome);
+  std::ostringstream unsaid;  // with JSON the error stream holds nothing else
+  note_newest_session(outcome.sessions, collector->control, options.json ? unsaid : err);
   const auto* const largest = largest_session(outcome.sessions);
   if (outcome.rated && largest != nullptr) outcome.switched_off = switched_off(largest->path());
   if (options.json) {
     err << run_summary_json(outcome);
-  } else if (!options.quiet || !outcome.trouble.empty() || largest == nullptr ||
-             !outcome.unmatched.empty() || !outcome.filter_error.empty()) {
+  } else if (!options.quiet || !is_whole(outcome) || largest == nullptr) {
     if (largest != nullptr) outcome.top = top_functions(*largest);
     err << run_summary_text(outcome);
   }
   if (options.open) open_sessions(outcome.sessions, err);
   err.flush();
-  const bool stored = std::none_of(outcome.sessions.begin(), outcome.sessions.end(), is_incomplete);
-  const bool filtered = outcome.unmatched.empty() && outcome.filter_error.empty();
   // The program did what it should, and we did not.
-  return exit_code == 0 && !(stored && filtered) ? kExitRunFailed : exit_code;
+  return exit_code == 0 && !is_whole(outcome) ? kExitRunFailed : exit_code;
 }
 
 }  // namespace collect::ctl

@@ -94,6 +94,12 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
   std::erase_if(environment,
                 [](const std::string& entry) { return has_name(entry, "COLLECT_LISTEN"); });
   set(environment, "COLLECT_CONNECT", settings.connect);
+  std::erase_if(environment, [&](const std::string& entry) {
+    return has_name(entry, "COLLECT_RUN") || has_name(entry, "COLLECT_RUN_KEY") ||
+           (!settings.run_key.empty() && has_name(entry, "COLLECT_TOKEN_FILE"));
+  });
+  if (!settings.run.empty()) set(environment, "COLLECT_RUN", settings.run);
+  if (!settings.run_key.empty()) set(environment, "COLLECT_RUN_KEY", settings.run_key);
   if (settings.full || value_of(base, "COLLECT_FULL").empty()) {
     set(environment, "COLLECT_FULL", settings.full.value_or("wait"));
   }

@@ -14,8 +14,10 @@ namespace collect::ctl {
 
 // What an agent reads from COLLECT_* variables; unset ones stay as the caller has them.
 struct AgentSettings {
-  std::string library;  // absolute path
-  std::string connect;  // "host:port" of the collector's ingest
+  std::string library;       // absolute path
+  std::string connect;       // "host:port" of the collector's ingest
+  std::string run = {};      // folder in which processes say that they are there; empty: none
+  std::string run_key = {};  // that the collector lets processes of other users in by; empty: none
   std::string tag;
   std::optional<std::string> detail;  // off, armed, on
   std::optional<std::string> full;    // drop, overwrite, wait; see below

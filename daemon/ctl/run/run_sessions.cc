@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "daemon/ctl/online/text.h"
-#include "daemon/ctl/run/drain_processes.h"
 
 namespace collect::ctl {
 namespace {
@@ -99,7 +98,7 @@ class Waiter {
 
   bool is_done(const RunView& view) const {
     if (view.agents.empty() && view.sessions.empty()) {
-      return Clock::now() - begin_ > kConnectGrace && !waits_for_drain_process(view);
+      return Clock::now() - begin_ > kConnectGrace && !any_ships();
     }
     const bool names_are_due = Clock::now() - last_change_ < kNamesBound;
     const auto waits_for_session = [this, names_are_due](const api::Session& session) {
@@ -114,8 +113,7 @@ class Waiter {
       return linked && !(wait_.collector_stays && lives(agent.pid()));
     };
     return std::none_of(view.sessions.begin(), view.sessions.end(), waits_for_session) &&
-           std::none_of(view.agents.begin(), view.agents.end(), waits_for_agent) &&
-           !waits_for_drain_process(view);
+           std::none_of(view.agents.begin(), view.agents.end(), waits_for_agent) && !any_ships();
   }
 
   // Of sessions that are all sealed, one of which failed, so that what a drain process still holds
@@ -136,16 +134,7 @@ class Waiter {
     return failed == view.sessions.end() ? "" : failed->status();
   }
 
-  // A drain process outlives its program, and may not have reached the collector yet.
-  bool waits_for_drain_process(const RunView& view) const {
-    if (!wait_.agent_outlives) return false;
-    const auto linked =
-        std::count_if(view.agents.begin(), view.agents.end(), [](const api::Agent& agent) {
-          return agent.state() == api::AGENT_STATE_CONNECTED ||
-                 agent.state() == api::AGENT_STATE_RECORDING;
-        });
-    return count_drain_processes(wait_.tag) > static_cast<size_t>(linked);
-  }
+  bool any_ships() const { return wait_.any_ships && wait_.any_ships(); }
 
   // A process that crashed or was killed never comes back to resume: its session can be sealed now.
   void seal_orphans(const RunView& view) {

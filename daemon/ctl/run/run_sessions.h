@@ -54,6 +54,9 @@ struct SealWait {
   // program is gone.
   bool agent_outlives = false;
   std::function<bool(pid_t)> process_lives;  // on this machine
+  // Whether a process of this run that the collector does not show yet still ships, or is about to;
+  // null: nobody can tell.
+  std::function<bool()> any_ships = nullptr;
 };
 
 // The agents and sessions that `wait` means; sessions oldest first.

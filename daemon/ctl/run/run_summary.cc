@@ -10,17 +10,14 @@
 #include "daemon/ctl/offline/report.h"
 #include "daemon/ctl/online/message_json.h"
 #include "daemon/ctl/online/text.h"
+#include "daemon/ctl/run/process_lines.h"
 
 namespace collect::ctl {
 namespace {
 
 using control::v1::Session;
 
-std::string line(const char* label, const std::string& text) {
-  char start[32];
-  std::snprintf(start, sizeof(start), "  %-10s ", label);
-  return start + text + "\n";
-}
+constexpr auto line = summary_line;
 
 std::string loss_text(const Session& session) {
   std::string text;
@@ -63,7 +60,11 @@ std::string limit_line(const Session& session) {
 std::string filter_lines(const RunOutcome& outcome) {
   std::string text;
   for (const std::string& pattern : outcome.unmatched) {
-    text += line("trouble", "no function matches \"" + printable(pattern) + "\"");
+    const auto near = outcome.nearest.find(pattern);
+    text += line("trouble", "no function matches \"" + printable(pattern) + "\"" +
+                                (near == outcome.nearest.end()
+                                     ? ""
+                                     : "; did you mean " + printable(near->second) + "?"));
   }
   if (!outcome.filter_error.empty()) {
     text += line("trouble", "no function filter, so nothing was recorded: " +
@@ -88,6 +89,19 @@ std::string start_filter_lines(const Session& session) {
   return text;
 }
 
+// Most of the work may be in a library.
+std::string coverage_line(const RunOutcome& outcome) {
+  if (outcome.not_covered.empty()) return "";
+  std::string names;
+  const size_t count = outcome.not_covered.size();
+  for (size_t i = 0; i < std::min(count, kNamedLibraries); ++i) {
+    names += (i == 0 ? "" : ", ") +
+             printable(std::filesystem::path(outcome.not_covered[i]).filename().string());
+  }
+  if (count > kNamedLibraries) names += " and " + std::to_string(count - kNamedLibraries) + " more";
+  return line("covered", "the program alone; --dynamic='*' also records " + names);
+}
+
 std::string session_lines(const Session& session, const RunOutcome& outcome) {
   std::string state(state_word(session.state()));
   if (!is_sealed(session)) state += ", not sealed yet";
@@ -104,6 +118,7 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
   }
   text += line("recorded", recorded + ", " + short_bytes(session.stored_bytes()));
   text += start_filter_lines(session);
+  text += coverage_line(outcome);
   text += limit_line(session);
   if (outcome.one_process) text += line("children", "not recorded, as --no-follow asks");
   text += line("detail", session.detail_records() == 0
@@ -304,6 +319,12 @@ std::vector<TopFunction> top_functions(const Session& session) {
   return top;
 }
 
+bool is_whole(const RunOutcome& outcome) {
+  return outcome.trouble.empty() && outcome.unmatched.empty() && outcome.filter_error.empty() &&
+         outcome.missing.empty() && outcome.unknown_processes == 0 && outcome.became.empty() &&
+         std::none_of(outcome.sessions.begin(), outcome.sessions.end(), is_incomplete);
+}
+
 std::string run_summary_text(const RunOutcome& outcome) {
   const std::string signal = ended_by(outcome.exit_code);
   std::string text = "collectctl: " + printable(outcome.program);
@@ -314,11 +335,12 @@ std::string run_summary_text(const RunOutcome& outcome) {
     text += " " + printable_sentence(outcome.app_ending) + "\n";
   }
   if (!outcome.trouble.empty()) text += line("trouble", printable_sentence(outcome.trouble));
-  text += filter_lines(outcome);
+  text += filter_lines(outcome) + missing_lines(outcome) + quiet_lines(outcome);
   const Session* largest = largest_session(outcome.sessions);
   if (largest == nullptr) {
     // Without our own trouble, silence has its cause in the program.
-    return outcome.trouble.empty() ? text + nothing_recorded(outcome) : text;
+    const bool is_explained = !outcome.trouble.empty() || !outcome.missing.empty();
+    return is_explained ? text : text + nothing_recorded(outcome);
   }
   if (outcome.sessions.size() > 1) {
     text += session_list(outcome.sessions) + "\n";
@@ -350,10 +372,19 @@ std::string run_summary_json(const RunOutcome& outcome) {
   document["sessions"] = Json::array();
   for (const Session& session : outcome.sessions) document["sessions"].push_back(json_of(session));
   add_text(document, "trouble", outcome.trouble);
+  for (const MissingProcess& process : outcome.missing) {
+    document["missing"].push_back({{"pid", process.pid},
+                                   {"uid", process.uid},
+                                   {"program", process.program},
+                                   {"reason", process.reason}});
+  }
+  if (outcome.unknown_processes != 0) document["unknown_processes"] = outcome.unknown_processes;
+  add_text(document, "became", outcome.became);
   if (outcome.filtered) {
     document["unmatched"] = outcome.unmatched;
     add_text(document, "filter_error", outcome.filter_error);
   }
+  if (!outcome.not_covered.empty()) document["not_covered"] = outcome.not_covered;
   if (outcome.rated) {
     document["switched_off"] = Json::array();
     for (const SwitchedOff& function : outcome.switched_off) {

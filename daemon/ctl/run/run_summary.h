@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "collect/control/v1/control.pb.h"
 #include "daemon/ctl/offline/switched_off.h"
+#include "daemon/ctl/run/run_processes.h"
 
 namespace collect::ctl {
 
@@ -25,9 +27,11 @@ struct RunOutcome {
   bool outlived = false;                       // agents ship from processes of their own
   bool waits = false;                          // threads wait where a ring is full
   bool dynamic = false;                        // its code was to be changed (--dynamic)
+  std::vector<std::string> not_covered;        // libraries that --dynamic='*' would record, too
   bool attached = false;                       // in the middle of its life
   bool one_process = false;                    // what the program started was not to be recorded
   std::vector<std::string> unmatched;          // patterns of --only, --except that matched nothing
+  std::map<std::string, std::string> nearest;  // what may have been meant by some of these
   std::string filter_error;                    // why there was no filter, and nothing was recorded
   bool filtered = false;                       // by --only or --except
   bool timed = false;                          // by --max-time
@@ -36,16 +40,29 @@ struct RunOutcome {
   bool rated = false;                          // functions may have been switched off (--max-rate)
   std::vector<SwitchedOff> switched_off;       // of the largest session
   std::vector<TopFunction> top;                // of the largest session; may be empty
-  std::string trouble;                         // a sentence, when something of ours went wrong
+  std::vector<MissingProcess> missing;  // ran with the agent, recorded, and left nothing here
+  uint64_t unknown_processes = 0;       // of which nothing is known
+  std::vector<QuietProgram> quiet;      // ran with the agent, and called no traced function
+  std::string planned;                  // what --dynamic was for; with `became`
+  std::string became;                   // what the program became by exec, and was not traced
+  std::string trouble;                  // a sentence, when something of ours went wrong
 };
 
 inline constexpr size_t kMaxListedSessions = 10;
+inline constexpr size_t kMaxListedProcesses = 10;
 inline constexpr size_t kTopFunctions = 5;
+inline constexpr size_t kNamedLibraries = 3;            // of those that were not covered
 inline constexpr uint64_t kMaxQuickEvents = 5'000'000;  // more take longer than people wait
+
+// Everything that was to be recorded was, and is stored.
+bool is_whole(const RunOutcome& outcome);
 
 std::string run_summary_text(const RunOutcome& outcome);
 // One line of JSON: {"version":1,"exit_code":0,"agent_seen":true,"sessions":[…]}, with "trouble"
-// where there was any, with a function filter "unmatched":[…] and perhaps "filter_error", and with
+// where there was any, "missing":[{"pid":1,"uid":0,"program":"/bin/f","reason":"…"}] where a
+// process is, "became":"/bin/g" where --dynamic was for a program that became another, with a
+// function filter "unmatched":[…] and perhaps "filter_error", with libraries that --dynamic='*'
+// would record, too, "not_covered":["/lib/libz.so.1"], and with
 // --max-rate "switched_off":[{"name":"f","calls_per_second":1},…].
 std::string run_summary_json(const RunOutcome& outcome);
 

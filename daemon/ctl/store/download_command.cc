@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "daemon/ctl/offline/scratch_directory.h"
@@ -18,16 +19,12 @@ namespace {
 
 constexpr size_t kMostShownThreads = 20;
 
-uint64_t bytes_of(const upload::Commit& commit) {
-  uint64_t bytes = 0;
-  for (const upload::CommittedFile& file : commit.files) bytes += file.bytes;
-  return bytes;
-}
-
-// Below `root`, with the name that the session had.
+// Below `output`, the user's own word, in `below` there, with the name that the session had. Both
+// others are the store's words: `fs` leads nowhere out of `output` by them.
 Result<std::string> fetch(upload::Store& store, const std::string& prefix,
-                          const std::string& root) {
-  storage::PosixFs fs(root);
+                          const std::string& output, const std::string& below) {
+  storage::PosixFs fs(output);
+  const std::string root = below.empty() ? output : output + "/" + below;
   COLLECT_TRY(fs.make_directories(root));
   return upload::download_part(store.client(), store.retries(), prefix, fs, root);
 }
@@ -35,7 +32,7 @@ Result<std::string> fetch(upload::Store& store, const std::string& prefix,
 // How often each session's name is there.
 std::map<std::string, size_t> count_names(const std::vector<ChosenPart>& parts) {
   std::map<std::string, size_t> names;
-  for (const ChosenPart& part : parts) ++names[part.commit.session];
+  for (const ChosenPart& part : parts) ++names[part.session];
   return names;
 }
 
@@ -96,14 +93,21 @@ void put(const Rebuilt& rebuilt, std::ostream& out) {
   out.flush();
 }
 
-void say(std::ostream& err, const char* command, const std::string& sentence) {
-  if (!sentence.empty()) err << command << ": " << printable_sentence(sentence) << "\n";
+// Parts that nothing more is known of are named, in the document too.
+void put_unreadable(const upload::Store& store, const ChosenParts& chosen, Json& sessions) {
+  for (const UnreadablePart& part : chosen.unreadable) {
+    sessions.push_back({{"url", store.url_of(part.prefix)}, {"error", error_json(part.error)}});
+  }
+}
+
+void say(std::ostream& err, const std::string& sentence) {
+  if (!sentence.empty()) err << "collectctl: " << printable_sentence(sentence) << "\n";
 }
 
 }  // namespace
 
 int download_parts(const upload::StoreRequest& request, std::ostream& out, std::ostream& err) {
-  const Answer answer{"download", request.json, out, err};
+  const Answer answer{request.json, out, err};
   StoreLine line(err, request.progress);
   const auto store = open_store(request, line);
   if (!store.ok()) return answer.refuse(store.error(), 2);
@@ -113,29 +117,33 @@ int download_parts(const upload::StoreRequest& request, std::ostream& out, std::
   const std::string output = std::filesystem::absolute(request.output, error).lexically_normal();
   if (error) return answer.refuse(errno_error(error.value(), request.output), 2);
   const auto names = count_names(chosen->parts);
+  std::set<std::string> taken;  // no two parts into one directory
   Json document = json_document();
   document["sessions"] = Json::array();
   int code = 0;
   for (size_t i = 0; i < chosen->parts.size(); ++i) {
-    const auto& [prefix, commit] = chosen->parts[i];
+    const ChosenPart& part = chosen->parts[i];
     line.show("downloading " + std::to_string(i + 1) + " of " +
-              std::to_string(chosen->parts.size()) + ", " + short_bytes(bytes_of(commit)));
-    const bool has_twin = names.at(commit.session) > 1;
+              std::to_string(chosen->parts.size()) + ", " + short_bytes(part.bytes));
+    const std::string below = names.at(part.session) > 1 ? part.name : "";
+    const bool is_free = taken.insert(below + "/" + part.session).second;
     const auto directory =
-        fetch(**store, prefix,
-              has_twin ? output + "/" + commit.part.collector + "-" + commit.part.epoch : output);
+        is_free ? fetch(**store, part.prefix, output, below)
+                : Result<std::string>(Error{Code::kAlreadyExists,
+                                            "another part has " + part.session + " of " +
+                                                part.name + " too: download each by its own URL"});
     line.end();
-    Json one = {{"url", (*store)->url_of(prefix)}};
+    Json one = {{"url", (*store)->url_of(part.prefix)}};
     if (!directory.ok()) {
       code = 1;
-      if (!request.json) say(err, "download", prefix + ": " + directory.error().message);
+      if (!request.json) say(err, part.prefix + ": " + directory.error().message);
       one["error"] = error_json(directory.error());
     } else {
       one["path"] = *directory;
-      one["bytes"] = bytes_of(commit);
+      one["bytes"] = part.bytes;
       if (!request.json) {
-        out << printable_sentence(*directory) << ": " << counted(commit.files.size(), "file")
-            << ", " << short_bytes(bytes_of(commit)) << "\n";
+        out << printable_sentence(*directory) << ": " << counted(part.files, "file") << ", "
+            << short_bytes(part.bytes) << "\n";
         out.flush();
       }
     }
@@ -148,7 +156,7 @@ int download_parts(const upload::StoreRequest& request, std::ostream& out, std::
     Json one = {{"url", (*store)->url_of(prefix)}};
     if (!rebuilt.ok()) {
       code = 1;
-      if (!request.json) say(err, "download", prefix + ": " + rebuilt.error().message);
+      if (!request.json) say(err, prefix + ": " + rebuilt.error().message);
       one["error"] = error_json(rebuilt.error());
     } else {
       one["path"] = rebuilt->from.directory;
@@ -158,17 +166,19 @@ int download_parts(const upload::StoreRequest& request, std::ostream& out, std::
     }
     document["sessions"].push_back(std::move(one));
   }
+  put_unreadable(**store, *chosen, document["sessions"]);
   document["unfinished_parts"] = chosen->unfinished;
   if (request.json) {
     out << json_line(document);
   } else {
-    say(err, "download", unfinished_sentence(chosen->unfinished));
+    for (const UnreadablePart& part : chosen->unreadable) say(err, part.error.message);
+    say(err, unfinished_sentence(chosen->unfinished));
   }
-  return chosen->unfinished == 0 ? code : 1;
+  return chosen->unfinished == 0 && chosen->unreadable.empty() ? code : 1;
 }
 
 int verify_parts(const upload::StoreRequest& request, std::ostream& out, std::ostream& err) {
-  const Answer answer{"verify", request.json, out, err};
+  const Answer answer{request.json, out, err};
   StoreLine line(err, request.progress);
   const auto store = open_store(request, line);
   if (!store.ok()) return answer.refuse(store.error(), 2);
@@ -178,17 +188,17 @@ int verify_parts(const upload::StoreRequest& request, std::ostream& out, std::os
   document["sessions"] = Json::array();
   int code = 0;
   for (size_t i = 0; i < chosen->parts.size(); ++i) {
-    const auto& [prefix, commit] = chosen->parts[i];
-    const std::string url = (*store)->url_of(prefix);
+    const ChosenPart& part = chosen->parts[i];
+    const std::string url = (*store)->url_of(part.prefix);
     line.show("downloading " + std::to_string(i + 1) + " of " +
-              std::to_string(chosen->parts.size()) + ", " + short_bytes(bytes_of(commit)));
+              std::to_string(chosen->parts.size()) + ", " + short_bytes(part.bytes));
     const auto scratch = make_scratch_directory("verify");
     if (!scratch.ok()) return answer.refuse(scratch.error(), 2);
-    const auto directory = fetch(**store, prefix, scratch->path());
+    const auto directory = fetch(**store, part.prefix, scratch->path(), "");
     line.end();
     if (!directory.ok()) {
       code = 1;
-      if (!request.json) say(out, url.c_str(), directory.error().message);
+      if (!request.json) out << printable_sentence(url + ": " + directory.error().message) << "\n";
       document["sessions"].push_back({{"url", url}, {"error", error_json(directory.error())}});
       continue;
     }
@@ -208,13 +218,18 @@ int verify_parts(const upload::StoreRequest& request, std::ostream& out, std::os
       out.flush();
     }
   }
+  put_unreadable(**store, *chosen, document["sessions"]);
   document["unfinished_parts"] = chosen->uncommitted();
   if (request.json) {
     out << json_line(document);
   } else {
-    say(err, "verify", uncommitted_sentence(*chosen));
+    for (const UnreadablePart& part : chosen->unreadable) {
+      out << (*store)->url_of(part.prefix) << ": " << printable_sentence(part.error.message)
+          << "\n";
+    }
+    say(err, uncommitted_sentence(*chosen));
   }
-  return chosen->uncommitted() == 0 ? code : 1;
+  return chosen->uncommitted() == 0 && chosen->unreadable.empty() ? code : 1;
 }
 
 }  // namespace collect::ctl

@@ -2,7 +2,6 @@
 #include <istream>
 #include <mutex>
 #include <ostream>
-#include <thread>
 
 #include "daemon/ctl/programs/limited_process.h"
 #include "daemon/ctl/store/sealed_sessions.h"
@@ -12,6 +11,7 @@
 #include "daemon/upload/store.h"
 #include "daemon/upload/upload_status.h"
 #include "daemon/upload/uploader.h"
+#include "formats/core/threads.h"
 #include "storage/posix_fs.h"
 
 namespace collect::ctl {
@@ -86,7 +86,9 @@ Status follow(const upload::StoreRequest& request, std::istream& in, Reports& re
     report.stored_segments = id;
     reports.put(report);
   });
-  std::thread([&segments, &in] { segments.read(in); }).detach();  // for as long as this process
+  auto reading = start_thread("requests", [&segments, &in] { segments.read(in); });
+  if (!reading.ok()) return reading.error();
+  reading->detach();  // for as long as this process
   SealedSessions sealed(fs, request.output);
   while (true) {
     const auto ready = sealed.look(clock.monotonic_ns(), clock.unix_ns());

@@ -27,7 +27,7 @@ Result<api::Session> read_session(upload::Store& store, const std::string& prefi
 }  // namespace
 
 int list_parts(const upload::StoreRequest& request, std::ostream& out, std::ostream& err) {
-  const Answer answer{"sessions", request.json, out, err};
+  const Answer answer{request.json, out, err};
   StoreLine line(err, request.progress);
   const auto store = open_store(request, line);
   if (!store.ok()) return answer.refuse(store.error(), 2);
@@ -39,10 +39,10 @@ int list_parts(const upload::StoreRequest& request, std::ostream& out, std::ostr
   table.right(5);
   int code = 0;
   for (size_t i = 0; i < chosen->parts.size(); ++i) {
-    const auto& [prefix, commit] = chosen->parts[i];
+    const ChosenPart& part = chosen->parts[i];
     line.show("reading manifest " + std::to_string(i + 1) + " of " +
               std::to_string(chosen->parts.size()));
-    auto read = read_session(**store, prefix);
+    auto read = read_session(**store, part.prefix);
     api::Session session;
     if (read.ok()) {
       session = std::move(*read);
@@ -51,9 +51,9 @@ int list_parts(const upload::StoreRequest& request, std::ostream& out, std::ostr
       session.set_state(api::SESSION_STATE_FAILED);
       session.set_status("no manifest: " + read.error().message);
     }
-    session.set_name("sessions/" + commit.session);
-    session.set_path((*store)->url_of(prefix));
-    table.add({commit.session, state_word(session.state()), session.process_name(),
+    session.set_name("sessions/" + part.session);
+    session.set_path((*store)->url_of(part.prefix));
+    table.add({part.session, state_word(session.state()), session.process_name(),
                session.device_id(), with_thousands(session.events()), loss_count(session),
                session.path()});
     *response.add_sessions() = std::move(session);
@@ -61,8 +61,12 @@ int list_parts(const upload::StoreRequest& request, std::ostream& out, std::ostr
   line.end();
   out << (request.json ? message_line(response) : table.text(request.columns));
   out.flush();
+  for (const UnreadablePart& part : chosen->unreadable) {
+    code = 1;
+    err << "collectctl: " << printable_sentence(part.error.message) << "\n";
+  }
   if (const std::string pending = uncommitted_sentence(*chosen); !pending.empty()) {
-    err << "sessions: " << pending << "\n";
+    err << "collectctl: " << pending << "\n";
   }
   return code;
 }

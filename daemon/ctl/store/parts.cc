@@ -6,6 +6,19 @@
 
 namespace collect::ctl {
 
+namespace {
+
+ChosenPart summary_of(const std::string& prefix, const upload::Commit& commit) {
+  ChosenPart part{prefix, commit.session, commit.part.collector + "-" + commit.part.epoch,
+                  commit.files.size()};
+  for (const upload::CommittedFile& file : commit.files) {
+    if (__builtin_add_overflow(part.bytes, file.bytes, &part.bytes)) part.bytes = UINT64_MAX;
+  }
+  return part;
+}
+
+}  // namespace
+
 std::string unfinished_sentence(uint64_t unfinished) {
   if (unfinished == 0) return {};
   return counted(unfinished, "part") + (unfinished == 1 ? " is" : " are") +
@@ -30,14 +43,20 @@ Result<ChosenParts> choose_parts(upload::Store& store, StoreLine& line) {
   chosen.unfinished = listed->unfinished;
   chosen.recorded = listed->recorded;
   for (const std::string& prefix : listed->prefixes) {
-    line.show("reading COMMIT " + std::to_string(chosen.parts.size() + 1) + " of " +
+    line.show("reading COMMIT " +
+              std::to_string(chosen.parts.size() + chosen.unreadable.size() + 1) + " of " +
               std::to_string(listed->prefixes.size()));
-    auto commit = upload::read_commit(store.client(), store.retries(), prefix);
-    if (!commit.ok()) return commit.error();
-    chosen.parts.push_back({prefix, std::move(*commit)});
+    const auto commit = upload::read_commit(store.client(), store.retries(), prefix);
+    if (commit.ok()) {
+      chosen.parts.push_back(summary_of(prefix, *commit));
+    } else if (upload::is_of_one_part(commit.error())) {
+      chosen.unreadable.push_back({prefix, commit.error()});
+    } else {
+      return commit.error();
+    }
   }
   line.end();
-  if (chosen.parts.empty() && chosen.recorded.empty()) {
+  if (chosen.parts.empty() && chosen.recorded.empty() && chosen.unreadable.empty()) {
     const std::string pending = unfinished_sentence(chosen.unfinished);
     return Error{Code::kNotFound, store.url_of(store.below()) + ": no session" +
                                       (pending.empty() ? "" : "; " + pending)};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/upload/store.h"
+#include "formats/core/threads.h"
 
 namespace collect::ctl {
 namespace {
@@ -49,8 +50,16 @@ void SegmentQueue::add(upload::SegmentRequest request) {
   const std::lock_guard lock(mutex_);
   requests_.push_back(std::move(request));
   changed_.notify_one();
-  if (std::exchange(has_threads_, true)) return;
-  for (unsigned i = 0; i < kThreads; ++i) std::thread([this] { serve(); }).detach();
+  // Those that the system does not start now are asked for with the next request.
+  while (threads_ < kThreads) {
+    auto started = start_thread("segments", [this] { serve(); });
+    if (!started.ok()) {
+      if (threads_ == 0) problem_ = started.error().message;
+      return;
+    }
+    started->detach();
+    ++threads_;
+  }
 }
 
 void SegmentQueue::serve() {
@@ -60,7 +69,8 @@ void SegmentQueue::serve() {
     const upload::SegmentRequest request = std::move(requests_.front());
     requests_.pop_front();
     lock.unlock();
-    send(request);
+    // Until it has gone: what has no memory now has some later.
+    while (!contain([&] { send(request); }).ok()) std::this_thread::sleep_for(kAgain);
     done_(request.id);
   }
 }

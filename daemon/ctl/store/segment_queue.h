@@ -46,7 +46,7 @@ class SegmentQueue {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<upload::SegmentRequest> requests_;  // guarded by mutex_; one of a session at most
-  bool has_threads_ = false;                     // guarded by mutex_
+  unsigned threads_ = 0;                         // guarded by mutex_; that were started
   std::string problem_;                          // guarded by mutex_
 };
 

@@ -92,7 +92,7 @@ class Upload {
 }  // namespace
 
 int upload_sessions(const upload::StoreRequest& request, std::ostream& out, std::ostream& err) {
-  const Answer answer{"upload", request.json, out, err};
+  const Answer answer{request.json, out, err};
   const auto session_paths = session_paths_of(request.paths);
   if (!session_paths.ok()) return answer.refuse(session_paths.error(), 2);
   const auto tables = upload::parse_store_tables(request.tables);
@@ -118,7 +118,7 @@ int upload_sessions(const upload::StoreRequest& request, std::ostream& out, std:
     if (!part.ok()) {
       code = 1;
       if (!request.json) {
-        err << "upload: " << printable_sentence(session_path.name + ": " + part.error().message)
+        err << "collectctl: " << printable_sentence(session_path.name + ": " + part.error().message)
             << "\n";
       }
       one["error"] = error_json(part.error());

@@ -36,7 +36,6 @@ std::string error_line(const Error& error);
 // Where a command of files answers, and says why it has no answer: a line on the error stream, or
 // with --json the error as an object where the answer would have stood.
 struct Answer {
-  std::string_view command;
   bool json;
   std::ostream& out;
   std::ostream& err;

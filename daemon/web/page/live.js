@@ -34,6 +34,9 @@ const agents = new Table($("agents"), agentColumns, a => a.name);
 const devices = new Table($("devices"), deviceColumns, d => d.via + d.serial);
 
 function show(state) {
+  // Agents that are there and do not record, by the session that each of them had last.
+  const idle = new Set(state.agents.filter(a => a.state === "connected").map(a => a.session));
+  for (const session of state.sessions) session.isIdle = idle.has(session.name);
   sessions.show(state.sessions);
   agents.show(state.agents);
   devices.show(state.devices);

@@ -100,7 +100,8 @@ export function sessionColumns(run) {
       return text ? run("marker", s, {text}) : undefined;
     }],
     ["Snapshot", s => !s.sealed, s => run("snapshot", s, {})],
-    ["Stop", s => !s.sealed, s => run("stop", s, {})],
+    ["Stop", s => !s.sealed, s => window.confirm("Stop this recording and seal it? The program goes on, and Start begins another recording of it.") ? run("stop", s, {}) : undefined],
+    ["Start", s => s.sealed && s.isIdle, s => run("start", s, {})],
   ];
   function actions(cell, item, state) {
     state.item = item;

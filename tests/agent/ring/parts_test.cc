@@ -1,11 +1,18 @@
 // The parts of the recorder one by one: the pool of pages, what handlers defer, open calls in their
 // chunks, and who waits for a page.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 
+#include <cerrno>
 #include <cstring>
 #include <set>
+#include <thread>
 #include <vector>
 
+#include "agent/platform/threads.h"
 #include "agent/ring/deferred.h"
 #include "agent/ring/hooks.h"
 #include "agent/ring/open_calls.h"
@@ -13,6 +20,10 @@
 #include "agent/ring/page_wait.h"
 #include "agent/ring/stream.h"
 #include "agent/ring/unwinding.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 namespace collect::agent {
 namespace {
@@ -75,6 +86,72 @@ TEST_F(PartsTest, ThePoolHasItsPagesAndNoMore) {
   for (const PageRef page : pages) pool_give(page);
   EXPECT_EQ(pool_used_bytes(), 0u);
   EXPECT_EQ(take_all().size(), kPages) << "each is there again, and once";
+}
+
+// The drain finds out that there is no memory, by a call that says so. Threads fault nothing in
+// then.
+TEST_F(PartsTest, WithoutMemoryThreadsGetNoUnusedPage) {
+  uint32_t reasons = 0;
+  const PageRef first = pool_take(&reasons);
+  ASSERT_NE(first, 0u);
+  uint8_t* const next = page_bytes(first + 1);
+  ASSERT_EQ(munmap(next, kPageBytes), 0);
+  const bool populates = madvise(next, kPageBytes, MADV_POPULATE_WRITE) != 0 && errno == ENOMEM;
+  pool_prepare();
+  const PageRef refused = pool_take(&reasons);
+  void* const back = mmap(next, kPageBytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  ASSERT_EQ(back, next);
+  if (!populates) GTEST_SKIP() << "no page is faulted in by madvise here";
+  EXPECT_EQ(refused, 0u);
+  EXPECT_EQ(reasons, kLostNoMemory);
+  pool_prepare();
+  EXPECT_NE(pool_take(&reasons), 0u) << "memory is back";
+  EXPECT_EQ(take_all().size(), kPages - 2);
+}
+
+// Of each wait the drain says anew whether the thread may sleep.
+TEST_F(PartsTest, AThreadAsksForEachWaitWhetherItMaySleep) {
+  stream_->thread_id = os_thread_id();
+  stream_publish(*stream_);
+  answer_sleep_requests();
+  const uint32_t before = stream_->sleep;
+  {
+    const SleepRequest outer(*stream_);
+    const uint32_t asked = stream_->sleep;
+    EXPECT_NE(asked, before);
+    answer_sleep_requests();
+    const uint32_t answered = stream_->sleep;
+    EXPECT_NE(answered, asked);
+    const SleepRequest inner(*stream_);
+    EXPECT_EQ(stream_->sleep, answered) << "one within another asks nothing";
+    pause_for_page(*stream_);
+  }
+  const uint32_t after = stream_->sleep;
+  {
+    const SleepRequest later(*stream_);
+    EXPECT_NE(stream_->sleep, after);
+    uint32_t old = before;
+    EXPECT_FALSE(stream_->sleep.compare_exchange_strong(old, before)) << "no old answer fits";
+  }
+}
+
+// A filter that lets everything through is one all the same.
+TEST_F(PartsTest, SeesFiltersThatAThreadPutsOnItself) {
+  note_filters();
+  EXPECT_FALSE(is_filtered(0, os_thread_id()));
+  bool is_set = false;
+  bool is_seen = false;
+  std::thread([&] {
+    sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    sock_fprog filter{1, allow};
+    is_set = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+             prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+    is_seen = is_filtered(0, os_thread_id());
+  }).join();
+  if (!is_set) GTEST_SKIP() << "no filters here";
+  EXPECT_TRUE(is_seen);
+  EXPECT_FALSE(is_filtered(0, os_thread_id())) << "it is that thread's alone";
 }
 
 // A thread that read the list's head before must not find it again, however often pages came and

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -197,6 +199,28 @@ TEST_F(ShimsTest, AThreadThatEndsWithinItsCalls) {
   traced_leaf();
   std::thread([] { sled_call([] { sled_call([] { pthread_exit(nullptr); }); }); }).join();
   EXPECT_EQ(events(), "+scall +scall !scall !scall ");
+}
+
+TEST_F(ShimsTest, AThreadThatNamesItself) {
+  std::thread([] {
+    traced_leaf();
+    EXPECT_EQ(pthread_setname_np(pthread_self(), "by-pthread"), 0);
+  }).join();
+  std::thread([] {
+    EXPECT_EQ(pthread_setname_np(pthread_self(), "far-too-long-for-it"), ERANGE);
+    traced_leaf();
+    EXPECT_EQ(prctl(PR_SET_NAME, "by-prctl-and-cut"), 0);
+    char name[16];
+    EXPECT_EQ(prctl(PR_GET_NAME, name), 0);
+    EXPECT_STREQ(name, "by-prctl-and-cu");
+  }).join();
+  EXPECT_EQ(prctl(-1, 0, 0, 0, 0), -1);
+  EXPECT_EQ(errno, EINVAL);
+  StreamInfo info{};
+  stream_info(*stream_at(0), info);
+  EXPECT_STREQ(info.name, "by-pthread");
+  stream_info(*stream_at(1), info);
+  EXPECT_STREQ(info.name, "by-prctl-and-cu");
 }
 
 TEST_F(ShimsTest, WithoutARecordingExceptionsAndJumpsPassThrough) {

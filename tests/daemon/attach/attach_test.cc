@@ -83,7 +83,7 @@ class AttachTest : public testing::Test {
     auto made = Attach::create(options_, no_variable, told_);
     ASSERT_TRUE(made.ok()) << made.error().message;
     attach_ = std::move(*made);
-    attach_->run();
+    ASSERT_TRUE(attach_->run().ok());
     server_.plug("A", FakePhone{});
     server_.serve("A", "collect_agent_7", [](int fd) { ::close(fd); });
     ASSERT_TRUE(told_.wait_dialled(kPlace));
@@ -131,7 +131,7 @@ TEST_F(AttachTest, DoesNotSearchDisabledSources) {
   options_.usbmux = "off";
   auto made = Attach::create(options_, no_variable, told_);
   ASSERT_TRUE(made.ok());
-  (*made)->run();
+  ASSERT_TRUE((*made)->run().ok());
   EXPECT_EQ(open(**made, kPlace).code(), Code::kUnavailable);  // so its thread was there
   EXPECT_TRUE((*made)->servers().empty());
   EXPECT_EQ(server_.trackers(), 0u);

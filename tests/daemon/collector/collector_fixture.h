@@ -91,7 +91,7 @@ class CollectorTest : public testing::Test {
     auto collector = Collector::create(std::move(options), fs_);
     EXPECT_TRUE(collector.ok());
     collector_ = std::move(collector).value();
-    collector_->run();
+    EXPECT_TRUE(collector_->run().ok());
   }
   ~CollectorTest() override {
     collector_.reset();

@@ -74,6 +74,18 @@ TEST_F(LodQueueTest, EndsForgottenJobs) {
   queue.stop();
 }
 
+// Seen: a run that ended while a file was made left it, half.
+TEST_F(LodQueueTest, WhatIsHalfMadeIsRemoved) {
+  const std::filesystem::path half = directory_ / "thread_0" / "index.lod.new";
+  std::filesystem::create_directories(half.parent_path());
+  LodQueue queue(program("echo > " + half.string() + "; exec /bin/sleep 600"), fs_, {},
+                 [](const std::string&, const std::string& said) { ADD_FAILURE() << said; });
+  queue.add("session_a/pid_1", directory_.string());
+  while (!std::filesystem::exists(half)) std::this_thread::yield();
+  queue.stop();
+  EXPECT_FALSE(std::filesystem::exists(half));
+}
+
 TEST_F(LodQueueTest, WithoutTheProgramTheLogSaysSo) {
   std::promise<std::string> failed;
   LodQueue queue((directory_ / "nothing").string(), fs_, {},

@@ -281,7 +281,7 @@ TEST_F(CollectorFilesTest, ChargesConversionsToTheBudget) {
     storage::SessionOptions options;
     options.root = root_;
     SessionConverter converter(fs_, options);
-    converter.start(budget);
+    EXPECT_TRUE(converter.start(budget).ok());
     std::promise<Result<storage::MadeSession>> made;
     SessionConverter::Job job;
     job.from = *session_path;

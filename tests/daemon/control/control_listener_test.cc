@@ -59,11 +59,12 @@ class ControlListenerTest : public ::testing::Test {
   }
   // What is taken can be asked for with server().
   void start() {
-    listener_->start([this](int handle) {
+    const Status started = listener_->start([this](int handle) {
       const std::lock_guard lock(mutex_);
       taken_.push_back(handle);
       changed_.notify_all();
     });
+    ASSERT_TRUE(started.ok());
   }
   int server() {
     std::unique_lock lock(mutex_);

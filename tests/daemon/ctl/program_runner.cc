@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
@@ -40,23 +41,28 @@ bool eventually(const std::function<bool()>& condition) {
 ProgramRunner::ProgramRunner() {
   std::string pattern = std::filesystem::temp_directory_path() / "collectctl-XXXXXX";
   if (::mkdtemp(pattern.data()) != nullptr) directory_ = pattern;
+  runtime_ = directory_.string() + "-runtime";
+  ::mkdir(runtime_.c_str(), 0700);
 }
 
 ProgramRunner::~ProgramRunner() {
   std::error_code ignored;
   std::filesystem::remove_all(directory_, ignored);
+  std::filesystem::remove_all(runtime_, ignored);
 }
 
 pid_t ProgramRunner::start(const std::vector<std::string>& arguments) {
   std::ofstream(directory_ / "stdin") << input;
   std::vector<std::string> command = {COLLECTCTL};
   command.insert(command.end(), arguments.begin(), arguments.end());
+  std::map<std::string, std::string> given = environment;
+  given.emplace("XDG_RUNTIME_DIR", runtime_);
   std::vector<std::string> variables;
   for (const std::string& entry : own_environment()) {
     const std::string name = entry.substr(0, entry.find('='));
-    if (!environment.contains(name) && !name.starts_with("COLLECT_")) variables.push_back(entry);
+    if (!given.contains(name) && !name.starts_with("COLLECT_")) variables.push_back(entry);
   }
-  for (const auto& [name, value] : environment) {
+  for (const auto& [name, value] : given) {
     if (!value.empty()) variables.push_back(name + "=" + value);
   }
   posix_spawn_file_actions_t actions;

@@ -41,7 +41,7 @@ class Played {
           const std::lock_guard lock(mutex_);
           return holdings_;
         }) {
-    member_.start({name, 1, "127.0.0.1:7711", "host-" + name, "1"});
+    EXPECT_TRUE(member_.start({name, 1, "127.0.0.1:7711", "host-" + name, "1"}).ok());
   }
   void has(const std::vector<std::string>& devices, uint64_t arrival = 0) {
     {

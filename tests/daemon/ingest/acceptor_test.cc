@@ -306,6 +306,46 @@ TEST_F(OtherUserTest, OnlyItsOwnUserGetsIn) {
   EXPECT_TRUE(agent.open_control(as_other()));
 }
 
+// A guest is asked for the token, its own user is not; and agents that have it see that it is
+// known.
+TEST_F(OtherUserTest, AGuestProvesItsToken) {
+  options_.guest_token = "key of the run";
+  start();
+  const auto comes_in = [&](FrameSocket socket, uint8_t id, const std::string& token) {
+    FakeProcess process;
+    process.id_byte = id;
+    process.token = token;
+    FakeAgent agent(process);
+    if (agent.open_control(std::move(socket))) return std::string("welcome");
+    const auto refusal = agent.refused();
+    return refusal ? std::to_string(refusal->code()) + " " + refusal->reason() : "nothing";
+  };
+  EXPECT_EQ(comes_in(as_other(), 1, "key of the run"), "welcome");
+  const std::string kept_out =
+      std::to_string(wire::REFUSE_PRINCIPAL) + " user 65534 may not connect";
+  EXPECT_THAT(comes_in(as_other(), 2, ""), testing::StartsWith(kept_out));
+  EXPECT_THAT(comes_in(as_other(), 3, "key of another"), testing::StartsWith(kept_out));
+  EXPECT_EQ(comes_in(connect(), 4, ""), "welcome");
+  EXPECT_EQ(comes_in(connect(), 5, "key of the run"), "welcome");
+  // A dial9 stream can prove nothing.
+  FrameSocket feed = as_other();
+  constexpr uint8_t kDial9[] = {0x54, 0x52, 0x43, 0x00, 0x01};
+  ASSERT_TRUE(feed.send_bytes(kDial9));
+  EXPECT_TRUE(feed.ends());
+}
+
+// What a Unix socket asks for is the user alone.
+TEST_F(OtherUserTest, AUnixSocketTakesNoGuests) {
+  options_.listen = "unix:" + root_ + ".socket";
+  options_.guest_token = "key of the run";
+  start();
+  ASSERT_EQ(::chmod((root_ + ".socket").c_str(), 0777), 0);
+  FrameSocket other = as_other();
+  const auto refusal = refusal_of(other);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->code(), wire::REFUSE_PRINCIPAL);
+}
+
 TEST_F(OtherUserTest, AUnixSocketAsksForTheUserInAnyCase) {
   options_.listen = "unix:" + root_ + ".socket";
   options_.token = "secret";

@@ -134,7 +134,7 @@ class IoThreadTest : public IngestTest {
 
 TEST_F(IoThreadTest, AsksNewAgentsToRetryWhileStopping) {
   core_.stopping = true;
-  thread_.run();
+  ASSERT_TRUE(thread_.run().ok());
   auto [handover, other] = connection();
   handover->checked.hello = fakes::FakeAgent().hello(wire::CHANNEL_CONTROL);
   thread_.take(std::move(handover));
@@ -154,7 +154,7 @@ TEST_F(IoThreadTest, AsksNewAgentsToRetryWhileStopping) {
 
 TEST_F(IoThreadTest, BuffersThatNobodyNeedsAreFreed) {
   core_.lane_buffers.give_back(core_.lane_buffers.take());
-  thread_.run();
+  ASSERT_TRUE(thread_.run().ok());
   EXPECT_TRUE(eventually([&] { return core_.lane_buffers.free_buffers() == 0; }));
 }
 

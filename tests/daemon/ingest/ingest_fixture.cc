@@ -128,7 +128,7 @@ void IngestTest::start() {
   auto ingest = Ingest::bind(options_, *fs_, reported_);
   ASSERT_TRUE(ingest.ok()) << to_string(ingest.error());
   ingest_ = std::move(ingest).value();
-  ingest_->run();
+  ASSERT_TRUE(ingest_->run().ok());
 }
 
 void IngestTest::record_all(fakes::FakeAgent& agent, uint32_t recording, uint32_t stream,

@@ -53,11 +53,14 @@ class PeerTest : public IngestTest {
     wire::Hello hello = fakes::FakeAgent(process_).hello(channel);
     hello.set_recording(said_recording_);
     hello.set_is_recording(said_recording_ != 0);
+    hello.set_sender_pid(sender_pid_);
+    hello.set_pid_namespace(pid_namespace_);
     return hello;
   }
   fakes::FrameSocket adopt(wire::Channel channel, bool is_new = false,
                            const std::string& dialled = "") {
     auto [link, other] = loop_.link();
+    if (is_local_) link->set_principal(principal::Principal::of_uid(::getuid()));
     peer_->adopt(std::move(link), hello(channel), dialled, is_new);
     run();
     return std::move(other);
@@ -158,6 +161,9 @@ class PeerTest : public IngestTest {
   Wishes watching_{reported_};
   fakes::FakeProcess process_;
   uint32_t said_recording_ = 0;
+  uint32_t sender_pid_ = 0;
+  uint64_t pid_namespace_ = 0;
+  bool is_local_ = false;
   std::unique_ptr<IngestCore> core_;
   std::shared_ptr<Peer> peer_;
   fakes::FrameSocket control_;

@@ -1,6 +1,11 @@
 // A process's links, clock and commands, by hand: what is said, what is shown, and every deadline.
 #include <gmock/gmock.h>
 
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+
 #include <future>
 #include <set>
 
@@ -143,6 +148,80 @@ TEST_F(PeerTest, SilenceEndsBothLinks) {
   EXPECT_FALSE(sweep(options_.resume + kLate));
   EXPECT_EQ(shown().state, AgentState::kGone);
   EXPECT_EQ(shown().status, "did not come back");
+}
+
+// A process of this machine, by its number in our PID namespace.
+class SenderTest : public PeerTest {
+ protected:
+  void SetUp() override {
+    struct stat found{};
+    ASSERT_EQ(::stat("/proc/self/ns/pid", &found), 0);
+    pid_namespace_ = found.st_ino;
+    is_local_ = true;
+    child_ = ::fork();
+    if (child_ == 0) {
+      for (;;) ::pause();
+    }
+    sender_pid_ = static_cast<uint32_t>(child_);
+  }
+  ~SenderTest() override { end_process(); }
+  void end_process() {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+    child_ = -1;
+  }
+  // Its session once it has lost its links, and some time has passed.
+  std::optional<SessionSnapshot> record_and_break() {
+    begin();
+    connect();
+    start_recording();
+    EXPECT_TRUE(session_in(SessionState::kActive).has_value());
+    control_.close();
+    data_.close();
+    EXPECT_TRUE(loop_.run_until([this] { return !peer_->connected(); }));
+    EXPECT_TRUE(sweep(milliseconds{100}));
+    return reported_.session([](const auto&) { return true; });
+  }
+
+  pid_t child_ = -1;
+};
+
+TEST_F(SenderTest, AProcessThatIsGoneIsNotWaitedFor) {
+  EXPECT_EQ(record_and_break()->state, SessionState::kInterrupted);
+  end_process();
+  sweep(milliseconds{100});
+  const auto sealed = session_in(SessionState::kRecovered);
+  ASSERT_TRUE(sealed.has_value());
+  EXPECT_THAT(manifest(*sealed), HasSubstr("its process ended without a word"));
+  EXPECT_EQ(shown().state, AgentState::kGone);
+}
+
+// It ended, and nobody has waited for it yet.
+TEST_F(SenderTest, AZombieIsGone) {
+  EXPECT_EQ(record_and_break()->state, SessionState::kInterrupted);
+  ::kill(child_, SIGKILL);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child_), &ended, WEXITED | WNOWAIT), 0);
+  sweep(milliseconds{100});
+  EXPECT_TRUE(session_in(SessionState::kRecovered).has_value());
+}
+
+// What an agent elsewhere calls its number is no process of ours.
+TEST_F(SenderTest, ANumberOfAnotherNamespaceSaysNothing) {
+  ++pid_namespace_;
+  record_and_break();
+  end_process();
+  EXPECT_TRUE(sweep(options_.resume - kEarly));
+  EXPECT_EQ(reported_.session([](const auto&) { return true; })->state, SessionState::kInterrupted);
+}
+
+TEST_F(SenderTest, ANumberOfARemoteAgentSaysNothing) {
+  is_local_ = false;
+  record_and_break();
+  end_process();
+  EXPECT_TRUE(sweep(options_.resume - kEarly));
+  EXPECT_EQ(reported_.session([](const auto&) { return true; })->state, SessionState::kInterrupted);
 }
 
 TEST_F(PeerTest, WhereTooManyAreAwayOneWithoutASessionIsForgotten) {

@@ -485,7 +485,7 @@ TEST_F(IngestTest, RequestsNamesForSessionsASuccessorSeals) {
   Naming naming;
   auto next = Ingest::bind(options_, *fs_, naming);
   ASSERT_TRUE(next.ok());
-  (*next)->run();
+  ASSERT_TRUE((*next)->run().ok());
   const auto session = naming.reported.session_in(SessionState::kRecovered);
   ASSERT_TRUE(session.has_value());
   EXPECT_EQ(session->symbols, storage::SymbolsState::kPending);
@@ -515,7 +515,7 @@ TEST_F(IngestTest, SessionsOfEarlierCollectorsAreListed) {
   Reported reported;
   auto next = Ingest::bind(options_, *fs_, reported);
   ASSERT_TRUE(next.ok());
-  (*next)->run();
+  ASSERT_TRUE((*next)->run().ok());
   ASSERT_TRUE(eventually([&] { return reported.session_count() == 3; }));
   for (uint32_t id = 1; id <= 3; ++id) {
     const auto session = reported.session([id](const auto& one) { return one.pid == 100 + id; });

@@ -7,9 +7,12 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <new>
+#include <optional>
 #include <thread>
 
 #include "daemon/ingest/core.h"
+#include "formats/core/threads.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 
 namespace collect::ingest {
@@ -206,6 +209,46 @@ TEST(WorkThreadsTest, WhereAllAreStuckAnotherIsStarted) {
   }
   EXPECT_LE(threads_named("relieved"), 4);
   for (const auto& gate : gates) gate->open();
+  threads.stop();
+}
+
+// The system's limit of processes: what is there goes on, and the others come with the next call.
+TEST(WorkThreadsTest, ThreadsThatAreNotStartedAreAskedForAgain) {
+  std::optional<WorkThreads> threads;
+  {
+    const ThreadShortage shortage(1, 2);
+    threads.emplace("short", 2, 3);
+    EXPECT_EQ(threads_named("short"), 1);
+    std::promise<void> passed;
+    threads->add({}, [&] { passed.set_value(); });
+    EXPECT_EQ(passed.get_future().wait_for(fakes::kPatience), std::future_status::ready);
+    threads->relieve();  // refused once more
+    EXPECT_EQ(threads_named("short"), 1);
+    threads->relieve();
+    EXPECT_EQ(threads_named("short"), 2);
+  }
+  const ThreadShortage shortage(0, 1);
+  Gate first(*threads);
+  Gate second(*threads);
+  std::promise<void> passed;
+  threads->add({}, [&] { passed.set_value(); });
+  const auto later = std::chrono::steady_clock::now() + 2 * kStuckAfter;
+  threads->relieve(later);  // was an exception that ended the daemon
+  EXPECT_EQ(threads_named("short"), 2);
+  threads->relieve(later);
+  EXPECT_EQ(threads_named("short"), 3);
+  EXPECT_EQ(passed.get_future().wait_for(fakes::kPatience), std::future_status::ready);
+  first.open();
+  second.open();
+  threads->stop();
+}
+
+TEST(WorkThreadsTest, WorkThatThrowsEndsNothingElse) {
+  WorkThreads threads("throwing", 1, 1);
+  threads.add({}, [] { throw std::bad_alloc(); });
+  std::promise<void> passed;
+  threads.add({}, [&] { passed.set_value(); });
+  EXPECT_EQ(passed.get_future().wait_for(fakes::kPatience), std::future_status::ready);
   threads.stop();
 }
 

@@ -10,11 +10,14 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <string>
 #include <thread>
 
+#include "daemon/inject/injector.h"
+#include "daemon/inject/target.h"
 #include "daemon/inject/traced_thread.h"
 
 namespace collect::inject {
@@ -56,6 +59,10 @@ class ExecutingProcess : public ::testing::Test {
     }
     ::close(go_[0]);
     ::close(go_[1]);
+  }
+  std::string name_of_program() const {
+    std::error_code ignored;
+    return std::filesystem::read_symlink("/proc/" + std::to_string(child_) + "/exe", ignored);
   }
   pid_t second_thread() const {
     const std::vector<pid_t> threads = threads_of(child_);
@@ -112,6 +119,31 @@ TEST_F(ExecutingProcess, AnExecGoesOnWhileItsThreadsAreSeized) {
   std::string name;
   std::getline(std::ifstream("/proc/" + std::to_string(child_) + "/comm"), name);
   EXPECT_EQ(name, "sleep");
+}
+
+// Between the look and the attachment a process may end, and another one get its number; or it
+// becomes another program, perhaps one with other rights.
+TEST_F(ExecutingProcess, ItIsTheOneThatWasLookedAt) {
+  const auto target = look_at_target(child_);
+  ASSERT_TRUE(target.ok()) << target.error().message;
+  EXPECT_GT(target->started, 0u);
+  EXPECT_TRUE(check_same(*target).ok());
+  Target other = *target;
+  ++other.started;
+  EXPECT_EQ(check_same(other).code(), Code::kNotFound);
+  EXPECT_EQ(attach(other, {}).code(), Code::kNotFound);
+  ASSERT_EQ(::write(go_[1], "x", 1), 1);
+  while (threads_of(child_).size() > 1 || name_of_program() != "/usr/bin/sleep") {
+    std::this_thread::sleep_for(kPause);
+  }
+  const Status changed = check_same(*target);
+  EXPECT_EQ(changed.code(), Code::kNotFound);
+  EXPECT_NE(changed.error().message.find("runs another program"), std::string::npos);
+  EXPECT_EQ(attach(*target, {}).code(), Code::kNotFound);
+  ::kill(child_, SIGKILL);
+  ::waitpid(child_, nullptr, 0);
+  EXPECT_EQ(check_same(*target).code(), Code::kNotFound);
+  child_ = -1;
 }
 
 }  // namespace

@@ -71,6 +71,42 @@ TEST_F(MetricsTest, ServesTheCollectorsCounters) {
   }
 }
 
+// Two clients have both threads; the third is answered when their time is over.
+TEST_F(MetricsTest, SilentClientsHoldUpNobodyForLong) {
+  const auto server = MetricsServer::start("127.0.0.1:0", collector_);
+  ASSERT_TRUE(server.ok()) << to_string(server.error());
+  const uint16_t port = port_of((*server)->url());
+  web::HttpClient silent(port);
+  web::HttpClient half(port);
+  EXPECT_TRUE(half.send("GET /metrics HTTP/1.1\r\nHost: x\r\n"));
+  EXPECT_THAT(scraped((*server)->url()), HasSubstr("collectord_stored_events_total 123"));
+}
+
+// Whatever comes, it is an error of that connection alone.
+TEST_F(MetricsTest, RequestsThatAreNone) {
+  const auto server = MetricsServer::start("127.0.0.1:0", collector_);
+  ASSERT_TRUE(server.ok()) << to_string(server.error());
+  const uint16_t port = port_of((*server)->url());
+  const std::string huge(1 << 20, 'x');
+  for (const std::string& request :
+       {"GET /" + huge + " HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /metrics HTTP/1.1\r\nHost: x\r\nX: " + huge + "\r\n\r\n",
+        "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 18446744073709551615\r\n\r\n" + huge,
+        std::string("GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n"),
+        std::string("GET /metrics HTTP/9.9\r\n\r\n"), std::string(4096, '\0'),
+        std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11)}) {
+    web::HttpClient client(port);
+    (void)client.send(request);  // a server that has had enough closes before all is sent
+  }
+  web::HttpClient client(port);
+  EXPECT_TRUE(
+      client.send("GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+  const web::ReceivedAnswer refused = client.read_answer();
+  EXPECT_NE(refused.status, 200);
+  EXPECT_EQ(refused.body.find("root:"), std::string::npos);
+  EXPECT_THAT(scraped((*server)->url()), HasSubstr("collectord_stored_events_total 123"));
+}
+
 // The dashboard asks for nothing that is not there.
 TEST_F(MetricsTest, TheDashboardKnowsThemAndNothingListensBehindTheEnd) {
   auto server = MetricsServer::start("127.0.0.1:0", collector_);

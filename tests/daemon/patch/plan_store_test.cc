@@ -82,6 +82,31 @@ TEST_F(PlanStoreTest, OneThatOthersMayWriteIsNotUsed) {
   EXPECT_EQ(status.st_mode & 0777, 0600u);  // it was made again
 }
 
+// In the place of a kept plan: a link to a good one, a pipe that nobody writes to, another user's.
+TEST_F(PlanStoreTest, OnlyAFileOfItsOwnUserIsUsed) {
+  const auto plan = plan_for(program(), cache());
+  ASSERT_TRUE(plan.ok());
+  const std::string path = kept()[0];
+  const auto expect_made_again = [&] {
+    EXPECT_EQ(*plan_for(program(), cache()), *plan);
+    struct stat status{};
+    ASSERT_EQ(::lstat(path.c_str(), &status), 0);
+    EXPECT_TRUE(S_ISREG(status.st_mode));
+    EXPECT_EQ(status.st_uid, ::geteuid());
+  };
+  const std::string elsewhere = folder_ + "/elsewhere";
+  fs::rename(path, elsewhere);
+  fs::create_symlink(elsewhere, path);
+  expect_made_again();
+  EXPECT_EQ(fs::file_size(elsewhere), plan->size()) << "what the link names stays";
+  fs::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  expect_made_again();
+  if (::geteuid() != 0) GTEST_SKIP() << "it takes root to have another user's file";
+  ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  expect_made_again();
+}
+
 TEST_F(PlanStoreTest, NoMoreAreKeptThanSaid) {
   fs::create_directories(cache());
   for (size_t i = 0; i < kKeptPlans + 5; ++i) {

@@ -21,6 +21,61 @@ TEST(Demangle, LeavesWhatIsNotCxx) {
   EXPECT_EQ(demangled(""), "");
 }
 
+// RFC 2603, "Rust Symbol Mangling (v0)": its examples and its tests; the older scheme as rustc
+// wrote it.
+TEST(Demangle, NamesOfRust) {
+  EXPECT_EQ(demangled("_RNvC6_123foo3bar"), "123foo::bar");
+  EXPECT_EQ(demangled("_RNvNtCs1234_7mycrate3foo3bar"), "mycrate::foo::bar");
+  EXPECT_EQ(demangled("_RINvNtC3std3mem8align_ofNtNtC3std3mem12DiscriminantE"),
+            "std::mem::align_of::<std::mem::Discriminant>");
+  EXPECT_EQ(demangled("_RNqCs4fqI2P2rA04_11utf8_identsu30____7hkackfecea1cbdathfdh9hlq6y"),
+            "utf8_idents::\u10e1\u10d0\u10ed\u10db\u10d4\u10da\u10d0\u10d3_\u10d2\u10d4\u10db"
+            "\u10e0\u10d8\u10d4\u10da\u10d8_\u10e1\u10d0\u10d3\u10d8\u10da\u10d8");
+  EXPECT_EQ(demangled("_ZN4core3fmt9Formatter9pad_inner17h0123456789abcdefE"),
+            "core::fmt::Formatter::pad_inner");
+  EXPECT_EQ(demangled("_ZN3foo17hello_world_names3barEv"), "foo::hello_world_names::bar()")
+      << "of C++ all the same";
+  EXPECT_EQ(demangled("_ZN12_GLOBAL__N_113single_threadE"), "(anonymous namespace)::single_thread");
+  EXPECT_EQ(
+      demangled("_RNvMs1_NtNtCs4RZURTQcbNt_4core3ptr6uniqueINtB5_6UniqueDG_INtNtNtB9_3ops8func"
+                "tion2FnTRL0_lEEp6OutputuEL_E6as_refCs64Hs8MuYH5P_13mangled_names"),
+      "<core::ptr::unique::Unique<dyn for<'a> core::ops::function::Fn<(&'a i32,), Output = "
+      "()>>>::as_ref");
+  EXPECT_EQ(demangled("_Rgarbage"), "_Rgarbage");
+  EXPECT_EQ(demangled("_R"), "_R");
+}
+
+// f::<(u32, u32), …>: each of the 40 tuples is the one before it twice, by references back.
+std::string exponential_rust_name() {
+  constexpr char kDigits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  const auto reference = [&](size_t position) {
+    std::string digits;
+    for (size_t number = position - 1;; number /= 62) {
+      digits.insert(0, 1, kDigits[number % 62]);
+      if (number < 62) return "B" + digits + "_";
+    }
+  };
+  std::string name = "IC1f";  // positions count from here
+  size_t last = name.size();
+  name += "TmmE";
+  for (int level = 0; level < 40; ++level) {
+    const size_t next = name.size();
+    name += "T" + reference(last) + reference(last) + "E";
+    last = next;
+  }
+  return "_R" + name + "E";
+}
+
+TEST(Demangle, AnExponentialNameOfRustIsCut) {
+  const std::string linkage = exponential_rust_name();
+  EXPECT_LT(linkage.size(), 500u);
+  const std::string name = demangled(linkage);
+  EXPECT_EQ(name.size(), kMaxSymbolNameBytes);
+  EXPECT_TRUE(name.starts_with("f::<(u32, u32), ((u32, u32), (u32, u32)), ")) << name.substr(0, 80);
+  EXPECT_TRUE(name.ends_with("..."));
+  EXPECT_EQ(demangled("_RNvC6_123foo3bar"), "123foo::bar") << "it goes on after a jump out of it";
+}
+
 TEST(Demangle, CutsLongNames) {
   const std::string linkage = "_Z" + std::string(20'000, 'P');
   const std::string name = demangled(linkage);

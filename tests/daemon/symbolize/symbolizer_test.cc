@@ -21,6 +21,17 @@ __attribute__((noinline)) int function_to_be_named(const std::vector<int>& numbe
   return numbers.empty() ? 1 : numbers[0];
 }
 
+// What a program takes for the address of an indirect function is a stub of the linker's. Hidden,
+// so that it is, also with -fPIC.
+static int answer_of_two() {
+  return 2;
+}
+extern "C" int (*resolve_indirect_to_be_named())() {
+  return answer_of_two;
+}
+extern "C" __attribute__((visibility("hidden"), ifunc("resolve_indirect_to_be_named"))) int
+indirect_to_be_named();
+
 namespace {
 
 constexpr char kName[] =
@@ -61,6 +72,74 @@ TEST(SymbolizerTest, NamesAFunctionOfThisProgram) {
   EXPECT_EQ(answer.source, own_path());
   EXPECT_EQ(answer.problem, "");
   EXPECT_TRUE(answer.is_whole);
+}
+
+TEST(SymbolizerTest, NamesAnIndirectFunctionByItsStub) {
+  if (fakes::kSanitized) GTEST_SKIP() << "a resolver runs before the sanitizer does";
+  const auto address = reinterpret_cast<uint64_t>(&indirect_to_be_named);
+  const auto chosen = reinterpret_cast<uint64_t>(&answer_of_two);
+  ASSERT_NE(address, chosen) << "the linker gives the address that the resolver gave";
+  ASSERT_EQ(indirect_to_be_named(), 2);
+  const auto relative = static_cast<uint32_t>(address - own_object().bias);
+  const Answer answer = named(own_module(), {relative, relative + 2});
+  ASSERT_EQ(answer.names.size(), 1u) << answer.problem;
+  EXPECT_EQ(answer.names[0].address, relative);
+  EXPECT_EQ(answer.names[0].name, "indirect_to_be_named");
+  const auto resolver = static_cast<uint32_t>(
+      reinterpret_cast<uint64_t>(&resolve_indirect_to_be_named) - own_object().bias);
+  const Answer of_resolver = named(own_module(), {resolver});
+  ASSERT_EQ(of_resolver.names.size(), 1u);
+  EXPECT_EQ(of_resolver.names[0].name, "resolve_indirect_to_be_named");
+}
+
+// A process after chroot names a path that is none of this machine's; another one has named the
+// same file.
+TEST(SymbolizerTest, AFileIsFoundWhereAnotherProcessNamedIt) {
+  Scratch scratch;
+  const std::string path = scratch.write("module", ElfFile().bytes());
+  SymbolizerOptions options{SYMBOLIZER, {}, {scratch.path()}};
+  options.known_files = std::make_shared<KnownFiles>();
+  const Symbolizer with_hints(options);
+  const storage::ModuleInfo inside = module_at("/inside/of/a/jail");
+  EXPECT_EQ(named(inside, {0x1000}, with_hints).source, "");
+  storage::ModuleInfo other = module_at("/etc/passwd");
+  options.known_files->add({module_at(path), other});
+  other.build_id = {1, 2, 3};
+  other.path = "/somewhere/else";
+  options.known_files->add({other});
+  const Answer answer = named(inside, {0x1000}, with_hints);
+  EXPECT_EQ(answer.source, path);
+  const auto found = with_hints.find(inside, {"*"}, std::chrono::seconds(60), nullptr);
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->source, path);
+  // symbol_roots hold for hints, too.
+  options.roots = {"/usr/share"};
+  EXPECT_EQ(named(inside, {0x1000}, Symbolizer(options)).source, "");
+}
+
+TEST(SymbolizerTest, KnownFilesAreBounded) {
+  KnownFiles files;
+  storage::ModuleInfo module;
+  module.build_id = {1};
+  for (size_t n = 0; n <= kMaxPathsOfFile; ++n) {
+    module.path = "/p" + std::to_string(n);
+    files.add({module, module});
+  }
+  module.path = "/p2";
+  EXPECT_EQ(files.other_paths(module), (std::vector<std::string>{"/p4", "/p3", "/p1"}));
+  for (size_t n = 0; n < kMaxKnownFiles; ++n) {
+    module.build_id = {2, static_cast<uint8_t>(n), static_cast<uint8_t>(n >> 8)};
+    files.add({module});
+  }
+  module.path = "/other";
+  EXPECT_EQ(files.other_paths(module), std::vector<std::string>{"/p2"});
+  module.build_id = {1};
+  EXPECT_TRUE(files.other_paths(module).empty()) << "the oldest goes";
+  module.build_id = {};
+  module.path = "relative";
+  files.add({module});
+  module.path = "/x";
+  EXPECT_TRUE(files.other_paths(module).empty());
 }
 
 TEST(SymbolizerTest, FindsFunctionsByPattern) {

@@ -90,6 +90,31 @@ TEST(CommitTest, NoPathLeadsOutOfTheSession) {
   EXPECT_EQ(commit_from_json(commit_to_json(twice)).code(), Code::kDamaged);
 }
 
+// Seen: "collector": "../../x", which `collectctl download` made a directory of.
+TEST(CommitTest, NoNameLeadsOutOfTheDirectory) {
+  for (const char* name : {"../../x", "..", ".", "", "/etc", "a/b", "a b", "a\x1b[31m", "a\n",
+                           "\xc3\xa9", "\xff", "a\\b"}) {
+    Commit commit = example();
+    commit.part.collector = name;
+    EXPECT_EQ(commit_from_json(commit_to_json(commit)).code(), Code::kDamaged) << name;
+    commit = example();
+    commit.part.epoch = name;
+    EXPECT_EQ(commit_from_json(commit_to_json(commit)).code(), Code::kDamaged) << name;
+    commit = example();
+    commit.process_id = name;
+    EXPECT_EQ(commit_from_json(commit_to_json(commit)).code(), Code::kDamaged) << name;
+  }
+  Commit commit = example();
+  commit.part.collector = std::string(kMaxPartNameBytes + 1, 'c');
+  EXPECT_EQ(commit_from_json(commit_to_json(commit)).code(), Code::kDamaged);
+  commit = example();
+  commit.part.collector = std::string("a\0b", 3);
+  EXPECT_EQ(commit_from_json(commit_to_json(commit)).code(), Code::kDamaged);
+  commit = example();
+  commit.process_id.back() = 'F';
+  EXPECT_EQ(commit_from_json(commit_to_json(commit)).code(), Code::kDamaged);
+}
+
 TEST(CommitTest, Limits) {
   std::string json = commit_to_json(example());
   json.append(kMaxCommitBytes - json.size(), ' ');
@@ -152,6 +177,20 @@ TEST(PartKeysTest, NamesAreSafeAndBounded) {
             Code::kInvalidArgument);
   identity.process_id = {};
   EXPECT_EQ(part_prefix(identity, {"c", "e"}).code(), Code::kUnsupported);
+}
+
+TEST(PartKeysTest, APrefixIsOfOnePart) {
+  const storage::SessionIdentity identity = storage::test::test_identity();
+  const PartName part{"lab-1", "e7"};
+  const std::string prefix = *part_prefix(identity, part);
+  constexpr char kId[] = "0102030405060708090a0b0c0d0e0f10";
+  const uint32_t recording = identity.recording;
+  EXPECT_TRUE(is_prefix_of(prefix, kId, recording, part));
+  EXPECT_FALSE(is_prefix_of(prefix, kId, recording + 1, part));
+  EXPECT_FALSE(is_prefix_of(prefix, "0102030405060708090a0b0c0d0e0f11", recording, part));
+  EXPECT_FALSE(is_prefix_of(prefix, kId, recording, {"lab-1", "e8"}));
+  EXPECT_FALSE(is_prefix_of(prefix, kId, recording, {"1", "e7"}));
+  EXPECT_FALSE(is_prefix_of("v2" + prefix.substr(2), kId, recording, part));
 }
 
 }  // namespace

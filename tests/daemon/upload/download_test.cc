@@ -4,6 +4,9 @@
 
 #include <filesystem>
 
+#include "daemon/upload/commit_object.h"
+#include "daemon/upload/object_lists.h"
+#include "daemon/upload/segment_upload.h"
 #include "tests/daemon/upload/upload_fixture.h"
 
 namespace collect::upload::test {
@@ -113,6 +116,77 @@ TEST_F(DownloadTest, FilesThatDifferStay) {
   storage::test::write_file(there + "/thread_0/index.atf", {1, 2, 3});
   EXPECT_EQ(download(parts()[0]).code(), Code::kAlreadyExists);
   EXPECT_THAT(storage::test::read_file(there + "/thread_0/index.atf"), ElementsAre(1, 2, 3));
+}
+
+// A store that hands out pages for ever, in each way that one can.
+TEST_F(DownloadTest, AListThatNeverEndsIsAnError) {
+  const std::pair<const char*, const char*> kLies[] = {{"again", "is out of order"},
+                                                       {"circle", "comes back to an earlier page"},
+                                                       {"empty", "empty pages"},
+                                                       {"long_token", "names its next page with"},
+                                                       {"long_key", "a key of 1025 bytes"}};
+  for (const auto& [how, said] : kLies) {
+    server().set({{"list", how}});
+    const auto listed = list_committed_parts(*client_, retries_);
+    EXPECT_EQ(listed.code(), Code::kDamaged) << how;
+    EXPECT_THAT(listed.error().message, HasSubstr(said)) << how;
+    EXPECT_LE(server().log().size(), kMaxEmptyPages + 1) << how;
+    EXPECT_EQ(list_segments(*client_, retries_, "").code(), Code::kDamaged) << how;
+  }
+  server().set({{"list", "endless"}});
+  uint64_t count = 0;
+  const Status endless = read_objects(*client_, retries_, kKeyRoot, 50, [&](const ObjectInfo&) {
+    ++count;
+    return Status();
+  });
+  EXPECT_EQ(endless.code(), Code::kLimit);
+  EXPECT_EQ(count, 51u);
+}
+
+// Seen: a COMMIT that said "collector": "../../x" had its files written outside of the directory.
+TEST_F(DownloadTest, ACommitSpeaksForItsOwnPartAlone) {
+  const auto session_path = make_session();
+  upload(settings(), {session_path});
+  const std::string prefix = parts()[0];
+  Commit commit = *read_commit(*client_, retries_, prefix);
+  const auto refused = [&](const Commit& changed) {
+    server().put(prefix + kCommitName, commit_to_json(changed));
+    const auto directory = download(prefix);
+    EXPECT_THAT(files_of(back_.path()), SizeIs(0));
+    EXPECT_THAT(directory.ok() ? "" : directory.error().message, HasSubstr("COMMIT"));
+    return directory.code();
+  };
+  Commit other = commit;
+  other.part.collector = "../../x";
+  EXPECT_EQ(refused(other), Code::kDamaged);
+  other = commit;
+  other.part.collector = "lab-2";
+  EXPECT_EQ(refused(other), Code::kDamaged);
+  other = commit;
+  ++other.recording;
+  EXPECT_EQ(refused(other), Code::kDamaged);
+  other = commit;
+  other.process_id.back() = other.process_id.back() == '0' ? '1' : '0';
+  EXPECT_EQ(refused(other), Code::kDamaged);
+  server().put(prefix + kCommitName, commit_to_json(commit));
+  EXPECT_OK(download(prefix));
+}
+
+// What COMMIT announces has to find room before a byte is asked for.
+TEST_F(DownloadTest, SizesThatNoDiskHasAreRefused) {
+  const auto session_path = make_session();
+  upload(settings(), {session_path});
+  const std::string prefix = parts()[0];
+  const Commit commit = *read_commit(*client_, retries_, prefix);
+  for (const uint64_t bytes : {uint64_t{1} << 60, uint64_t{1} << 63, UINT64_MAX}) {
+    Commit large = commit;
+    for (CommittedFile& file : large.files) file.bytes = bytes;
+    server().put(prefix + kCommitName, commit_to_json(large));
+    server().set({{"faults", ::nlohmann::json::array()}});
+    EXPECT_EQ(download(prefix).code(), Code::kNoSpace) << bytes;
+    EXPECT_THAT(files_of(back_.path()), SizeIs(0));
+    EXPECT_THAT(server().log(), SizeIs(1)) << "COMMIT alone";
+  }
 }
 
 }  // namespace

@@ -51,6 +51,10 @@ void FakeS3::damage(const std::string& key, uint64_t offset) {
   control("POST", "damage", nlohmann::json{{"key", key}, {"offset", offset}}.dump());
 }
 
+void FakeS3::put(const std::string& key, const std::string& body) {
+  control("POST", "put", nlohmann::json{{"key", key}, {"body", body}}.dump());
+}
+
 std::string FakeS3::body(const std::string& key) {
   return control("GET", "body/" + encode_path(key));
 }

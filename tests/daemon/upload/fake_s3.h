@@ -39,6 +39,7 @@ class FakeS3 {
   void set(const nlohmann::json& settings) { control("POST", "set", settings.dump()); }
   void clear() { control("POST", "clear"); }
   void damage(const std::string& key, uint64_t offset);
+  void put(const std::string& key, const std::string& body);
   std::vector<LoggedRequest> log();
   nlohmann::json objects() { return nlohmann::json::parse(control("GET", "objects")); }
   nlohmann::json uploads() { return nlohmann::json::parse(control("GET", "uploads")); }

@@ -9,6 +9,8 @@ Requests to /-/ are the test's own, in JSON:
   GET  /-/objects key -> {"bytes", "md5", "meta", "checksum", "type"}; GET /-/body/KEY
   GET  /-/regions of those whose signatures were right
   POST /-/damage  {"key", "offset"}: one byte of an object changes
+  POST /-/put     {"key", "body"}: an object of this text, signed by nobody
+The setting "list" has lists of objects lie, as lying_list() can.
 A fault may have "to", the last request it concerns, and "key", a part of those it concerns.
 The kinds of faults stand at the functions below that bring them about."""
 
@@ -297,8 +299,21 @@ class Handler(BaseHTTPRequestHandler):
         headers["Content-Length"] = str(len(data))
         return 200, data, headers
 
+    def lying_list(self, how):
+        """A page that another one follows, for ever: of one key each."""
+        token = int(self.fields.get("continuation-token", "0")[:9])
+        following = (token + 1) % 5 if how == "circle" else token + 1
+        prefix = self.fields.get("prefix", "")
+        key = {"endless": f"{prefix}{token:09}", "again": prefix + "0", "long_key": prefix.ljust(1025, "x")}.get(how)
+        entries = [("Contents", [("Key", urllib.parse.quote(key)), ("Size", 1), ("ETag", "e")])] if key else []
+        entries += [("EncodingType", "url"), ("IsTruncated", "true"),
+                    ("NextContinuationToken", f"{following:09}" + "x" * (9000 if how == "long_token" else 0))]
+        return 200, xml("ListBucketResult", entries), {}
+
     def list_objects(self):
         fields = self.fields
+        if "list" in STORE.settings:
+            return self.lying_list(STORE.settings["list"])
         assert fields["list-type"] == "2"
         is_encoded = fields.get("encoding-type") == "url"  # engines of others do not ask for it
         show = urllib.parse.quote if is_encoded else str
@@ -409,6 +424,10 @@ class Handler(BaseHTTPRequestHandler):
                 data = bytearray(STORE.objects[wanted["key"]]["body"])
                 data[wanted["offset"]] ^= 1
                 STORE.objects[wanted["key"]]["body"] = bytes(data)
+            elif what == "put":
+                wanted = json.loads(body)
+                data = wanted["body"].encode()
+                STORE.objects[wanted["key"]] = {"body": data, "etag": etag_of(data), "type": "", "meta": {}}
             elif what == "log":
                 return self.answer(200, json.dumps(STORE.log).encode())
             elif what == "objects":

@@ -73,13 +73,14 @@ class ObjectSinkTest : public ObjectSourceTest {
   // Of `object` in pieces of this size.
   Status sink(const CommittedFile& wanted, const std::vector<uint8_t>& object, size_t piece) {
     const std::string path = folder_.path() + "/back" + std::to_string(++files_);
-    auto file = fs_.open(path, storage::OpenMode::kCreate);
+    auto file = storage::UntrustedFile::open(fs_, path, wanted.bytes, space_, false);
     EXPECT_OK(file);
-    ObjectSink sink(wanted, **file);
+    ObjectSink sink(wanted, *file);
     for (size_t at = 0; at < object.size(); at += piece) {
       COLLECT_TRY(sink.write(Bytes(object).subspan(at, std::min(piece, object.size() - at))));
     }
     COLLECT_TRY(sink.finish());
+    COLLECT_TRY(file->finish(false));
     back_ = storage::test::read_file(path);
     return {};
   }
@@ -91,6 +92,7 @@ class ObjectSinkTest : public ObjectSourceTest {
   }
 
   std::vector<uint8_t> back_;
+  storage::UntrustedSpace space_{fs_, folder_.path()};
   int files_ = 0;
 };
 
@@ -136,7 +138,7 @@ TEST_F(ObjectSinkTest, ABombIsCutOff) {
   CommittedFile wanted = wanted_of(zeros, packed, true);
   wanted.bytes = 1000;
   EXPECT_EQ(sink(wanted, packed, packed.size()).code(), Code::kDamaged);
-  EXPECT_LE(storage::test::read_file(folder_.path() + "/back1").size(), 1000u);
+  EXPECT_LE(storage::test::read_file(folder_.path() + "/back1.part").size(), 1000u);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "daemon/upload/download.h"
 #include "daemon/upload/segment_rebuild.h"
+#include "formats/core/crc32.h"
 #include "tests/daemon/upload/upload_fixture.h"
 
 namespace collect::upload::test {
@@ -153,6 +154,26 @@ TEST_F(SegmentUploadTest, NamesWhatIsMissingOrDamaged) {
   EXPECT_THAT(missing.error().message, HasSubstr("segment 2 of 3 is missing"));
   std::filesystem::create_directories(back_.path() + "/" + place_.name);
   EXPECT_EQ(rebuild_session(*client_, retries_, prefix_, fs_, back_.path()).code(), Code::kDamaged);
+}
+
+// One byte at 2^61: a file that holds nothing, and that nobody comes to the end of.
+TEST_F(SegmentUploadTest, FilesOfHolesAreRefused) {
+  const std::string data = "x";
+  for (const SegmentKind kind : {SegmentKind::kWrite, SegmentKind::kCut}) {
+    for (const uint64_t offset : {uint64_t{1} << 50, uint64_t{1} << 62}) {
+      SegmentBuilder builder;
+      builder.add({SegmentKind::kName, place_.name});
+      const bool writes = kind == SegmentKind::kWrite;
+      builder.add({kind, "thread_0/index.atf", offset, writes ? bytes_of(data) : Bytes()});
+      const Bytes body = builder.finish();
+      PutOptions options;
+      options.crc32c = crc32c(body);
+      ASSERT_OK(
+          client_->put(prefix_ + kSegmentsName + SegmentName{1, 1, true}.text(), body, options));
+      EXPECT_EQ(rebuild().code(), Code::kNoSpace) << offset;
+      for (const auto& [path, bytes] : files_of(back_.path())) EXPECT_THAT(bytes, IsEmpty());
+    }
+  }
 }
 
 TEST_F(SegmentUploadTest, AreListedAsRecordedUntilCommitAndGoThen) {

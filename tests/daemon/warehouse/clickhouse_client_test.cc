@@ -126,6 +126,25 @@ TEST_F(ClickHouseClientTest, AsksForRows) {
   EXPECT_EQ(*rows, (std::vector<std::vector<std::string>>{{"a\tb", "1"}, {"c\\\n", ""}}));
 }
 
+// A server that is none, or that lies: its answers have bounds, and any number of fields.
+TEST_F(ClickHouseClientTest, AnswersOfAnyShapeAndLength) {
+  const auto large = [](int status) {
+    return json::array({json::array({status, json::array({std::string(1 << 10, 'x'), 17 << 10})})});
+  };
+  const auto rows = client(large(200)).ask("SELECT 1");
+  EXPECT_EQ(rows.code(), Code::kLimit);
+  const Status refused = client(large(500)).insert("t", "a", {});
+  EXPECT_EQ(refused.code(), Code::kLimit);
+  EXPECT_LT(refused.error().message.size(), 3000u);
+  for (const char* answer : {"", "\n", "\t\t\t\n\n", "\\", "one", "\\0\t\xff"}) {
+    EXPECT_TRUE(client(json::parse(json::array({json::array({200, answer})})
+                                       .dump(-1, ' ', false, json::error_handler_t::replace)))
+                    .ask("SELECT 1")
+                    .ok())
+        << answer;
+  }
+}
+
 TEST_F(ClickHouseClientTest, AnAnswerGoesToTheSinkAndAnErrorDoesNot) {
   VectorSink sink;
   EXPECT_TRUE(client(json::array({json::array({200, "1\n"})})).query("SELECT 1", "CSV", sink).ok());

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """An HTTP server that answers as it is told. Usage: scripted_server.py '[[STATUS, BODY], …]'. Prints its port. The
-last answer is that of all later requests; GET gives the requests so far: [[path, headers, body in hexadecimal], …].
+last answer is that of all later requests; a BODY that is [TEXT, COUNT] is that often the text; GET gives the requests so far: [[path, headers, body in hexadecimal], …].
 Ends with its standard input."""
 
 import json
@@ -27,6 +27,7 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         SEEN.append([self.path, {name.lower(): value for name, value in self.headers.items()}, body.hex()])
         status, text = ANSWERS[min(len(SEEN), len(ANSWERS)) - 1]
+        text = text if isinstance(text, str) else text[0] * text[1]
         self.answer(status, text.encode())
 
     def log_message(self, *_):

@@ -42,6 +42,12 @@ TEST_F(ActionsTest, StopsTheNamedSession) {
   EXPECT_EQ(collector_.last_argument(), "sessions/a/pid_1");
 }
 
+TEST_F(ActionsTest, StartsAnotherRecordingOfTheSessionsAgent) {
+  const HttpAnswer answer = run("/api/start", "{\"session\":\"a/pid_1\"}");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(collector_.last_start().target().session(), "sessions/a/pid_1");
+}
+
 TEST_F(ActionsTest, SwitchesDetail) {
   EXPECT_EQ(run("/api/detail", "{\"session\":\"a/pid_1\",\"mode\":\"on\"}").status, 200);
   EXPECT_EQ(collector_.last_detail().mode, api::DETAIL_MODE_ON);

@@ -110,6 +110,9 @@ class Browser(browser.Browser):
     def perform(self, actions):
         self.post("/actions", {"actions": [actions]})
 
+    def accept(self):
+        self.post("/alert/accept")
+
     def answer_prompt(self, text):
         self.post("/alert/text", {"text": text})
         self.post("/alert/accept")

@@ -197,6 +197,9 @@ class Browser(browser.Browser):
     def perform(self, actions):
         self.ask("input.performActions", {"context": self.page, "actions": [actions]}, until_prompt=True)
 
+    def accept(self):
+        self.ask("browsingContext.handleUserPrompt", {"context": self.page, "accept": True})
+
     def answer_prompt(self, text):
         self.ask("browsingContext.handleUserPrompt", {"context": self.page, "accept": True, "userText": text})
 

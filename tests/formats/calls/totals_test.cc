@@ -10,6 +10,7 @@
 #include "formats/calls/caller_totals.h"
 #include "formats/calls/function_totals.h"
 #include "formats/calls/module_totals.h"
+#include "formats/calls/path_tree.h"
 #include "formats/calls/sinks.h"
 #include "tests/formats/calls/given_calls.h"
 
@@ -526,6 +527,37 @@ TEST(Sinks, EachIsGivenEveryEvent) {
   both.on_call_end({});
   EXPECT_EQ(one.said, "gbule");
   EXPECT_EQ(two.said, "gbule");
+}
+
+// root > a 100 > b 60 > c 50, d 5; a > e 4; lost 3 > f 3; other 7 (2 calls of it below a).
+TEST(PathTree, OfMoreNodesTheSmallOnesArePutTogether) {
+  constexpr uint32_t kOther = PathNode::kOther, kLost = PathNode::kAfterLoss;
+  const std::vector<PathNode> paths = {{},
+                                       {0, 'a', {1, 100, 30}},
+                                       {1, 'b', {1, 60, 5}},
+                                       {2, 'c', {1, 50, 50}},
+                                       {2, 'd', {2, 5, 5}},
+                                       {1, 'e', {3, 4, 4}},
+                                       {0, kLost, {0, 3, 0}},
+                                       {6, 'f', {1, 3, 3}},
+                                       {1, kOther, {2, 7, 7}}};
+  EXPECT_EQ(fewer_paths(paths, paths.size()).size(), paths.size());
+  std::vector<std::string> found;
+  uint64_t calls = 0, self_ns = 0;
+  for (const PathNode& node : fewer_paths(paths, 6)) {
+    const std::string name = node.is_function()    ? std::string(1, static_cast<char>(node.slot))
+                             : node.slot == kOther ? "other"
+                             : node.slot == kLost  ? "lost"
+                                                   : "root";
+    found.push_back(std::to_string(node.parent) + " " + name + " " +
+                    std::to_string(node.times.calls) + " " + std::to_string(node.times.total_ns));
+    calls += node.times.calls;
+    self_ns += node.times.self_ns;
+  }
+  EXPECT_THAT(found, ElementsAre("0 root 0 0", "0 a 1 100", "1 b 1 60", "2 c 1 50", "2 other 2 5",
+                                 "1 other 5 11", "0 lost 0 3", "6 other 1 3"));
+  EXPECT_EQ(calls, 11u);
+  EXPECT_EQ(self_ns, 104u);
 }
 
 TEST(Sinks, EachIsGivenEverything) {

@@ -45,6 +45,37 @@ TEST(RtcMeta, EveryKey) {
   EXPECT_EQ(meta.streams[2].format.kind, FormatKind::kRaw);
 }
 
+// What a double would round to 1795880713.7003102 stands as it was written, in a key of an
+// application too, and goes back as it came.
+TEST(RtcMeta, NumbersKeepTheirDigits) {
+  const std::string text =
+      R"({"id":9,"name":"clk","clock":true,"format":"uint64le","gain":1e-9,)"
+      R"("offset":1795880713.700310289,"x":[1795880713.700310289,{"b":-0.10,"a":{}},[],"s"]})";
+  const Meta meta = parsed("[ " + text + " , 10 ]");
+  ASSERT_EQ(meta.streams.size(), 1u);
+  EXPECT_TRUE(meta.complaints.empty());
+  const StreamInfo& clock = meta.streams[0];
+  EXPECT_EQ(clock.offset->text(), "1795880713.700310289");
+  EXPECT_EQ(clock.extra_json("x"), R"([1795880713.700310289,{"b":-0.10,"a":{}},[],"s"])");
+  // 123.456789123 s behind the offset.
+  EXPECT_EQ(ExactTime::of_integer(123456789123, *clock.gain, *clock.offset)->nanoseconds(),
+            1795880837157099412);
+  const auto written = stream_json(clock);
+  ASSERT_TRUE(written.ok());
+  EXPECT_EQ(*written, text);
+}
+
+TEST(RtcMeta, ANumberOfMoreDigitsIsRoundedAndReported) {
+  const Meta meta = parsed(R"([{"id":9,"offset":1795880713.7003102891},10])");
+  ASSERT_EQ(meta.streams.size(), 1u);
+  EXPECT_EQ(meta.streams[0].offset->text(), "1795880713.7003102");
+  ASSERT_EQ(meta.complaints.size(), 1u);
+  EXPECT_EQ(
+      meta.complaints[0],
+      "stream 9: \"offset\" has more digits than can be kept: 1795880713.7003102891 is read as "
+      "1795880713.7003102");
+}
+
 TEST(RtcMeta, FormatWinsOverItsAlias) {
   const Meta meta = parsed(R"([{"id":9,"format":"utf-8","type":"uint8"},10])");
   EXPECT_EQ(meta.streams[0].format.kind, FormatKind::kUtf8);

@@ -129,14 +129,16 @@ TEST(RtcValue, GainAndOffset) {
 
 TEST(RtcDecimal, ReadsAndWritesJsonNumbers) {
   for (const char* text : {"0", "1", "-1", "0.5", "-12.5", "1e-6", "100", "1234567890123", "1e300",
-                           "2.5e-9", "-10", "4.1666666666666665e-8", "123456789012345678"}) {
+                           "2.5e-9", "-10", "4.1666666666666665e-8", "123456789012345678",
+                           "1795880713.700310289", "9223372036854775807", "-9223372036854775807"}) {
     const auto number = Decimal::parse(text);
     ASSERT_TRUE(number) << text;
     EXPECT_EQ(number->text(), text);
     EXPECT_EQ(number->to_double(), std::strtod(text, nullptr)) << text;
   }
-  for (const char* text : {"", "-", "01", "00", "-01", "012.5", ".5", "1.", "1e", "1e+", "+1",
-                           "0x1", "1 ", "nan", "1234567890123456789", "1e999"}) {
+  for (const char* text :
+       {"", "-", "01", "00", "-01", "012.5", ".5", "1.", "1e", "1e+", "+1", "0x1", "1 ", "nan",
+        "9223372036854775808", "12345678901234567891", "1000000000000000000.1", "1e999"}) {
     EXPECT_FALSE(Decimal::parse(text)) << text;
   }
   // The exponent is that of the whole number, wherever the point and the zeros stand.

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "daemon/control/control_server.h"
 #include "daemon/control/credentials.h"
+#include "daemon/runtime/newest_recording.h"
 #include "tests/daemon/control/fake_collector.h"
 #include "tests/daemon/ctl/help_text.h"
 #include "tests/daemon/ctl/offline/session.h"
@@ -198,9 +200,9 @@ TEST_F(OfflineFlagsTest, WithoutPathItIsTheNewestSessionOfAdaTraces) {
     const Ran ran = runner_.run({command});
     EXPECT_EQ(ran.exit_code, 2);
     EXPECT_EQ(ran.out, "");
-    EXPECT_EQ(ran.err, std::string(command) +
-                           ": there is no ada_traces in this directory: name a capture, or record "
-                           "a program with collectctl run\n");
+    EXPECT_EQ(ran.err,
+              "collectctl: there is no ada_traces in this directory, and you made no recording "
+              "that is known: name a capture, or record a program with collectctl run\n");
   }
   const fs::path traces = runner_.directory() / "ada_traces";
   for (const char* name : {"session_20250102_030405", "session_20250102_030404"}) {
@@ -214,6 +216,45 @@ TEST_F(OfflineFlagsTest, WithoutPathItIsTheNewestSessionOfAdaTraces) {
                 HasSubstr("ada_traces/session_20250102_030405/pid_42 is the newest of 2 "));
   }
   EXPECT_EQ(runner_.run({"dump", "--json"}).out, run({"dump", "--json"}).out);
+}
+
+TEST_F(OfflineFlagsTest, WithoutPathItIsTheRecordingThatWasMadeLast) {
+  const fs::path below = runner_.directory();
+  const auto put = [&](const fs::path& session) {
+    fs::create_directories(session.parent_path());
+    fs::copy(session_.parent_path(), session, fs::copy_options::recursive);
+    return session / "pid_42";
+  };
+  put(below / "ada_traces/session_20250102_030405");
+  const fs::path noted = put(below / "elsewhere/session_20250102_030405");
+  const fs::path runtime = below / "runtime";
+  fs::create_directory(runtime);
+  fs::permissions(runtime, fs::perms::owner_all);
+  runner_.environment["XDG_RUNTIME_DIR"] = runtime;
+  ::setenv("XDG_RUNTIME_DIR", runtime.c_str(), 1);
+  const auto note = [](const fs::path& path, const std::string& control) {
+    const Status done =
+        runtime::note_newest({path, "session_20250102_030405/pid_42", control, "20250102_030405"});
+    ASSERT_TRUE(done.ok()) << done.error().message;
+  };
+  note(noted, "127.0.0.1:7711");
+  const std::string taken = "collectctl: takes your newest recording, " + noted.string() + "\n";
+  EXPECT_EQ(runner_.run({"report"}).err, taken);
+  // One that begins later is newer, wherever it is found.
+  put(below / "ada_traces/session_20250102_030406");
+  EXPECT_THAT(runner_.run({"report"}).err, HasSubstr("030406/pid_42 is the newest of 2 sessions"));
+  // What is not here has to be fetched.
+  note(fs::path("/nowhere/session_20250102_030409/pid_42"), "collector.example:7711");
+  fs::remove_all(below / "ada_traces");
+  const Ran absent = runner_.run({"report"});
+  EXPECT_EQ(absent.exit_code, 2);
+  EXPECT_THAT(absent.err, HasSubstr("is on the collector's machine: fetch it with collectctl "
+                                    "--control collector.example:7711 download "
+                                    "session_20250102_030405/pid_42"));
+  // One of this machine that was removed is none any more.
+  note(fs::path("/nowhere/session_20250102_030409/pid_42"), "127.0.0.1:7711");
+  EXPECT_THAT(runner_.run({"report"}).err, HasSubstr("there is no ada_traces"));
+  ::unsetenv("XDG_RUNTIME_DIR");
 }
 
 TEST_F(OfflineFlagsTest, DumpPrintsWhatItsFlagsSelect) {

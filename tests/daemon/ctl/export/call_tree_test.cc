@@ -1,6 +1,9 @@
 // Sessions as folded stacks and as pprof profiles. Times are worked out by hand.
 #include "daemon/ctl/export/export.h"
 
+#include <algorithm>
+#include <sstream>
+
 #include "tests/daemon/ctl/export/export_fixture.h"
 
 namespace collect::ctl {
@@ -96,6 +99,106 @@ TEST_F(ExportCallTrees, RecursionAndCallsBehindALossHaveStacksOfTheirOwn) {
             "app;main;a 1000\n"
             "app;main;a;a 500\n");
   EXPECT_THAT(err_.str(), ::testing::HasSubstr("5 events were lost while recording"));
+}
+
+// A recursion of 20,000 calls made a file of 1 GB: each line has its whole stack.
+TEST_F(ExportCallTrees, DeepCallsOfAStackAreOneFrame) {
+  constexpr uint64_t kDepth = 20'000;
+  constexpr uint64_t kFrames = 1024;  // FORMAT.md, Limits
+  std::vector<testing::Step> steps;
+  for (uint64_t i = 0; i < kDepth; ++i) steps.push_back({1000 + 10 * i, kCall, 0xA});
+  for (uint64_t i = 0; i < kDepth; ++i) steps.push_back({1'000'000 + 10 * i, kReturn, 0xA});
+  write_thread(0, testing::index_of(steps, 100));
+  write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
+  const uint64_t all_ns = 1'000'000 + 10 * (kDepth - 1) - 1000;
+
+  ASSERT_EQ(run(Target::kFolded), 0) << err_.str();
+  EXPECT_LT(written().size(), 2'000'000u);
+  std::istringstream lines(written());
+  uint64_t ns = 0, number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t blank = line.rfind(' ');
+    ns += std::stoull(line.substr(blank));
+    ++number;
+    // The process, the thread, and the functions: each call but the innermost has 20 ns of its own.
+    const auto frames = static_cast<uint64_t>(std::ranges::count(line, ';')) - 1;
+    EXPECT_EQ(frames, std::min(number, kFrames + 1));
+    EXPECT_EQ(line.ends_with(";[deeper calls] " + line.substr(blank + 1)), frames == kFrames + 1);
+  }
+  EXPECT_EQ(ns, all_ns);
+  EXPECT_EQ(number, kFrames + 1);
+  const json left_out = {
+      {"calls nested deeper than 1024: they are one frame, [deeper calls]; chrome "
+       "and parquet have each of them",
+       kDepth - kFrames}};
+  EXPECT_EQ(
+      report_["left_out"]["calls nested deeper than 1024: they are one frame, [deeper calls]; "
+                          "chrome and parquet have each of them"],
+      kDepth - kFrames)
+      << report_["left_out"];
+  EXPECT_THAT(err_.str(), ::testing::HasSubstr("18,976 calls nested deeper than 1024"));
+
+  ASSERT_EQ(run(Target::kPprof), 0) << err_.str();
+  EXPECT_EQ(report_["left_out"], left_out);
+  uint64_t calls = 0;
+  ns = 0;
+  const json samples = profile()["samples"];
+  for (const json& sample : samples) {
+    calls += sample["values"][0].get<uint64_t>();
+    ns += sample["values"][1].get<uint64_t>();
+  }
+  EXPECT_EQ(samples.size(), kFrames + 1);
+  EXPECT_EQ(calls, kDepth);
+  EXPECT_EQ(ns, all_ns);
+}
+
+// A cut that counted frames which a filter leaves out cut stacks at depths of their own
+// (memray 164): of each second call here the frames are the wanted ones alone.
+TEST_F(ExportCallTrees, FramesThatAreLeftOutAreNoDepth) {
+  constexpr uint64_t kDepth = 1024;
+  std::vector<testing::Step> steps;
+  for (uint64_t i = 0; i < 2 * kDepth; ++i) {
+    steps.push_back({1000 + 10 * i, kCall, i % 2 == 0 ? 0xAu : 0xBu});
+  }
+  steps.push_back({100'000, kCall, 0xC});
+  steps.push_back({100'010, kReturn, 0xC});
+  write_thread(0, testing::index_of(steps, 100));
+  write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
+  ExportSelection selection;
+  selection.functions = {"b", "c"};
+  ASSERT_EQ(run(Target::kFolded, selection), 0) << err_.str();
+  EXPECT_EQ(report_["left_out"].begin().value(), 1) << "c alone is deeper than 1024 of them";
+  EXPECT_THAT(written(), ::testing::EndsWith("b;b;[deeper calls] 10\n"));
+}
+
+// Each of the 31,000 stacks here has some 500 frames, and no recursion is deeper than a stack may
+// be.
+TEST_F(ExportCallTrees, AFileDoesNotGrowOutOfProportion) {
+  std::vector<testing::Step> steps;
+  uint64_t ns = 1000;
+  constexpr uint64_t kDepth = 1000;
+  constexpr uint64_t kBranches = 30;
+  for (uint64_t i = 0; i < kDepth; ++i) {
+    steps.push_back({ns += 10, kCall, 0xA});
+    for (uint64_t branch = 0; branch < kBranches; ++branch) {
+      steps.push_back({ns += 10, kCall, 0x100 + branch});
+      steps.push_back({ns += 10, kReturn, 0x100 + branch});
+    }
+  }
+  for (uint64_t i = 0; i < kDepth; ++i) steps.push_back({ns += 10, kReturn, 0xA});
+  write_thread(0, testing::index_of(steps, 100));
+  write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
+  ASSERT_EQ(run(Target::kFolded), 0) << err_.str();
+  const std::string text = written();
+  // 128 for each stack and 2^22, and on each line the thread and a frame of deeper calls.
+  EXPECT_LT(std::ranges::count(text, ';'), 31'010 * (128 + 2) + (1 << 22));
+  EXPECT_THAT(err_.str(),
+              ::testing::HasSubstr("so deep that the file would grow out of proportion"));
+  uint64_t all_ns = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    all_ns += std::stoull(line.substr(line.rfind(' ')));
+  EXPECT_EQ(all_ns, steps.back().ns - steps.front().ns);
 }
 
 // Module 1 lies at 0x1000; its function at 0x20 is at 0x1020.

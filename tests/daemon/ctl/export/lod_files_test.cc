@@ -3,10 +3,13 @@
 #include "storage/trace/lod_files.h"
 
 #include <chrono>
+#include <functional>
 #include <map>
 
 #include "daemon/ctl/offline/report.h"
 #include "daemon/ctl/offline/verify.h"
+#include "formats/calls/lod_summary.h"
+#include "formats/core/crc32.h"
 #include "tests/daemon/ctl/export/export_fixture.h"
 
 namespace collect::ctl {
@@ -55,13 +58,35 @@ class LodFiles : public testing::ExportTest {
     EXPECT_NE(ctl::report(options, out, err), 2) << err.str();
     return json::parse(out.str(), nullptr, false);
   }
-  std::string verified() {
+  std::string verified(int* code = nullptr) {
     VerifyOptions options;
     options.path = session_.string();
     options.allow_incomplete = true;
     std::ostringstream out, err;
-    verify(options, out, err);
+    const int exit_code = verify(options, out, err);
+    if (code != nullptr) *code = exit_code;
     return out.str();
+  }
+  // Another summary, with all checksums right: LOD.md "Header".
+  void change_totals(const std::function<void(calls::FunctionTimes&)>& change) {
+    std::ifstream in(lod(), std::ios::binary);
+    std::vector<uint8_t> bytes((std::istreambuf_iterator<char>(in)), {});
+    const auto reader = calls::LodReader::open(bytes);
+    ASSERT_TRUE(reader.ok());
+    const auto summary = reader->summary();
+    ASSERT_TRUE(summary.ok());
+    calls::FunctionTimes times = (*summary)->totals.times()[0];
+    change(times);
+    (*summary)->totals.put(0, times);
+    const std::vector<uint8_t> changed = calls::encode_lod_summary(**summary);
+    bytes.resize(load_le<uint64_t>(bytes.data() + 64));
+    bytes.insert(bytes.end(), changed.begin(), changed.end());
+    store_le(bytes.data() + 72, uint64_t{bytes.size()});
+    store_le(bytes.data() + 80, crc32c(changed));
+    store_le(bytes.data() + 124, crc32c(Bytes(bytes).first(124)));
+    std::ofstream(lod(), std::ios::binary | std::ios::trunc)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
   }
 
   uint64_t last_ns_ = 0;
@@ -115,6 +140,30 @@ TEST_F(LodFiles, ADamagedOneIsNoticedAndMadeAnew) {
   EXPECT_EQ(report()["functions"], before["functions"]);
   ASSERT_NE(run(Target::kHtml), 2) << err_.str();
   EXPECT_THAT(verified(), ::testing::Not(::testing::HasSubstr("index.lod")));
+}
+
+// Seen: verify found nothing, and the report showed 64,335 %.
+TEST_F(LodFiles, FiguresThatAreNotOfTheEventsAreFound) {
+  write_large_session();
+  ASSERT_NE(run(Target::kHtml), 2) << err_.str();
+  const json before = report();
+  int code = 0;
+  verified(&code);
+  EXPECT_EQ(code, 0);
+  change_totals([](calls::FunctionTimes& times) { times.total_ns *= 1000; });
+  EXPECT_THAT(verified(), ::testing::HasSubstr("does not say what the events say: views read"));
+  EXPECT_EQ(report()["functions"], before["functions"]);
+  change_totals([](calls::FunctionTimes& times) { times.calls = 1ull << 40; });
+  EXPECT_EQ(report()["functions"], before["functions"]);
+}
+
+TEST_F(LodFiles, AFigureThatCouldBeTrueIsFoundByVerify) {
+  write_large_session();
+  ASSERT_NE(run(Target::kHtml), 2) << err_.str();
+  change_totals([](calls::FunctionTimes& times) { times.total_ns -= 1; });
+  int code = 0;
+  EXPECT_THAT(verified(&code), ::testing::HasSubstr("does not say what the events say: remove"));
+  EXPECT_EQ(code, 1);
 }
 
 // The manifest counts another loss now, which changes what is paired.

@@ -30,6 +30,38 @@ class ExportPage : public testing::ExportTest {
   }
 };
 
+// Viewers hang at some thousand threads (Firefox Profiler 3703, HPCToolkit 2): a page shows those
+// with the most events, its functions are those of all.
+TEST_F(ExportPage, ThreadsBeyondTheLimitAreInTheTotalsAlone) {
+  constexpr uint32_t kThreads = 1003;
+  std::string threads;
+  for (uint32_t n = 0; n < kThreads; ++n) {
+    std::vector<testing::Step> steps = {{1000, kCall, 0xC}, {1010, kReturn, 0xC}};
+    // The last two have more, the first one has nothing.
+    if (n >= kThreads - 2) steps.insert(steps.end(), {{2000, kCall, 0xB}, {2100, kReturn, 0xB}});
+    if (n == 0) steps.clear();
+    write_thread(static_cast<int>(n), testing::index_of(steps, 2000 + n));
+    threads += (n == 0 ? "" : ",") + (R"({"id":)" + std::to_string(n)) + R"(,"ended":true})";
+  }
+  write_manifest("", "[" + threads + "]");
+  ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
+  const json data = page();
+  ASSERT_EQ(data["threads"].size(), 1000u);
+  EXPECT_EQ(data["threads"][0]["number"], 1);
+  EXPECT_EQ(data["threads"][998]["number"], kThreads - 2);
+  EXPECT_EQ(data["threads"][999]["number"], kThreads - 1);
+  std::map<std::string, json> calls;
+  for (const json& one : data["functions"]) {
+    calls[data["names"][one[0].get<size_t>()]] = {one[1], one[2]};
+  }
+  EXPECT_EQ(calls, (std::map<std::string, json>{{"b", {2, 200}}, {"c", {1002, 10'020}}}));
+  const std::string what =
+      "threads with fewer events than the 1,000 that a page shows: --thread chooses others";
+  EXPECT_EQ(report_["left_out"], json({{what, 3}}));
+  EXPECT_EQ(data["missing"], json::array({"left out: " + what + " (3)"}));
+  EXPECT_EQ(report_["counts"]["events"], 2 * 1002 + 4);
+}
+
 TEST_F(ExportPage, TimesAreThoseOfReport) {
   write_stalled_session();
   ASSERT_EQ(run(Target::kHtml), 0) << err_.str();

@@ -40,7 +40,7 @@ TopView view() {
   view.session.set_stall_count(2);
   view.session.set_stalled_ns(1'500'000'000);
   view.session.set_detail(control::v1::DETAIL_MODE_OFF);
-  view.stored_bytes = 2'000'000;
+  view.stored_bytes_per_second = 1'000'000;
   view.spooled_bytes = 3'000;
   view.batch.set_events(400'000);
   view.batch.set_lost_events(4);

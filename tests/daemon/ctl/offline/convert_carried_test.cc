@@ -439,11 +439,11 @@ TEST(ConvertWords, ThreeKindsOfWhatIsLeftOutAreShown) {
   }
   std::ostringstream three, four;
   print_convert_losses(Target::kRtc, log, three);
-  EXPECT_EQ(three.str(), "convert: left out, rtc has no place for it: 3,000 b; 2 c; 1 a\n");
+  EXPECT_EQ(three.str(), "collectctl: left out, rtc has no place for it: 3,000 b; 2 c; 1 a\n");
   log.leave_out("d", 1);
   print_convert_losses(Target::kRtc, log, four);
   EXPECT_EQ(four.str(),
-            "convert: left out, rtc has no place for it: 3,000 b; 2 c; 1 a; and 1 kinds more "
+            "collectctl: left out, rtc has no place for it: 3,000 b; 2 c; 1 a; and 1 kinds more "
             "(--json lists them)\n");
 }
 

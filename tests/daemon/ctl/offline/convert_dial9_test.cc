@@ -64,8 +64,8 @@ class Dial9Test : public testing::Test {
     process.clock = atf::ClockType::kBoottime;
     EXPECT_TRUE(builder.begin(process).ok());
     builder.add_module({7, "/lib/libx.so", {1, 2, 3}, 0x7000, 4096, 600, 0});
-    builder.name_function(uint64_t{7} << 32 | 9, "named(int)");
-    builder.name_function(77, "never called");
+    builder.name_function({uint64_t{7} << 32 | 9, "named(int)"});
+    builder.name_function({77, "never called"});
     for (uint32_t i = 0; i < 3; ++i) {
       EXPECT_TRUE(builder.add_thread(100 + i, i == 2 ? "" : "worker", 900 + i).ok());
     }

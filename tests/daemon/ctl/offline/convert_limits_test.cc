@@ -94,12 +94,12 @@ TEST(ConvertWords, ListsAreBoundedAndWhatIsNotListedIsCounted) {
   EXPECT_EQ(whole.missing_left_out(), 9u);
   std::ostringstream err;
   print_convert_losses(Target::kWtf, whole, err);
-  EXPECT_THAT(err.str(), HasSubstr("convert: missing from the input: 7 thing 0\n"
-                                   "convert: missing from the input: thing 1\n"));
-  EXPECT_THAT(err.str(), HasSubstr("thing 99\nconvert: missing from the input: 9 things more\n"
-                                   "convert: remark 0\n"));
-  EXPECT_THAT(err.str(), EndsWith("convert: remark 99\nconvert: 2 more remarks\n"
-                                  "convert: left out, wtf has no place for it: 3 some\n"));
+  EXPECT_THAT(err.str(), HasSubstr("collectctl: missing from the input: 7 thing 0\n"
+                                   "collectctl: missing from the input: thing 1\n"));
+  EXPECT_THAT(err.str(), HasSubstr("thing 99\ncollectctl: missing from the input: 9 things more\n"
+                                   "collectctl: remark 0\n"));
+  EXPECT_THAT(err.str(), EndsWith("collectctl: remark 99\ncollectctl: 2 more remarks\n"
+                                  "collectctl: left out, wtf has no place for it: 3 some\n"));
   std::ostringstream out;
   TextOut text(out);
   print_convert_json({}, trace::CaptureKind::kRtc, whole, text);

@@ -199,7 +199,8 @@ TEST_F(RtcTest, ACutContainerIsSaidAndCountedInTheNewManifest) {
   const fs::path cut = directory_ / "cut.rtc";
   put_bytes(cut, bytes.substr(0, bytes.size() * 2 / 3));
   ASSERT_EQ(run_convert({cut.string()}, Target::kAtf, directory_ / "back"), 1);
-  EXPECT_NE(err_.str().find("convert: missing from the input: "), std::string::npos) << err_.str();
+  EXPECT_NE(err_.str().find("collectctl: missing from the input: "), std::string::npos)
+      << err_.str();
   const json report = json::parse(out_.str());
   const json manifest = json::parse(bytes_of(written() + "/manifest.json"));
   EXPECT_EQ(manifest["state"], "recovered");
@@ -251,7 +252,7 @@ TEST_F(RtcTest, ReportsLeftOutPartsWithoutFailing) {
   EXPECT_EQ(run_convert({session}, Target::kWtf, output), 0);
   const std::string said = err_.str();
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
-  EXPECT_TRUE(said.starts_with("convert: left out, wtf has no place for it: ")) << said;
+  EXPECT_TRUE(said.starts_with("collectctl: left out, wtf has no place for it: ")) << said;
   EXPECT_NE(said.find("detail records"), std::string::npos) << said;
   ConvertOptions strictly;
   strictly.strict = true;

@@ -89,9 +89,10 @@ TEST(Dial9Dump, AWindowSinceTheFirstEvent) {
   EXPECT_EQ(out.str(), "1.000000003  ResourceUsage  user_cpu_ns=8ns max_rss=- name=\"\"\n");
   options.when.from = "14:03:00";
   EXPECT_EQ(dump_capture(kDial9Capture, options, "x.bin", stream, out, err), 2);
-  EXPECT_EQ(err.str(),
-            "dump: x.bin: --from: \"14:03:00\": the capture does not say what time of day it was "
-            "recorded; write the time since its start, as 2.5s\n");
+  EXPECT_EQ(
+      err.str(),
+      "collectctl: x.bin: --from: \"14:03:00\": the capture does not say what time of day it was "
+      "recorded; write the time since its start, as 2.5s\n");
 }
 
 // Annotations may follow the first events; schemas and units end with their sub-stream.

@@ -235,7 +235,7 @@ TEST_F(DumpBlocksTest, AFilterHoldsInEveryBlock) {
     }
   }
   EXPECT_TRUE(run(1) == expected);
-  EXPECT_EQ(err_.str(), "dump: no function matches \"prase\"; did you mean parse?\n");
+  EXPECT_EQ(err_.str(), "collectctl: no function matches \"prase\"; did you mean parse?\n");
 }
 
 TEST_F(DumpBlocksTest, StallsStandBeforeTheFirstEventBehindThem) {

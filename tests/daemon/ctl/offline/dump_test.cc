@@ -221,7 +221,7 @@ TEST_F(Dump, FunctionThatIsNotThereIsOneAndNearNamesAreSaid) {
     options_.functions = {"main", "prase"};
     EXPECT_EQ(run(), 1);
     EXPECT_EQ(lines().size(), 2u) << "what matches is printed all the same";
-    EXPECT_EQ(err_.str(), "dump: no function matches \"prase\"; did you mean parse?\n");
+    EXPECT_EQ(err_.str(), "collectctl: no function matches \"prase\"; did you mean parse?\n");
     options_.functions = {"0x999"};
     EXPECT_EQ(run(), 1);
     EXPECT_NE(err_.str().find("no function matches \"0x999\"; 2 are known, such as"),

@@ -82,14 +82,14 @@ TEST_F(OpenTest, WithoutADisplayItsAddressIsAll) {
   const Ran alone = open({});
   EXPECT_EQ(alone.exit_code, 1);
   EXPECT_THAT(alone.out, StartsWith("file:///"));
-  EXPECT_THAT(alone.err, EndsWith("open: there is no display: open the page in a browser\n"));
+  EXPECT_THAT(alone.err, EndsWith("collectctl: there is no display: open the page in a browser\n"));
   EXPECT_EQ(open({"--no-browser"}).exit_code, 0);
 
   runner_.environment["BROWSER"] = "./absent";
   const Ran absent = open({});
   EXPECT_EQ(absent.exit_code, 1);
   EXPECT_THAT(absent.out, StartsWith("file:///"));
-  EXPECT_THAT(absent.err, HasSubstr("open: ./absent: "));
+  EXPECT_THAT(absent.err, HasSubstr("collectctl: ./absent: "));
   EXPECT_EQ(open({"--no-browser"}).exit_code, 0);
 }
 
@@ -132,15 +132,15 @@ TEST_F(OpenTest, MakesNoPageWhenItFails) {
 
   const Ran absent = runner_.run({"open", "absent"});
   EXPECT_EQ(absent.exit_code, 2);
-  EXPECT_EQ(absent.err, "open: absent: No such file or directory\n");
+  EXPECT_EQ(absent.err, "collectctl: absent: No such file or directory\n");
   EXPECT_THAT(open({"--from", "5", "--until", "4"}).err,
-              HasSubstr("open: --until lies before --from; nothing was made\n"));
+              HasSubstr("collectctl: --until lies before --from; nothing was made\n"));
   EXPECT_EQ(runner_.run({"open"}).exit_code, 2) << "there is no ada_traces";
 
   runner_.environment["HOME"] = "";
   const Ran homeless = open({});
   EXPECT_EQ(homeless.exit_code, 2);
-  EXPECT_EQ(homeless.err, "open: HOME is not set: name a file for the page with -o\n");
+  EXPECT_EQ(homeless.err, "collectctl: HOME is not set: name a file for the page with -o\n");
   runner_.environment["XDG_CACHE_HOME"] = runner_.directory().string();
   EXPECT_THAT(open({"--no-browser"}).out,
               StartsWith("file://" + (runner_.directory() / "collectord" / "session_").string()));

@@ -150,8 +150,9 @@ TEST_F(ReportChoices, AWindowSinceTheStart) {
   options_.when.from = "12:00:00";
   options_.json = false;
   EXPECT_EQ(report(options_, out_, err_), 2);
-  EXPECT_THAT(err_.str(),
-              HasSubstr("report: --from: \"12:00:00\": the capture does not say what time of day"));
+  EXPECT_THAT(
+      err_.str(),
+      HasSubstr("collectctl: --from: \"12:00:00\": the capture does not say what time of day"));
 }
 
 TEST_F(ReportChoices, AGapCutsWhatEndedInIt) {
@@ -171,6 +172,36 @@ TEST_F(ReportChoices, AGapCutsWhatEndedInIt) {
   expect(row(document["functions"], "b"), 2, 4000, 4000);
   EXPECT_EQ(row(document["functions"], "b")["calls_cut_by_gap"], 1);
   EXPECT_THAT(text(), HasSubstr("# 2 calls ended while events were lost"));
+}
+
+// A function that is called at each level of a recursion has a path for each, as long as it is
+// deep.
+TEST_F(ReportChoices, PathsOfAGraphAreBounded) {
+  constexpr uint64_t kDepth = 3000;
+  std::vector<Step> steps;
+  for (uint64_t i = 0; i < kDepth; ++i) {
+    steps.insert(
+        steps.end(),
+        {{1000 + 30 * i, kCall, kA}, {1010 + 30 * i, kCall, kB}, {1020 + 30 * i, kReturn, kB}});
+  }
+  write_thread(0, index_of(steps, 100));
+  options_.graph = "b";
+  options_.by = ReportBy::kFunction;
+  const json found = run();
+  size_t frames = 0;
+  for (const json& path : found["backtraces"]) {
+    frames += path["functions"].size();
+    EXPECT_EQ(path["functions"].back(), "b");
+    const uint64_t more = path.value("frames_left_out", uint64_t{0});
+    EXPECT_EQ(path["functions"].size(),
+              more != 0 ? 1024 : std::min<size_t>(path["functions"].size(), 1024));
+  }
+  EXPECT_LE(frames, size_t{1} << 20);
+  EXPECT_EQ(found["backtraces"].size() + found["backtraces_left_out"].get<size_t>(), kDepth);
+  EXPECT_EQ(found["callees"][0]["calls"], kDepth) << "the times are those of all";
+  const std::string words = text();
+  EXPECT_THAT(words, HasSubstr(" more) > a > a"));
+  EXPECT_THAT(words, HasSubstr(" more paths: they are too long to be shown, all of them"));
 }
 
 TEST_F(ReportChoices, GraphHasThePathsAndWhatWasCalled) {

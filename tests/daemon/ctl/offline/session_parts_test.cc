@@ -334,8 +334,8 @@ TEST_F(SessionsBelow, PartsOfASessionKnowTheirNumberAndManifest) {
     const auto said = trace->unopened();
     ASSERT_EQ(said.size(), 1u) << path;
     EXPECT_THAT(said[0], HasSubstr((thread / "detail.atf").string()));
-    EXPECT_TRUE(say_unopened("dump", *trace, err_));
-    EXPECT_EQ(err_.str(), "dump: " + said[0] + "\n");
+    EXPECT_TRUE(say_unopened(*trace, err_));
+    EXPECT_EQ(err_.str(), "collectctl: " + said[0] + "\n");
     err_.str("");
   }
   fs::remove(thread / "index.atf");

@@ -215,6 +215,32 @@ TEST_F(Verify, FunctionIdsOfSymbolsMustBeHexAndFit) {
   EXPECT_NE(with_manifest("\"0x100\"", "\"0x101\"").find("do not make up"), std::string::npos);
 }
 
+// Seen: all of these were ok. RFC 8259: no control characters in strings, UTF-8 alone.
+TEST_F(Verify, BytesThatJsonDoesNotHaveAreFound) {
+  using namespace std::string_literals;
+  write_planned_session();
+  for (const auto& [bytes, sentence] :
+       {std::pair("\0"s, "a NUL byte"s), std::pair("\x01"s, "a control character"s),
+        std::pair("\xC3("s, "a byte that is not UTF-8"s),
+        std::pair("\xED\xA0\x80"s, "a byte that is not UTF-8"s)}) {
+    const std::string found = with_manifest("parse(char*)", "parse" + bytes);
+    EXPECT_EQ(code_, 1) << sentence;
+    EXPECT_NE(found.find("offset 561: " + sentence), std::string::npos) << found;
+  }
+  // Behind a NUL a parser may see nothing.
+  write_text(session_ / "manifest.json", planned_manifest() + "\0{"s);
+  EXPECT_EQ(run(session_), 1);
+  EXPECT_NE(out_.str().find("a NUL byte"), std::string::npos) << out_.str();
+  // In files of others that is known.
+  std::string manifest = planned_manifest();
+  manifest.replace(manifest.find("\"state\":\"complete\","), 19, "");
+  manifest.replace(manifest.find("main"), 4, "ma\x01n");
+  write_text(session_ / "manifest.json", manifest);
+  EXPECT_EQ(run(session_), 0);
+  EXPECT_NE(out_.str().find("warning: offset"), std::string::npos) << out_.str();
+  EXPECT_EQ(run(session_, /*strict=*/true), 1);
+}
+
 TEST_F(Verify, AListOfOtherThreadsIsAWarning) {
   write_planned_session();
   const std::string found = with_manifest("{\"id\":0,", "{\"id\":5,");

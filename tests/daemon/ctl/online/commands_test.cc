@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -121,6 +123,44 @@ TEST_F(OnlineCommandsTest, ASnapshotIsNamedAndWhatItLacksIsSaid) {
   EXPECT_EQ(snapshot_session(json_, "late"), 1);
   EXPECT_THAT(out_.str(), HasSubstr("\"state\":\"recovered\""));
   EXPECT_EQ(err_.str(), "collectctl: its agent did not ship what it still had\n");
+}
+
+// Says when something was written.
+class NoticingBuffer : public std::stringbuf {
+ public:
+  std::atomic<bool> is_written{false};
+
+ protected:
+  int sync() override {
+    is_written = true;
+    return std::stringbuf::sync();
+  }
+};
+
+class SlowSnapshots : public control::FakeCollector {
+ public:
+  explicit SlowSnapshots(const std::atomic<bool>& go_on) : go_on_(go_on) {}
+  void snapshot_session(const std::string& name, control::Callback<api::Session> done) override {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!go_on_ && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    FakeCollector::snapshot_session(name, std::move(done));
+  }
+
+ private:
+  const std::atomic<bool>& go_on_;
+};
+
+TEST_F(OnlineCommandsTest, ASnapshotThatTakesLongShowsOnATerminalThatItGoesOn) {
+  NoticingBuffer buffer;
+  std::ostream err(&buffer);
+  SlowSnapshots slow(buffer.is_written);
+  auto server = control::ControlServer::start("127.0.0.1:0", slow);
+  ASSERT_TRUE(server.ok());
+  const Online online{(*server)->address(), false, true, out_, err};
+  EXPECT_EQ(snapshot_session(online, ""), 0);
+  EXPECT_THAT(buffer.str(), HasSubstr("making the copy, "));
 }
 
 TEST_F(OnlineCommandsTest, TriggersAreSetShownAndCleared) {

@@ -161,7 +161,7 @@ TEST_F(StoredSessions, ASessionItselfIsOne) {
 
 TEST_F(StoredSessions, ReportsAnErrorWithoutSessions) {
   EXPECT_EQ(list(), 2);
-  EXPECT_EQ(err_.str(), "sessions: " + root_.string() + ": no session in it\n");
+  EXPECT_EQ(err_.str(), "collectctl: " + root_.string() + ": no session in it\n");
   EXPECT_EQ(list(true), 2);
   EXPECT_EQ(json::parse(out_.str())["error"]["code"], "not_found");
   EXPECT_EQ(list_stored_sessions({(root_ / "none").string()}, out_, err_), 2);

@@ -83,6 +83,25 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
   EXPECT_TRUE(records_one_process(*environment));
 }
 
+// The key is proved instead of a token; and a run within a run is the inner one's.
+TEST(RunEnvironmentTest, ProcessesGetWhatTheRunKnowsThemBy) {
+  AgentSettings given = settings();
+  const std::vector<std::string> outer = {"COLLECT_RUN=/dev/shm/a", "COLLECT_RUN_KEY=1",
+                                          "COLLECT_TOKEN_FILE=/token"};
+  given.run = "/dev/shm/b";
+  given.run_key = "2";
+  auto environment = agent_environment(outer, given);
+  ASSERT_TRUE(environment.ok());
+  EXPECT_THAT(*environment, IsSupersetOf({"COLLECT_RUN=/dev/shm/b", "COLLECT_RUN_KEY=2"}));
+  EXPECT_EQ(environment->size(), 7u);
+  // A collector that ran already asks for its own token.
+  given.run_key.clear();
+  environment = agent_environment(outer, given);
+  ASSERT_TRUE(environment.ok());
+  EXPECT_THAT(*environment, IsSupersetOf({"COLLECT_RUN=/dev/shm/b", "COLLECT_TOKEN_FILE=/token"}));
+  EXPECT_EQ(environment->size(), 7u);
+}
+
 TEST(RunEnvironmentTest, PatternsThatTheAgentCannotTakeAreRefused) {
   AgentSettings given = settings();
   for (const std::string& wrong : {std::string(), std::string("a;b"), std::string(4096, 'x')}) {

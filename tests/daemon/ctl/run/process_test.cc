@@ -16,7 +16,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "daemon/ctl/run/drain_processes.h"
 #include "daemon/ctl/run/embedded_daemon.h"
 #include "daemon/ctl/run/job.h"
 #include "daemon/ctl/run/preload_check.h"
@@ -330,41 +329,6 @@ TEST_F(EmbeddedDaemonOf, WaitsForARootThatIsLeft) {
   ::waitpid(holder, nullptr, 0);
   ::close(ends[0]);
   ::close(ends[1]);
-}
-
-// ---- what is seen of processes
-
-TEST_F(ProcessesOfARun, DrainProcessesAreCountedByTheirTag) {
-  fs::copy_file(fs::canonical("/bin/sleep"), directory_ / "collect-drain");
-  fs::copy_file(fs::canonical("/bin/sleep"), directory_ / "another");
-  const auto run = [&](const char* name, const char* tag) {
-    const std::string path = directory_ / name;
-    const std::string variable = std::string("COLLECT_TAG=") + tag;
-    const auto child = start_program(path, {name, "600"}, {"A=B", variable, "C=D"}, signals_);
-    EXPECT_TRUE(child.ok());
-    // Its name and variables are there once it runs.
-    const fs::path about = "/proc/" + std::to_string(*child);
-    std::string is, variables;
-    for (int i = 0; i < 20'000 && (is != name || variables.find("C=D") == variables.npos); ++i) {
-      ::usleep(500);
-      std::getline(std::ifstream(about / "comm"), is);
-      std::getline(std::ifstream(about / "environ"), variables);
-    }
-    return *child;
-  };
-  const std::string tag = "tag-" + std::to_string(::getpid());
-  EXPECT_EQ(count_drain_processes(tag), 0u);
-  const pid_t children[] = {run("collect-drain", tag.c_str()), run("another", tag.c_str()),
-                            run("collect-drain", (tag + "0").c_str()),
-                            run("collect-drain", tag.c_str())};
-  EXPECT_EQ(count_drain_processes(tag), 2u);
-  EXPECT_EQ(count_drain_processes(tag + "0"), 1u);
-  EXPECT_EQ(count_drain_processes("tag-"), 0u);
-  for (const pid_t child : children) {
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
-  }
-  EXPECT_EQ(count_drain_processes(tag), 0u);
 }
 
 class PreloadCheck : public ProcessesOfARun {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "daemon/ctl/online/text.h"
 #include "tests/daemon/ctl/offline/session.h"
 
@@ -53,6 +55,23 @@ TEST(RunSummaryLines, DescribesACompleteSession) {
                         "  detail     none (--detail on, or collectctl detail start)\n"
                         "  lost       nothing\n") +
                 kNext);
+}
+
+TEST(RunSummaryLines, NamesLibrariesThatWereNotCovered) {
+  RunOutcome outcome = outcome_of({recorded()});
+  outcome.dynamic = true;
+  EXPECT_THAT(run_summary_text(outcome), Not(HasSubstr("covered")));
+  outcome.not_covered = {"/lib/libsqlite3.so.0", "/lib/libz.so.1"};
+  EXPECT_THAT(
+      run_summary_text(outcome),
+      HasSubstr("  covered    the program alone; --dynamic='*' also records libsqlite3.so.0, "
+                "libz.so.1\n"));
+  EXPECT_THAT(run_summary_json(outcome),
+              HasSubstr(R"("not_covered":["/lib/libsqlite3.so.0","/lib/libz.so.1"])"));
+  outcome.not_covered.insert(outcome.not_covered.end(), {"/a/libodd\n.so", "/b/libc4.so"});
+  EXPECT_THAT(run_summary_text(outcome), HasSubstr("libz.so.1, libodd"));
+  EXPECT_THAT(run_summary_text(outcome), HasSubstr(" and 1 more\n"));
+  EXPECT_THAT(run_summary_text(outcome), Not(HasSubstr("libodd\n")));
 }
 
 TEST(RunSummaryLines, DescribesAStalledAndCutSession) {
@@ -410,6 +429,71 @@ TEST(RunSummaryLines, TheLargestOfNoneIsNone) {
   EXPECT_EQ(largest_session({empty, empty}), nullptr);
   const std::vector<api::Session> two = {empty, recorded()};
   EXPECT_EQ(largest_session(two), &two[1]);
+}
+
+// ---- every process
+
+TEST(ProcessesOfASummary, AMissingOneHasItsReason) {
+  RunOutcome outcome = outcome_of({recorded()});
+  EXPECT_TRUE(is_whole(outcome));
+  EXPECT_THAT(run_summary_text(outcome), Not(HasSubstr("missing")));
+  for (uint32_t pid = 7; pid < 7 + kMaxListedProcesses + 1; ++pid) {
+    outcome.missing.push_back({pid, 65534, "/bin/worker\x1b", "refused by the collector: no"});
+  }
+  EXPECT_FALSE(is_whole(outcome));
+  const std::string text = run_summary_text(outcome);
+  EXPECT_THAT(text, HasSubstr("  missing    process 7 (/bin/worker\\x1b, user 65534):\n"
+                              "             refused by the collector: no\n"));
+  EXPECT_THAT(text, HasSubstr("process 16 ("));
+  EXPECT_THAT(text, Not(HasSubstr("process 17 (")));
+  EXPECT_THAT(text, HasSubstr("             and 1 process more\n"));
+  const auto said = nlohmann::json::parse(run_summary_json(outcome));
+  ASSERT_EQ(said["missing"].size(), kMaxListedProcesses + 1);
+  EXPECT_EQ(said["missing"][0]["pid"], 7);
+  EXPECT_EQ(said["missing"][0]["uid"], 65534);
+  EXPECT_EQ(said["missing"][0]["reason"], "refused by the collector: no");
+}
+
+TEST(ProcessesOfASummary, ThoseOfWhichNothingIsKnownAreCounted) {
+  RunOutcome outcome = outcome_of({recorded()});
+  outcome.unknown_processes = 2;
+  EXPECT_FALSE(is_whole(outcome));
+  EXPECT_THAT(run_summary_text(outcome), HasSubstr("nothing is known of 2 processes"));
+  EXPECT_EQ(nlohmann::json::parse(run_summary_json(outcome))["unknown_processes"], 2);
+}
+
+// A version manager's python3: the plans are of the shell that runs it.
+TEST(ProcessesOfASummary, AProgramThatBecameAnotherIsNamed) {
+  RunOutcome outcome = outcome_of({});
+  outcome.program = "python3";
+  outcome.dynamic = true;
+  outcome.planned = "/bin/bash";
+  outcome.became = "/opt/python 3/bin/python3.11";
+  outcome.quiet = {{"/bin/sed", 55}, {"/opt/python 3/bin/python3.11", 1}};
+  EXPECT_FALSE(is_whole(outcome));
+  const std::string text = run_summary_text(outcome);
+  EXPECT_THAT(text, HasSubstr("  missing    /opt/python 3/bin/python3.11 was not recorded: "
+                              "--dynamic is for\n             /bin/bash, which python3 starts it "
+                              "by.\n"));
+  EXPECT_THAT(text, HasSubstr("collectctl run --dynamic -- '/opt/python 3/bin/python3.11'\n"));
+  EXPECT_THAT(text, HasSubstr("  ran        with the agent, but called no traced function:\n"
+                              "             55 processes of /bin/sed\n"));
+}
+
+// Its parts are no news where the recording is what was asked for.
+TEST(ProcessesOfASummary, QuietProgramsAreNamedWhereTheyMayBeTheAnswer) {
+  RunOutcome outcome = outcome_of({recorded()});
+  outcome.quiet = {{"/bin/sh", 3}};
+  EXPECT_THAT(run_summary_text(outcome), Not(HasSubstr("/bin/sh")));
+  EXPECT_TRUE(is_whole(outcome));
+  outcome.sessions.clear();
+  EXPECT_THAT(run_summary_text(outcome), HasSubstr("3 processes of /bin/sh"));
+}
+
+TEST(ProcessesOfASummary, TroubleIsNotWhole) {
+  RunOutcome outcome = outcome_of({recorded()});
+  outcome.trouble = "the collector was ended by a signal (Killed)";
+  EXPECT_FALSE(is_whole(outcome));
 }
 
 }  // namespace

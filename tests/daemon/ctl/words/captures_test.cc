@@ -208,8 +208,8 @@ TEST_F(CaptureWords, ADumpThatBreaksOffTakesItsLineAway) {
   fs::resize_file(root_ / "x", 32 * kMiB);
   steps = {8 * kMiB};
   EXPECT_EQ(run_dump(with_progress()), 1);
-  EXPECT_EQ(err_.str(), kRestart + std::string("printing 25 %") + kRestart + "dump: " + path() +
-                            ": broke off\n");
+  EXPECT_EQ(err_.str(), kRestart + std::string("printing 25 %") + kRestart +
+                            "collectctl: " + path() + ": broke off\n");
 }
 
 TEST(SeverityNames, AreThose) {

@@ -53,9 +53,9 @@ void begin(convert::SessionBuilder& builder) {
   process.clock = atf::ClockType::kBoottime;
   expect_ok(builder.begin(process));
   builder.add_module({kModule, "/lib/libx.so", {1, 2, 0xAB}, 0x7000, 4096, 600, 0});
-  builder.name_function(kMain, "main()");
-  builder.name_function(kDraw, "app::draw(int)");
-  builder.name_function(77, "never called");
+  builder.name_function({kMain, "main()"});
+  builder.name_function({kDraw, "app::draw(int)"});
+  builder.name_function({77, "never called"});
   EXPECT_TRUE(builder.add_thread(101, "main", 1000).ok());
   EXPECT_TRUE(builder.add_thread(102, "worker\x1B 1", 1100).ok());
   EXPECT_TRUE(builder.add_thread(103, "", 1200).ok());

@@ -231,7 +231,8 @@ TEST_F(RunWords, RunOutputMatchesCommittedText) {
 TEST_F(RunWords, ProgramEnvironmentMatchesCommittedText) {
   const std::string print =
       "env | grep -e ^COLLECT_ -e ^LD_PRELOAD | grep -v -e _COLLECTORD= -e _LIBRARY= | sort |"
-      " sed -e 's/@[1-9][0-9]*/@NOW/' -e \"s/_OF=$PPID/_OF=PARENT/\"; echo \"$@\"";
+      " sed -e 's/@[1-9][0-9]*/@NOW/' -e \"s/_OF=$PPID/_OF=PARENT/\" -e 's/_RUN=.*/_RUN=DIR/'"
+      " -e 's/_RUN_KEY=.*/_RUN_KEY=KEY/'; echo \"$@\"";
   const auto get = [&](Arguments options) {
     options.insert(options.begin(), {"run", "-q", "-o", "traces"});
     options.insert(options.end(), {"--", "sh", "-c", print, "sh", "--json", "-o", "x", "--"});
