@@ -19,7 +19,7 @@ run() {
 }
 failed=0
 run ctl_words_test COLLECT_WRITE_WORDS 'WordsTest*:BusyWords*'
-run ctl_program_test COLLECT_WRITE_WORDS 'CommandWords*:RunWords*:OnlineWords*'
+run ctl_program_test COLLECT_WRITE_WORDS 'CommandWords*:RunWords*:OnlineWords*:TerminalWords*'
 run ctl_export_test COLLECT_WRITE_EXPORTS '*'
 "$build/bin/collectord" --help >tests/daemon/expected/help
 "$build/bin/collectord" --root /traces --print-config >tests/daemon/expected/settings

@@ -131,7 +131,7 @@ TEST_F(StalledSession, InspectCountsThem) {
   InspectOptions options;
   options.path = session_.string();
   EXPECT_EQ(inspect(options, out_, err_), 0) << err_.str();
-  EXPECT_THAT(out_.str(), HasSubstr("stalls    7, 5.200 us, of these 1.700 us waiting"));
+  EXPECT_THAT(out_.str(), HasSubstr("stalls    7, 5.20 us, of these 1.70 us waiting"));
   out_.str("");
   options.json = true;
   EXPECT_EQ(inspect(options, out_, err_), 0);
