@@ -32,7 +32,7 @@ struct alignas(kSharedPage) StreamTableState {
 };
 constinit StreamTableState table;
 
-Stream* pop_free() {
+Stream* pop_free_slot() {
   uint64_t head = table.free_head.load(std::memory_order_acquire);
   for (;;) {
     const auto slot = static_cast<uint32_t>(head);
@@ -94,7 +94,7 @@ bool streams_init() {
 }
 
 Stream* stream_take() {
-  Stream* stream = pop_free();
+  Stream* stream = pop_free_slot();
   if (stream == nullptr) {
     uint32_t number = table.slots_used.load(std::memory_order_relaxed);
     do {

@@ -33,7 +33,7 @@ ALLOWED_IMPORTS = {
         __stack_chk_fail __tls_get_addr""",
     "the calling thread's own variable; the drain's too": "__errno_location __errno",
     "what the loader and the environment say: at the start, and where code is changed or looked for": """
-        getauxval getenv environ sysconf dl_iterate_phdr""",
+        getauxval __getauxval getenv environ __environ sysconf dl_iterate_phdr""",
     "at the start: a host name, when the address has one": "getaddrinfo freeaddrinfo inet_pton",
     "at the start: a thread, without the signals that the C library does not keep for itself": """
         pthread_create pthread_attr_init pthread_attr_destroy pthread_attr_setdetachstate
