@@ -82,11 +82,11 @@ Filters read_filters(pid_t process, uint32_t thread_id) {
 // Where glibc (since 2.4) and musl keep a thread's number, from what pthread_self() is on. Taken
 // for true only where the thread that starts the agent has its own there.
 #if defined(__x86_64__)
-constexpr uint32_t kGlibcOffset = 720;
-constexpr uint32_t kMuslOffset = 48;
+[[maybe_unused]] constexpr uint32_t kGlibcOffset = 720;
+[[maybe_unused]] constexpr uint32_t kMuslOffset = 48;
 #else
-constexpr uint32_t kGlibcOffset = 208;
-constexpr uint32_t kMuslOffset = 32;
+[[maybe_unused]] constexpr uint32_t kGlibcOffset = 208;
+[[maybe_unused]] constexpr uint32_t kMuslOffset = 32;
 #endif
 #if defined(__GLIBC__)
 constexpr uint32_t kIdOffset = kGlibcOffset;
