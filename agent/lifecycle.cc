@@ -196,7 +196,7 @@ bool agent_running() {
 
 void start_early() {
   if (environment_was_read.exchange(1) == 0) start_as_environment_says();
-  // Whatever it says, nobody has to look again. (A copy of this process that fork()'s handlers did
+  // No later event has to look again. (A copy of this process that fork()'s handlers did
   // not see finds a zero here, too.)
   uint64_t none = 0;
   (void)g_state.compare_exchange_strong(none, kStateEpoch);

@@ -28,7 +28,7 @@ void note_run_outlives();
 void note_run_link(bool is_up);
 void note_run_status(const char* sentence);
 void note_run_ended();
-// The run has ended, and its collector with it: nobody is waited for.
+// The run has ended, and its collector with it: the drain waits for no one.
 bool is_run_over();
 
 // The process is the first of a PID namespace, whose end kills the others: waits, up to `bound_ms`,

@@ -196,7 +196,7 @@ Settings default_settings;
 bool settings_from_environment(Settings& settings, const char** error) {
   const char* log = variable("COLLECT_LOG");
   settings.log = log != nullptr && log[0] != '\0' && strcmp(log, "0") != 0;
-  // Before what may be wrong, which the run is told.
+  // Before what may be wrong: the run reports that.
   const bool fits =
       take_text("COLLECT_RUN", settings.run) && take_text("COLLECT_RUN_KEY", settings.run_key);
   *error = fits ? take_addresses(settings) : "COLLECT_RUN or COLLECT_RUN_KEY is too long";

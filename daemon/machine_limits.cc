@@ -28,11 +28,11 @@ constexpr unsigned kGrpcThreads = 4;
 constexpr unsigned kGrpcThreadsPerCore = 2;
 constexpr unsigned kMaxGrpcThreads = 16;  // further ones are for a load that few have
 
-// About what it maps and allocates until it is ready and somebody records; the sweep of
+// About what it maps and allocates until it is ready and a program records; the sweep of
 // tests/e2e/machine_faults_test.py holds it.
 constexpr size_t kMemoryBytes = size_t{96} << 20;
 
-// What a collector has open before somebody records; gRPC ends the process where it gets none.
+// What a collector has open before a program records; gRPC ends the process where it gets none.
 constexpr rlim_t kLeastOpenFiles = 32;
 
 unsigned threads_at_work() {

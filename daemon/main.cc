@@ -311,7 +311,7 @@ int serve(const CommandLine& line) {
           ->join_fleet(line.config.fleet_address.empty() ? (*control)->address()
                                                          : line.config.fleet_address);
   if (!joined.ok()) return refuse(joined.error().message);
-  // Before anybody is told that it is ready, and no reason to stop: it is still at its address.
+  // Before it is reported as ready, and no reason to stop: it is still at its address.
   std::optional<runtime::CollectorNotice> notice;
   auto posted = runtime::CollectorNotice::post(
       {static_cast<uint32_t>(::getpid()), (*control)->address(), root});

@@ -9,7 +9,7 @@ namespace collect::storage {
 void rename_thread(ManifestThread& thread, const std::string& name, uint64_t from_ns) {
   if (name.empty() || name == thread.name) return;
   std::vector<ThreadName>& names = thread.names;
-  // Whoever rebuilds a session tells it all names again and again.
+  // A rebuild passes all names again and again.
   const ThreadName next{from_ns, name};
   if (std::find(names.begin(), names.end(), next) != names.end()) return;
   if (names.empty() && !thread.name.empty()) names.push_back({thread.start_ns, thread.name});

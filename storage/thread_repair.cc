@@ -253,7 +253,7 @@ Status ThreadRepair::take_out(LaneFile& file, Lane lane, OrderBy order, LaneFile
   repaired.removed += gaps.removed();
   repaired.cut_bytes += section.bytes - kept_bytes;
   file.close();
-  // Links are made anew at the seal.
+  // Links are made again at the seal.
   return file.reopen(LaneFile::Links::kBeingReplaced);
 }
 

@@ -43,7 +43,7 @@ class UntrustedSpace {
 class UntrustedFile {
  public:
   // `announced`: its size; absent of a file that still grows, which only the disk bounds. `resume`:
-  // what NAME.part has is its beginning, else it begins anew. The directory is there; `space`
+  // what NAME.part has is its beginning, else it begins again. The directory is there; `space`
   // outlives it. kNoSpace: before a byte is written.
   static Result<UntrustedFile> open(Fs& fs, const std::string& path,
                                     std::optional<uint64_t> announced, UntrustedSpace& space,

@@ -1,4 +1,4 @@
-// What somebody may have meant whose word is no function of a module.
+// The function that a word may mean which is none of a module.
 #pragma once
 
 #include <atomic>

@@ -45,7 +45,7 @@ class UntrustedPages {
       return damaged("has more than " + std::to_string(kMaxEmptyPages) + " empty pages");
     }
     if (next == token_ || next == earlier_) return damaged("comes back to an earlier page");
-    // Brent's search for a cycle: one earlier token, taken anew after 1, 2, 4, … pages.
+    // Brent's search for a cycle: one earlier token, taken again after 1, 2, 4, … pages.
     if (++since_earlier_ == until_earlier_) {
       earlier_ = next;
       until_earlier_ *= 2;

@@ -1,4 +1,4 @@
-// Which collector a command means when nobody names one. CTL.md "What runs, what is newest".
+// Which collector a command means when none is named. CTL.md "What runs, what is newest".
 #pragma once
 
 #include <ostream>

@@ -46,7 +46,7 @@ class EmbeddedDaemon {
 
   const DaemonAddresses& addresses() const { return addresses_; }
 
-  // How it ended, if it has although nobody told it to; empty: it runs.
+  // How it ended, if it has although it was not stopped; empty: it runs.
   std::string ending();
   // SIGTERM, then waits; SIGKILL at the bound, which is an error, as is any other exit code than 0.
   Status stop(JobSignals& signals);

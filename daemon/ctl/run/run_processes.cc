@@ -47,7 +47,7 @@ bool has(const Record& record, uint32_t flag) {
   return (record.flags & flag) != 0;
 }
 
-// What a run that was killed has left: its key's file is nobody's.
+// What a run that was killed has left: its key's file is not locked.
 void remove_stale(const std::string& base) {
   std::error_code error;
   std::filesystem::directory_iterator entry(base, error);
@@ -166,7 +166,7 @@ void RunProcesses::keep(const Process& process) {
   }
 }
 
-// False: nobody has anything to say in it any more.
+// False: no process writes to it any more.
 bool RunProcesses::look_at(const std::string& path) {
   const storage::Descriptor file(
       ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -194,7 +194,7 @@ bool RunProcesses::look_at(const std::string& path) {
   seen_.left_out += content->header.left_out;
   const uint64_t now_ms = monotonic_ms();
   bool any = false;
-  bool was_used = false;  // else somebody has just made it
+  bool was_used = false;  // else it has just been made
   for (size_t i = 0; i < run_file::kRecords; ++i) {
     const Record& record = content->records[i];
     was_used = was_used || record.pid != 0;
@@ -216,7 +216,7 @@ bool RunProcesses::look_at(const std::string& path) {
     keep(process);
   }
   if (any || !was_used) return true;
-  // Whoever still has it mapped takes another one.
+  // A process that still has it mapped takes another one.
   const uint32_t is_closed = 1;
   if (::pwrite(file.get(), &is_closed, sizeof is_closed, offsetof(run_file::Header, is_closed)) !=
       sizeof is_closed) {

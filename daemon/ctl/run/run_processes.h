@@ -83,7 +83,7 @@ class RunProcesses {
   struct Process {
     run_file::Record record;  // its texts are terminated
     bool runs = false;
-    bool drains = false;  // somebody ships for it
+    bool drains = false;  // a drain ships for it
     bool ships = false;   // or may be about to, and the collector need not know it yet
   };
   struct Seen {
