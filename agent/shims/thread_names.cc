@@ -27,7 +27,7 @@ extern "C" __attribute__((visibility("default"), no_instrument_function)) int pt
   if (set_name_behind == nullptr) find_set_name();
   if (set_name_behind == nullptr) return ENOSYS;
   const int error = set_name_behind(thread, name);
-  if (error == 0 && pthread_equal(thread, pthread_self()) != 0) {
+  if (error == 0 && thread == pthread_self()) {
     collect::agent::note_own_name(name);
   }
   return error;

@@ -40,8 +40,8 @@ bool parse_port(const char* text, const char* end, uint16_t& port) {
 void set_v4(Address& address, uint32_t host_order, uint16_t port) {
   sockaddr_in in{};
   in.sin_family = AF_INET;
-  in.sin_port = htons(port);
-  in.sin_addr.s_addr = htonl(host_order);
+  in.sin_port = network_order(port);
+  in.sin_addr.s_addr = network_order(host_order);
   address = Address{};
   std::memcpy(&address.storage, &in, sizeof in);
   address.bytes = sizeof in;
@@ -50,7 +50,7 @@ void set_v4(Address& address, uint32_t host_order, uint16_t port) {
 void set_v6(Address& address, const in6_addr& host, uint16_t port) {
   sockaddr_in6 in{};
   in.sin6_family = AF_INET6;
-  in.sin6_port = htons(port);
+  in.sin6_port = network_order(port);
   in.sin6_addr = host;
   address = Address{};
   std::memcpy(&address.storage, &in, sizeof in);
@@ -103,7 +103,7 @@ const char* ask_resolver(const char* host, uint16_t port, AddressList& out) {
     if (entry->ai_family == AF_INET) {
       sockaddr_in in;
       std::memcpy(&in, entry->ai_addr, sizeof in);
-      set_v4(out.items[out.count++], ntohl(in.sin_addr.s_addr), port);
+      set_v4(out.items[out.count++], network_order(in.sin_addr.s_addr), port);
     } else if (entry->ai_family == AF_INET6) {
       sockaddr_in6 in;
       std::memcpy(&in, entry->ai_addr, sizeof in);
@@ -125,7 +125,7 @@ const char* set_host(const char* host, uint16_t port, AddressList& out) {
   in_addr v4;
   in6_addr v6;
   if (inet_pton(AF_INET, host, &v4) == 1) {
-    set_v4(out.items[out.count++], ntohl(v4.s_addr), port);
+    set_v4(out.items[out.count++], network_order(v4.s_addr), port);
     return nullptr;
   }
   if (inet_pton(AF_INET6, host, &v6) == 1) {
@@ -222,12 +222,12 @@ uint16_t port_of(const Address& address) {
   if (address.storage.ss_family == AF_INET) {
     sockaddr_in in;
     std::memcpy(&in, &address.storage, sizeof in);
-    return ntohs(in.sin_port);
+    return network_order(in.sin_port);
   }
   if (address.storage.ss_family == AF_INET6) {
     sockaddr_in6 in;
     std::memcpy(&in, &address.storage, sizeof in);
-    return ntohs(in.sin6_port);
+    return network_order(in.sin6_port);
   }
   return 0;
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "agent/platform/system.h"
+#include "agent/transport/address.h"
 #include "agent/transport/descriptor.h"
 
 #if defined(__linux__)
@@ -186,7 +187,7 @@ bool ends_of(int connected, Ends& ends) {
 bool is_loopback(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) {
     const auto* const v4 = reinterpret_cast<const sockaddr_in*>(&address);
-    return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
+    return (network_order(v4->sin_addr.s_addr) >> 24) == 127;
   }
   const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(&address);
   if (address.ss_family != AF_INET6) return false;

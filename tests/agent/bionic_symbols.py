@@ -14,8 +14,8 @@ LEVELS = {
         dlopen dlsym environ exit fcntl free freeaddrinfo fstat ftruncate getaddrinfo getauxval getenv
         geteuid getpeername getpid getppid getrlimit getrusage getsockname getsockopt gettid htonl htons
         inet_pton listen lstat madvise memchr memcmp memcpy memmove memset mmap mprotect
-        mremap munmap nanosleep ntohl ntohs open poll pread prctl pthread_atfork pthread_attr_destroy pthread_attr_init
-        pthread_attr_setstacksize pthread_create pthread_getspecific pthread_join pthread_key_create
+        mremap munmap nanosleep ntohl ntohs open poll pread prctl pthread_atfork pthread_attr_destroy
+        pthread_attr_getstacksize pthread_attr_init pthread_attr_setdetachstate pthread_attr_setstacksize pthread_create pthread_getspecific pthread_join pthread_key_create
         pthread_self pthread_setname_np pthread_setspecific pthread_sigmask pwrite read readlink realloc
         recv rename sched_yield send sendmsg setsockopt sigaltstack sigfillset socket stat strchr strcmp
         strlen strncmp strnlen strrchr syscall sysconf tgkill uname unlink write

@@ -114,6 +114,8 @@ def main():
     imports = re.findall(r"\b[Uw] ([^\s@]+)", run(tools + "nm", "-D", "--undefined-only", library))
     if not with_tls:
         allowed_imports = " ".join(ALLOWED_IMPORTS.values()).split()
+        if arguments.android:
+            allowed_imports += bionic_symbols.COMPILERS.split()
         findings += [f"uses {name}" for name in imports if name not in allowed_imports]
     if arguments.android:
         findings += android_findings(library, tools, arguments.android, dynamic, imports)

@@ -3,6 +3,7 @@
 each other in two terminals. Every line of that block is run here, or has a reason in NOT_HERE.
 Usage: every_day_test.py SOURCE_DIR BUILD_DIR"""
 
+import json
 import os
 import re
 import shutil
@@ -146,7 +147,7 @@ class ReadmeTest(DayTest):
         self.assertEqual(unknown, [], "NOT_HERE has lines that README.md has no more")
         with open(os.path.join(self.work, "script.pl"), "w", encoding="utf-8") as file:
             file.write("my $n = 0; $n += $_ for 1..1000; print $n, \"\\n\";\n")
-        app = None
+        self.made("work/build")  # where a user's unstripped files are
         for line in lines:
             if line in NOT_HERE or (line.startswith(NEEDS_DUCKDB) and not shutil.which("duckdb")):
                 continue
@@ -155,11 +156,13 @@ class ReadmeTest(DayTest):
                 self.start(line + " --ingest 127.0.0.1:0 --control 127.0.0.1:0")
                 self.until(lambda: self.shell("collectctl stats").returncode == 0, "no collector")
                 control = self.collector()
-                app = self.start(f"collectctl --control {control} run -- ./app on")
+                self.start(f"collectctl --control {control} run -- ./app on")
                 self.records()
+                # One that is complete, newer than the one that goes on.
+                self.does(f"collectctl --control {control} run -- ./app")
                 continue
             with self.subTest(line):
-                self.run_line(line, app)
+                self.run_line(line)
         self.end_app()
 
     def collector(self):
@@ -170,11 +173,11 @@ class ReadmeTest(DayTest):
                     return re.search(r'"control":"([^"]*)"', file.read())[1]
         self.fail("no collector is known")
 
-    def run_line(self, line, app):
-        sessions = [os.path.join(where, name) for root in ("ada_traces", self.home + "/traces")
-                    for where, names, _ in os.walk(os.path.join(self.work, root))
-                    for name in names if name.startswith("pid_")]
-        sealed = next((path for path in sorted(sessions)), "")
+    def run_line(self, line):
+        sealed = ""
+        if "~/traces/session" in line or "OLD" in line:
+            sessions = json.loads(self.does("collectctl sessions ~/traces --json").stdout)["sessions"]
+            sealed = next(one["path"] for one in sessions if one["state"] == "complete")
         written = line.replace("~/traces/session_…/pid_…", sealed)
         written = re.sub(r"\b(OLD|NEW)\b", sealed, written)
         if line.startswith(("collectctl tail", "collectctl watch")):
@@ -238,7 +241,9 @@ class TwoTerminalsTest(DayTest):
             done = self.does("collectctl " + command, folder=elsewhere)
             self.assertIn(traces, done.stderr, command)
         # A path that is given is taken.
-        self.assertEqual(self.does("collectctl inspect --json ada_traces").stdout, older)
+        given, newest_then = (json.loads(text) for text in (self.does("collectctl inspect --json ada_traces").stdout, older))
+        self.assertEqual(os.path.join(self.work, given.pop("path")), newest_then.pop("path"))
+        self.assertEqual(given, newest_then)
 
     def test_a_run_that_recorded_nothing_is_not_the_newest(self):
         self.build()

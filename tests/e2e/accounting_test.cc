@@ -111,8 +111,9 @@ TEST_P(AccountingTest, ACollectorThatRanAlreadyRefusesByName) {
   EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
   const json said = json::parse(ending.errors.substr(ending.errors.find('{')), nullptr, false);
   ASSERT_TRUE(said.is_object()) << ending.errors;
-  // AGENT.md "Known issues": not always each of them.
-  ASSERT_FALSE(said["missing"].empty()) << ending.errors;
+  // The parent may be refused as well: its agent may come to connect after the change of user.
+  EXPECT_EQ(said["sessions"].size() + said["missing"].size(), 3u) << ending.errors;
+  EXPECT_GE(said["missing"].size(), 2u) << ending.errors;
   for (const json& process : said["missing"]) {
     EXPECT_TRUE(process["program"].get<std::string>().ends_with("/apart"));
     EXPECT_THAT(process["reason"].get<std::string>(), HasSubstr("user 65534 may not connect"));
@@ -176,7 +177,6 @@ TEST_P(AccountingTest, TheKeyLetsAnotherUserIn) {
 
 // A worker that is killed with its drain: nobody waits for a minute to learn that it is gone.
 TEST_P(AccountingTest, AKilledProcessIsKnownToBeGone) {
-  if (GetParam() == std::string("process")) GTEST_SKIP() << "AGENT.md, Known issues";
   CollectorProcess collector(scratch_);
   Environment tracing = collector.tracing();
   tracing["COLLECT_DRAIN"] = GetParam();

@@ -180,7 +180,9 @@ TEST(SettingsTest, HeartbeatsAndResumingHaveTheirTime) {
 std::string refusal_with(const Scratch& scratch, const Arguments& settings, uint64_t pages,
                          uint32_t threads) {
   static int count = 0;
-  CollectorProcess collector(scratch, settings, scratch / ("refusal_" + std::to_string(++count)));
+  Arguments patient = settings;
+  patient.insert(patient.end(), {"--heartbeat-ms", "60000"});  // the agent answers none
+  CollectorProcess collector(scratch, patient, scratch / ("refusal_" + std::to_string(++count)));
   RawAgent agent(collector.ingest_port(), kPid);
   bool goes_on = agent.ready;
   for (uint64_t i = 0; goes_on && i < pages; ++i) goes_on = agent.data.send(page(i));

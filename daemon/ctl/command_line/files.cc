@@ -159,7 +159,7 @@ void add_open(CLI::App& app, Line& line) {
   command->footer(
       "Several captures lie on one time line. The page is one file that loads nothing else.\n"
       "BROWSER is the program that shows it (default: the desktop's).\n"
-      "Exit code 1: something is missing from the capture, or no browser could be started.\n"
+      "Exit code 1: no browser could be started; the page is there.\n"
       "Example: collectctl run -- ./app && collectctl open");
 }
 

@@ -164,7 +164,7 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
   const std::string address = file_address(fs::absolute(page.output, ignored).string());
   out << address << "\n";
   out.flush();
-  if (options.no_browser) return converted;
+  if (options.no_browser) return 0;
   const std::string browser = browser_program();
   if (browser.empty()) {
     err << "collectctl: there is no display: open the page in a browser\n";
@@ -174,7 +174,7 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
     err << "collectctl: " << to_string(started.error()) << ": open the page in a browser\n";
     return 1;
   }
-  return converted;
+  return 0;
 }
 
 }  // namespace collect::ctl

@@ -28,6 +28,8 @@
 #include "daemon/symbolize/nearest_function.h"
 #include "formats/core/environment_names.h"
 #include "formats/core/threads.h"
+#include "storage/manifest.h"
+#include "storage/posix_fs.h"
 
 namespace collect::ctl {
 namespace {
@@ -121,20 +123,22 @@ void announce(const patch::ModulePlans& plans, const std::string& program,
       << " without preparation\n";
 }
 
-constexpr size_t kMaxNearest =
-    4;  // patterns that match nothing, of which the nearest name is looked up
+// Of the patterns that match nothing, so many are compared with the names that there are.
+constexpr size_t kMaxNearest = 4;
 
-// In the program's file, by a child process.
-void find_nearest(const std::string& program, RunOutcome& outcome) {
+// With the names of the program's own file, which a child process reads.
+void find_nearest(RunOutcome& outcome) {
+  if (outcome.unmatched.empty() || outcome.sessions.empty()) return;
+  const std::string& directory = outcome.sessions.front().path();
+  storage::PosixFs fs(directory);
+  const auto manifest = storage::read_manifest(fs, directory);
+  if (!manifest.ok() || manifest->modules.empty()) return;
   symbolize::SymbolizerOptions options;
   options.program = symbolize::symbolizer_program();
   const symbolize::Symbolizer symbolizer(options);
-  storage::ModuleInfo module;
-  std::error_code ignored;
-  module.path = std::filesystem::canonical(program, ignored).string();
   for (size_t i = 0; i < std::min(outcome.unmatched.size(), kMaxNearest); ++i) {
     const std::string& word = outcome.unmatched[i];
-    std::string near = symbolize::nearest_function(symbolizer, module, word);
+    std::string near = symbolize::nearest_function(symbolizer, manifest->modules.front(), word);
     if (!near.empty()) outcome.nearest[word] = std::move(near);
   }
 }
@@ -239,7 +243,7 @@ int run_program(const RunOptions& options, std::ostream& err) {
   outcome.one_process = records_one_process(*environment);
   if (idle) outcome.start_command = start_command(*collector);
   outcome.no_preload = why_no_preload(*program);
-  find_nearest(*program, outcome);
+  find_nearest(outcome);
   outcome.program = options.command.front();
   outcome.exit_code = exit_code;
   watch.look();
