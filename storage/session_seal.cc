@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "formats/core/threads.h"
 #include "storage/manifest_file.h"
 #include "storage/session.h"
 
@@ -31,8 +32,13 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs, const Sessi
   if (!place.ok()) return place.error();
   const std::string directory = place->directory;
   const std::string session_directory = *root + "/" + place->session;
-  auto session = std::make_unique<Session>(fs, options, std::move(*place));
-  const Status begun = session->begin(std::move(identity), key);
+  std::unique_ptr<Session> session;
+  Status begun;
+  const Status contained = contain([&] {  // memory may end on the way
+    session = std::make_unique<Session>(fs, options, std::move(*place));
+    begun = session->begin(std::move(identity), key);
+  });
+  if (begun.ok()) begun = contained;
   if (!begun.ok()) {
     // Best effort: what stays is a directory without threads, which recovery removes.
     (void)fs.remove_file(directory + "/" + kReserveFile);
