@@ -22,7 +22,7 @@
 #include "daemon/ingest/limits.h"
 #include "daemon/inherited_sockets.h"
 #include "daemon/log.h"
-#include "daemon/machine_limits.h"
+#include "daemon/machine_needs.h"
 #include "daemon/metrics/metrics_server.h"
 #include "daemon/runtime/running_collectors.h"
 #include "daemon/symbolize/child_program.h"
@@ -245,7 +245,7 @@ std::string wants_store(const Config& config) {
 
 int serve(const CommandLine& line) {
   const sigset_t signals = take_signals();
-  if (const Status probed = probe_machine(); !probed.ok()) return refuse(probed.error().message);
+  if (const Status probed = probe_machine(machine_needs()); !probed.ok()) return refuse(probed.error().message);
   const Result<InheritedSockets> inherited = take_inherited_sockets();
   if (!inherited.ok()) return refuse(inherited.error().message);
   control::allow_tls_1_3_only();

@@ -16,6 +16,7 @@
 #include "daemon/ctl/online/text.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
+#include "formats/core/machine_limits.h"
 #include "formats/core/nearest_word.h"
 #include "formats/core/threads.h"
 #include "formats/core/version.h"
@@ -346,6 +347,7 @@ int fault(const Error& error, int argc, char** argv) {
 }  // namespace collect::ctl
 
 int main(int argc, char** argv) {
+  collect::fit_into_address_space();
   collect::storage::hold_standard_streams();
   collect::storage::StandardOutput output(std::cout);
   int code = 0;

@@ -20,7 +20,7 @@
 #include "daemon/ctl/online/plain_connection.h"
 #include "daemon/ctl/online/status_code.h"
 #include "formats/core/address.h"
-#include "formats/core/threads.h"
+#include "formats/core/machine_limits.h"
 
 namespace collect::ctl {
 
@@ -37,8 +37,8 @@ inline grpc::ChannelArguments arguments_for(const ControlTarget& target) {
   return arguments;
 }
 
-// That a client of gRPC starts, at most.
-inline constexpr unsigned kGrpcThreads = 8;
+// What a client of gRPC takes, at most.
+inline constexpr MachineNeeds kGrpcNeeds{8, size_t{48} << 20, 12};
 
 inline bool is_plain(const ControlTarget& target) {
   return target.address.starts_with("unix:") || target.tls_ca.empty();
@@ -56,8 +56,8 @@ struct Client::Connection {
       fault = Error{Code::kInvalidArgument, to.unresolved};
       return;
     }
-    // gRPC ends the process, or waits for ever, where the system starts no thread for it.
-    static const Status probed = probe_threads(kGrpcThreads);
+    // gRPC ends the process, or waits for ever, where the system has none of it.
+    static const Status probed = probe_machine(kGrpcNeeds);
     if (!probed.ok()) {
       fault = probed.error();
       return;

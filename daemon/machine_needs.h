@@ -1,0 +1,10 @@
+// What a collector at work takes of the machine.
+#pragma once
+
+#include "formats/core/machine_limits.h"
+
+namespace collect::daemon {
+
+MachineNeeds machine_needs();
+
+}  // namespace collect::daemon
