@@ -193,8 +193,10 @@ void note_run_start() {
 }
 
 void note_run_failure(const char* reason) {
-  note_run_start();
-  note_run_status(reason);
+  if (reason != nullptr) {
+    note_run_start();
+    note_run_status(reason);
+  }
   set_flag(run_file::kFailed | run_file::kEnded);
 }
 
@@ -232,6 +234,11 @@ void note_run_status(const char* sentence) {
 
 void note_run_ended() {
   set_flag(run_file::kEnded);
+}
+
+bool run_waits_for_first_event() {
+  Record* const record = g_record.load(std::memory_order_relaxed);
+  return record != nullptr && (get(record->flags) & run_file::kRecorded) == 0;
 }
 
 bool is_run_over() {
@@ -277,6 +284,9 @@ void note_run_outlives() {}
 void note_run_link(bool) {}
 void note_run_status(const char*) {}
 void note_run_ended() {}
+bool run_waits_for_first_event() {
+  return false;
+}
 bool is_run_over() {
   return false;
 }

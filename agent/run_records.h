@@ -16,7 +16,7 @@ void enter_run(const Settings& settings);
 void enter_run_in_child(bool follows, const char* why_off);
 // The agent starts in this process.
 void note_run_start();
-// It did not start.
+// It did not start, or could not record. `reason`: null where the status says it.
 void note_run_failure(const char* reason);
 // A thread has something to record, or lost it. Hooks call it: one store, once.
 void note_run_recorded();
@@ -28,6 +28,8 @@ void note_run_outlives();
 void note_run_link(bool is_up);
 void note_run_status(const char* sentence);
 void note_run_ended();
+// Within a run, whose process has recorded nothing yet.
+bool run_waits_for_first_event();
 // The run has ended, and its collector with it: the drain waits for no one.
 bool is_run_over();
 

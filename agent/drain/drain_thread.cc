@@ -53,6 +53,8 @@ void DrainThread::run() {
   link_.shut(true);
   shipper_.streams().spool().close();
   g_control.connected.store(false, std::memory_order_relaxed);
+  // What it would have recorded, the filter that did not come would have said.
+  if (link_.given_up() && start_filter_.is_wanted()) note_run_failure(nullptr);
   note_run_ended();
   if (!link_.given_up()) set_status("the agent was stopped");
 }
@@ -97,10 +99,17 @@ void DrainThread::note_link() {
   note_run_link(link_.is_up());
 }
 
+// A process that was refused is a loss of its run if it has something to record.
+bool DrainThread::must_see_first_event() const {
+  return recording_.is_running() && run_waits_for_first_event() &&
+         !g_control.stop.load(std::memory_order_acquire);
+}
+
 // Whether the thread may end: at once when nothing is left to say, at the deadline in any case.
 bool DrainThread::finished() {
   // Without a collector to come, everything recorded would be for nobody.
-  if (link_.given_up() || (!link_.is_up() && is_run_over())) return true;
+  if (!link_.is_up() && is_run_over()) return true;
+  if (link_.given_up() && !must_see_first_event()) return true;
   if (traced_ != nullptr) watch_process();
   if (!g_control.stop.load(std::memory_order_acquire)) return false;
   now_ms_ = monotonic_ms();

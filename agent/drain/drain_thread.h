@@ -68,6 +68,7 @@ class DrainThread {
   void round();
   void note_link();
   bool finished();
+  bool must_see_first_event() const;
   bool may_give_up() const;
   void answer_at_exit();
   uint64_t noted_exit_code() const;

@@ -25,7 +25,7 @@ enum Flag : uint32_t {
   kRecorded = 1,   // a traced function was called
   kConnected = 2,  // the collector welcomed it
   kEnded = 4,      // its agent has nothing left to ship, or gave up
-  kFailed = 8,     // its agent could not be started: `reason` says why
+  kFailed = 8,     // its agent could not start, or not record: `reason` says why
   kOutlives = 16,  // a process of its own ships, also when this one has ended
   kLinked = 32,    // it has its link to the collector now
 };

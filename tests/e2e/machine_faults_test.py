@@ -160,7 +160,7 @@ class MachineFaultsTest(unittest.TestCase):
         return f"exit {done.returncode}: {done.stderr}"
 
     def test_collectctl_run(self):
-        limits = {f"--as={size}000000": None for size in (100, 300, 400, 600)}
+        limits = {f"--as={size}000000": None for size in (100, *range(160, 301, 20), 600)}
         limits["--nofile=10"] = None
         if IS_ROOT:
             limits |= {f"--nproc={count}": 641_000 + count for count in (3, 10, 20, 30, 40, 50)}
