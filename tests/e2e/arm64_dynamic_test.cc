@@ -37,6 +37,13 @@ class Arm64Dynamic : public ::testing::Test {
     }
     fs::create_directory(scratch_ / "plans");
     ASSERT_EQ(::chmod((scratch_ / "plans").c_str(), 0700), 0);
+    fs::create_directory(scratch_ / "sysroot");
+    // The emulator's own threads would be threads of the program to the agent, in which it then
+    // changes no code. What is below -L comes before the machine's own: a process of one thread.
+    for (const auto& entry : fs::directory_iterator(kSysroot)) {
+      fs::create_symlink(entry.path(), scratch_ / ("sysroot/" + entry.path().filename().string()));
+    }
+    fs::create_directories(scratch_ / "sysroot/proc/self/task/1");
   }
 
   void add_plan(const std::string& path) {
@@ -54,9 +61,11 @@ class Arm64Dynamic : public ::testing::Test {
   }
   // Its command, and its variables.
   Arguments traced_command(const std::string& name) {
-    const std::string preloaded =
-        cross("lib/libemulated_threads.so") + " " + cross("lib/libcollect_agent.so");
-    return {"qemu-aarch64-static", "-L", kSysroot, "-E", "LD_PRELOAD=" + preloaded,
+    return {"qemu-aarch64-static",
+            "-L",
+            scratch_ / "sysroot",
+            "-E",
+            "LD_PRELOAD=" + cross("lib/libcollect_agent.so"),
             cross("bin/" + name)};
   }
   Environment traced_environment(CollectorProcess& collector, Environment more) {
