@@ -192,6 +192,9 @@ void record_general(Stream& stream, Event& event, uint64_t here) {
 
 [[gnu::noinline]] void general_event(Stream* stream, uint64_t function, atf::EventKind kind,
                                      const HookFrame& frame) {
+  if (COLLECT_UNLIKELY(g_state.load(std::memory_order_relaxed) == 0) && !starts_by_early_event()) {
+    return;
+  }
   const uint64_t own = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
   const uint64_t here = (frame.hook != 0 ? frame.hook : own) | kBusyGeneral;
   if (stream == &g_without_clock) {

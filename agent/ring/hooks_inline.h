@@ -2,7 +2,6 @@
 // hooks.h.
 #pragma once
 
-#include "agent/lifecycle.h"
 #include "agent/ring/hooks.h"
 #include "agent/ring/short_calls.h"
 #include "agent/ring/stream.h"
@@ -101,9 +100,9 @@ template <bool kFollowed>
   const uint64_t state = g_state.load(std::memory_order_relaxed);
   const uint64_t ours = g_owner.mask.load(std::memory_order_relaxed);
   if (COLLECT_LIKELY((state & ours & kStateRecording) == 0)) {
-    // 0: the agent has not looked yet whether it is to start. A thread without a stream is the
-    // general path's.
-    return COLLECT_LIKELY(state != 0) || !starts_by_early_event();
+    // 0: the agent has not looked yet whether it is to start. The general path does, so that no
+    // register has to outlive a call here.
+    return COLLECT_LIKELY(state != 0);
   }
   stream = tls_stream;
   if (COLLECT_UNLIKELY(stream == nullptr || stream->busy.load(std::memory_order_relaxed) != 0)) {

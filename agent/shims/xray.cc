@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "agent/drain/drain.h"
+#include "agent/lifecycle.h"
 #include "agent/ring/hooks_inline.h"
 #include "agent/ring/sleds.h"
 #include "agent/shims/planned_handlers.h"

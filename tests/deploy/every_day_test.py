@@ -267,7 +267,7 @@ class TwoTerminalsTest(DayTest):
                         "top --once", "tail --duration 1s", "report", "open --no-browser"):
             self.does("collectctl " + command, folder=elsewhere)
         self.assertIn("detail stays armed", self.does(
-            "collectctl trigger set --function parse --pre-roll 1s --duration 1s && collectctl trigger clear",
+            "collectctl trigger set --function parse --longer-than 1h --pre-roll 1s --duration 1s && collectctl trigger clear",
             folder=elsewhere).stderr)
 
         # A second one: which is meant cannot be known, and both are named.
