@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "proto/wire/wire.pb.h"
 
@@ -23,11 +22,7 @@ class SenderProcess {
 
  private:
   uint32_t pid_ = 0;  // 0: nothing is known
-  uint64_t begin_ = 0;
+  uint64_t begin_ticks_ = 0;
 };
-
-// When the process began, in the kernel's ticks since boot. Empty: there is no such process, it has
-// ended and waits for its parent, or /proc does not say.
-std::optional<uint64_t> process_begin(uint32_t pid);
 
 }  // namespace collect::ingest

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "formats/core/process_stat.h"
+
 namespace collect::inject {
 namespace {
 
@@ -14,12 +16,9 @@ constexpr char kEnded = 'Z';    // and not waited for
 constexpr char kRemoved = 'X';  // also when it is no longer there
 
 // The state's letter, from a file as /proc/PID/stat.
-char state_in(const std::filesystem::path& stat) {
-  std::ifstream file(stat);
-  std::string text;
-  std::getline(file, text);
-  const size_t name_end = text.rfind(") ");
-  return name_end == text.npos ? kRemoved : text[name_end + 2];
+char state_in(const std::string& path) {
+  const auto stat = read_process_stat(path);
+  return stat ? stat->state : kRemoved;
 }
 
 bool is_ended(char state) {

@@ -14,11 +14,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "daemon/ctl/run/job.h"
 #include "daemon/principal/secret.h"
+#include "formats/core/process_stat.h"
 
 namespace collect::ctl {
 namespace {
@@ -37,10 +36,8 @@ uint64_t monotonic_ms() {
 // A process that has ended and waits for its parent runs no more.
 bool is_running(uint32_t pid) {
   if (!is_alive(static_cast<pid_t>(pid))) return false;
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat", std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const size_t name_end = text.rfind(')');
-  return name_end == std::string::npos || text.compare(name_end, 3, ") Z") != 0;
+  const auto stat = read_process_stat(pid);
+  return !stat || !stat->has_ended();
 }
 
 bool has(const Record& record, uint32_t flag) {

@@ -1,0 +1,34 @@
+#include "formats/core/process_stat.h"
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace collect {
+namespace {
+
+constexpr int kStateField = 3;
+constexpr int kBeginField = 22;
+
+}  // namespace
+
+std::optional<ProcessStat> read_process_stat(uint32_t pid) {
+  return read_process_stat("/proc/" + std::to_string(pid) + "/stat");
+}
+
+std::optional<ProcessStat> read_process_stat(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const size_t name_end = text.rfind(')');  // a name may hold anything
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(text.substr(name_end + 1));
+  ProcessStat stat;
+  std::string skipped;
+  fields >> stat.state;
+  for (int number = kStateField + 1; number < kBeginField; ++number) fields >> skipped;
+  fields >> stat.begin_ticks;
+  if (!fields) return std::nullopt;
+  return stat;
+}
+
+}  // namespace collect
