@@ -1,7 +1,7 @@
 // What a collector at work takes of the machine.
 #pragma once
 
-#include "formats/core/machine_limits.h"
+#include "daemon/machine/machine_limits.h"
 
 namespace collect::daemon {
 

@@ -245,7 +245,8 @@ std::string wants_store(const Config& config) {
 
 int serve(const CommandLine& line) {
   const sigset_t signals = take_signals();
-  if (const Status probed = probe_machine(machine_needs()); !probed.ok()) return refuse(probed.error().message);
+  if (const Status probed = probe_machine(machine_needs()); !probed.ok())
+    return refuse(probed.error().message);
   const Result<InheritedSockets> inherited = take_inherited_sockets();
   if (!inherited.ok()) return refuse(inherited.error().message);
   control::allow_tls_1_3_only();

@@ -37,10 +37,14 @@ const char* host_of_tls(const char* text, char* out);
 // "abstract:" alone stands for collect_agent_<pid>. Of several, the first free one is used.
 const char* resolve_listen(const char* text, AddressList& out);
 
-// Host byte order to network byte order, and back. The compiler's own: htons() is a function of some C
-// libraries, whose place another library may have taken.
-constexpr uint16_t network_order(uint16_t value) { return __builtin_bswap16(value); }
-constexpr uint32_t network_order(uint32_t value) { return __builtin_bswap32(value); }
+// Host byte order to network byte order, and back. The compiler's own: htons() is a function of
+// some C libraries, whose place another library may have taken.
+constexpr uint16_t network_order(uint16_t value) {
+  return __builtin_bswap16(value);
+}
+constexpr uint32_t network_order(uint32_t value) {
+  return __builtin_bswap32(value);
+}
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
 // Port of an internet address; 0 of any other.

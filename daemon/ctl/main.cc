@@ -16,7 +16,7 @@
 #include "daemon/ctl/online/text.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
-#include "formats/core/machine_limits.h"
+#include "daemon/machine/machine_limits.h"
 #include "formats/core/nearest_word.h"
 #include "formats/core/threads.h"
 #include "formats/core/version.h"

@@ -2,7 +2,7 @@
 
 #include <sys/stat.h>
 
-#include "formats/core/process_stat.h"
+#include "daemon/machine/process_stat.h"
 
 namespace collect::ingest {
 namespace {

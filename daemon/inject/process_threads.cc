@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "formats/core/process_stat.h"
+#include "daemon/machine/process_stat.h"
 
 namespace collect::inject {
 namespace {

@@ -72,7 +72,8 @@ ChildProcess::ChildProcess(const std::string& scratch, const Arguments& command,
   errors_path_ = name + ".err";
   std::vector<std::string> arguments = command;
   std::vector<std::string> environment = merged_environment(more);
-  environment.push_back("TEST_SCRATCH=" + scratch);  // by it drain_processes() knows what came of it
+  environment.push_back("TEST_SCRATCH=" +
+                        scratch);  // by it drain_processes() knows what came of it
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);

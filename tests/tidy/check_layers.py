@@ -41,17 +41,19 @@ ROOMS = {
     "storage/trace": ["formats", "storage"],
     "storage/convert": ["formats", "storage", "storage/trace"],
     "daemon/principal": ["formats/core"],
+    # What the system allows and says of the processes of this machine.
+    "daemon/machine": ["formats/core"],
     # Which collectors of a user run, and what that user recorded last.
     "daemon/runtime": ["formats/core", "storage"],
     "daemon/ingest": ["proto/wire", "storage", "formats/core", "formats/dial9",
-                      "formats/atf/layout.h", "daemon/principal"],
+                      "formats/atf/layout.h", "daemon/machine", "daemon/principal"],
     "daemon/attach": ["formats/core"],
     # Names for sessions that are sealed. The CLI does the same to sessions of other machines.
     "daemon/symbolize": ["formats/core", "storage"],
     # Plans, made by a child as symbolize makes names.
     "daemon/patch": ["formats/core", "formats/patch", "daemon/symbolize"],
     # Into processes that run. It reads their memory and knows nothing of plans.
-    "daemon/inject": ["formats/core", "formats/patch"],
+    "daemon/inject": ["formats/core", "formats/patch", "daemon/machine"],
     "daemon/control": ["proto/control", "formats/core", "daemon/principal"],
     "daemon/fleet": ["proto/control", "formats/core"],
     "daemon/metrics": ["proto/control", "formats/core", "daemon/control/collector_api.h"],
@@ -82,7 +84,7 @@ ROOMS = {
     # collector is that it has reached, as the daemon does of its clients.
     "daemon/ctl": ["proto/control", "daemon/ctl/conformance", "formats", "storage",
                    "daemon/symbolize", "daemon/patch", "daemon/principal", "daemon/inject",
-                   "daemon/attach", "daemon/runtime", "daemon/collector/session_message.h",
+                   "daemon/attach", "daemon/machine", "daemon/runtime", "daemon/collector/session_message.h",
                    "daemon/upload/store_request.h",
                    "daemon/warehouse/load_arguments.h"] + CTL_FILES,
     # Where the rooms meet. The CLI is its own program.
@@ -94,7 +96,7 @@ ROOMS = {
     # main and the configuration.
     "daemon": ["formats", "proto", "storage", "daemon/collector", "daemon/ingest", "daemon/attach",
                "daemon/control", "daemon/fleet", "daemon/inject", "daemon/metrics",
-               "daemon/patch", "daemon/principal", "daemon/runtime",
+               "daemon/machine", "daemon/patch", "daemon/principal", "daemon/runtime",
                "daemon/symbolize", "daemon/web", "daemon/upload/store_request.h"],
 }
 TOP_LEVEL = ["daemon", "agent", "proto", "storage", "formats"]
@@ -119,7 +121,7 @@ TARGETS = {
     "collect_wire": "proto/wire", "collect_wire_messages": "proto/wire",
     "collect_control_api": "proto/control",
     "collect_agent": "agent", "collect_agent_static": "agent", "collect_agent_objects": "agent",
-    "collect_principal": "daemon/principal", "collect_runtime": "daemon/runtime",
+    "collect_machine": "daemon/machine", "collect_principal": "daemon/principal", "collect_runtime": "daemon/runtime",
     "collect_storage": "storage", "collect_trace": "storage/trace",
     "collect_convert": "storage/convert", "collect_ingest": "daemon/ingest",
     "collect_symbolize": "daemon/symbolize", "collect_symbolize_lookup": "daemon/symbolize",

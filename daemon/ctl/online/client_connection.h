@@ -19,8 +19,8 @@
 #include "daemon/ctl/online/credentials.h"
 #include "daemon/ctl/online/plain_connection.h"
 #include "daemon/ctl/online/status_code.h"
+#include "daemon/machine/machine_limits.h"
 #include "formats/core/address.h"
-#include "formats/core/machine_limits.h"
 
 namespace collect::ctl {
 

@@ -1,4 +1,4 @@
-#include "formats/core/machine_limits.h"
+#include "daemon/machine/machine_limits.h"
 
 #include <malloc.h>
 #include <pthread.h>

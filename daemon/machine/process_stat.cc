@@ -1,4 +1,4 @@
-#include "formats/core/process_stat.h"
+#include "daemon/machine/process_stat.h"
 
 #include <fstream>
 #include <iterator>
