@@ -130,5 +130,7 @@ build_preset() {
   local unity=-DCOLLECT_UNITY=ON
   if [ -f "$root/build/$preset/CMakeCache.txt" ]; then unity=; fi
   quietly "configure-$preset" cmake -S "$root" --preset "$preset" $unity
-  quietly "build-$preset" cmake --build "$root/build/$preset" ${1:+--target "$@"}
+  python3 "$root/deploy/progress.py" "$logs/build-$preset.log" \
+    env NINJA_STATUS='[%f/%t] ' cmake --build "$root/build/$preset" ${1:+--target "$@"} ||
+    fail "the build of $preset failed"
 }

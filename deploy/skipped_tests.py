@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Names the tests that did not run, in whole or in part, and why.
+"""Names the tests that did not run, in whole or in part, and why; and those that took longest.
 
     skipped_tests.py GTEST_DIRECTORY CTEST_LOG OUTPUTS
 
@@ -14,6 +14,8 @@ import os
 import re
 import sys
 import xml.etree.ElementTree
+
+SLOWEST = 20
 
 
 def skipped_cases(directory):
@@ -56,6 +58,14 @@ def skipped_programs(log):
                 yield "the whole test skipped itself or could not be started", found.group(1)
 
 
+def durations(log):
+    """(seconds, name) of every test that ran."""
+    with open(log, errors="replace") as lines:
+        for line in lines:
+            if found := re.search(r"Test\s+#\d+: (\S+) .*\s(\d+\.\d+) sec", line):
+                yield float(found.group(2)), found.group(1)
+
+
 def main():
     reasons = collections.defaultdict(list)
     for reason, name in [*skipped_cases(sys.argv[1]), *skipped_programs(sys.argv[2]),
@@ -67,6 +77,10 @@ def main():
         print(f"  {len(names)} × {reason}")
         for name in names:
             print(f"      {name}")
+    slowest = sorted(durations(sys.argv[2]), reverse=True)[:SLOWEST]
+    print(f"the {len(slowest)} slowest, in seconds:")
+    for seconds, name in slowest:
+        print(f"  {seconds:7.1f}  {name}")
 
 
 if __name__ == "__main__":

@@ -1,31 +1,41 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test:  bash deploy/test.sh
+# Installs what is missing, builds, and runs tests:
 #
-# The release build and all of its tests come first (up to three that fail are run once more, alone, and
-# named), then the quick start as a new user runs it, then the fuzz targets for a few seconds each, then
-# the rooms' own tests under ASan+UBSan and under TSan.
-# COLLECT_TEST_MINUTES (default 25) bounds the whole: a phase that would begin with too little left does
-# not run, and then the whole has failed unless COLLECT_TEST_MAY_SKIP=yes says that this is no failure.
-# COLLECT_TEST_SANITIZERS=no leaves the last two out. Tests that skipped themselves are named at the end,
-# with the reason. COLLECT_TEST_CHDB=yes fetches ClickHouse's newest engine, for tests that skip without it.
+#   bash deploy/test.sh            the fast tier, which CI runs
+#   bash deploy/test.sh nightly    everything else; hours on two cores
+#
+# tests/tiers.txt names the tier of each test. Fast: unit and tidy tests, a dozen end-to-end ones, and then
+# formats, wire and storage once more under ASan+UBSan. Nightly: the other tests, the quick start as a new
+# user runs it, the fuzz targets for a few seconds each, all rooms under ASan+UBSan, threads under TSan.
+# Up to three tests that fail beside others are run once more, alone, and named. What was skipped is listed
+# at the end with the reason, and the twenty slowest. COLLECT_TEST_CHDB=yes fetches ClickHouse's newest
+# engine (550 MB), for nightly tests that skip without it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/setup.sh
 source deploy/phases.sh
+tier=${1:-fast}
+case $tier in fast|nightly) ;; *) sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' deploy/test.sh; exit 2 ;; esac
+build=build/release
+
+# tests_of TIER: as a regular expression for ctest.
+tests_of() { printf '^(%s)$' "$(sed -n "s/^$1 //p" tests/tiers.txt | paste -sd'|')"; }
 
 packages() {
   install_packages build test
+  [ "$tier" = nightly ] || return 0
+  install_packages nightly
   # Without it the tests of other architectures skip, and say so.
   bash deploy/cross-tools.sh >"$logs/cross-tools.log" 2>&1 ||
     say "Skipped: what cross builds need could not be fetched (see build/logs/cross-tools.log)."
 }
-release_build() { build_preset release; }
 
-release_tests() {
+release_build() { build_preset release "${tier}_tests"; }
+
+tests() {
   find_grpc_clients
   find_wtf_reader
   find_duckdb
-  # 550 MB, for the tests of files that ClickHouse reads in place.
   chdb_path=
   [ "${COLLECT_TEST_CHDB:-no}" = no ] || find_chdb
   export COLLECT_BUF=$buf COLLECT_GRPCURL=$grpcurl
@@ -33,11 +43,19 @@ release_tests() {
   if [ -n "$node_paths" ]; then export NODE_PATH=$node_paths; fi
   rm -rf "$logs/gtest" "$logs/failed-beside-others.log"
   export GTEST_OUTPUT=xml:$logs/gtest/
-  local last=build/release/Testing/Temporary status=0
-  ctest --test-dir build/release --output-on-failure --no-tests=error -j "$(nproc)" 2>&1 |
-    tee "$logs/ctest-release.log" || status=$?
-  cp "$last/LastTest.log" "$logs/tests-release.log"
+  local last=$build/Testing/Temporary status=0
+  run_tests "$build" -R "$(tests_of "$tier")" -j "$(nproc)" || status=$?
+  cp "$logs/ctest.log" "$logs/ctest-$tier.log"
+  cp "$last/LastTest.log" "$logs/tests-$tier.log"
   [ $status = 0 ] || run_again "$last/LastTestsFailed.log"
+}
+
+# run_tests DIRECTORY CTEST_OPTIONS…
+run_tests() {
+  local directory=$1
+  shift
+  python3 deploy/progress.py "$logs/ctest.log" \
+    ctest --test-dir "$directory" --output-on-failure --no-tests=error "$@"
 }
 
 # run_again LIST: tests that failed while others ran beside them, once more and alone, as far as they
@@ -47,12 +65,10 @@ run_again() {
   if [ "$(wc -l <"$1")" -gt $few_failed ]; then return 1; fi
   cut -d: -f2 "$1" >"$logs/failed-beside-others.log"
   say "Once more, alone: $(paste -sd' ' "$logs/failed-beside-others.log")"
-  ctest --test-dir build/release --rerun-failed --output-on-failure 2>&1 |
-    tee -a "$logs/ctest-release.log"
+  run_tests "$build" --rerun-failed
 }
 
-# What a new user types, on the build that is there. What it records is removed, unless somebody has
-# sessions of their own in its folder.
+# What a new user types, on the build that is there. What it records is removed, unless it was there.
 quick_start() {
   local had=no
   if [ -d build/quickstart ]; then had=yes; fi
@@ -62,56 +78,51 @@ quick_start() {
 }
 
 fuzz() {
-  quietly configure-fuzz cmake --preset fuzz
-  quietly build-fuzz cmake --build build/fuzz --target tests/fuzz/all
-  ctest --test-dir build/fuzz --output-on-failure --no-tests=error -j "$(nproc)" -L fuzz 2>&1 |
-    tail -n 60
+  build_preset fuzz tests/fuzz/all
+  run_tests build/fuzz -j "$(nproc)" -L fuzz
 }
 
-# sanitized PRESET CTEST_OPTIONS…: builds and runs the tests that ctest selects with these options.
+# sanitized PRESET ROOM… -- CTEST_OPTIONS…: builds the tests of these folders, and runs them.
 sanitized() {
-  local preset=$1 tests
+  local preset=$1 room rooms=()
   shift
-  quietly "configure-$preset" cmake --preset "$preset"
-  # A test program has the name of its test; a test without one runs a program of another.
-  tests=$(comm -12 \
-    <(ctest --test-dir "build/$preset" -N "$@" |
-        sed -n 's/^ *Test *#[0-9]*: \([^ ]*\).*/\1/p' | sort) \
-    <(ninja -C "build/$preset" -t targets all | sed -n 's/^\([a-z0-9_]*\): phony$/\1/p' | sort))
-  [ -n "$tests" ] || fail "ctest selects no test with $*"
-  # shellcheck disable=SC2086
-  quietly "build-$preset" cmake --build "build/$preset" --target $tests
-  ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j "$(nproc)" "$@" 2>&1 |
-    tail -n 60
+  while [ "$1" != -- ]; do rooms+=("$1"); shift; done
+  shift
+  build_preset "$preset" "${rooms[@]/%//all}"
+  for room in "${rooms[@]}"; do run_tests "build/$preset/$room" -j "$(nproc)" "$@"; done
 }
 
+asan_core() { sanitized asan tests/formats tests/proto tests/storage -- -E "$(tests_of nightly)"; }
 # Tests of the whole and of the source text say nothing more under a sanitizer.
-asan() { sanitized asan -E '^(e2e_|tidy_|agent_header|bench_)'; }
-tsan() { sanitized tsan -R 'ring|recorder|drain|agent|ingest|collector|watch|control' \
-  -E '^(e2e_|tidy_|agent_header|bench_)'; }
+asan_rest() { sanitized asan tests/agent tests/daemon tests/storage -- -E '^agent_(arm64|android|apple|header)'; }
+tsan() {
+  sanitized tsan tests/agent tests/daemon -- -R 'ring|recorder|drain|agent|ingest|collector|watch|control' \
+    -E '^agent_(arm64|android|apple|header)'
+}
 
 for needed in packages "release build"; do
-  phase "$needed" 0 "${needed// /_}"
+  phase "$needed" "${needed// /_}"
   [ $phase_status = 0 ] || fail "$needed failed, and nothing goes without it"
 done
-phase "release tests" 0 release_tests
-phase "quick start" 0 quick_start
-phase "fuzz targets, 5 s each" 420 fuzz
-if [ "${COLLECT_TEST_SANITIZERS:-yes}" = yes ]; then
-  phase "rooms under ASan + UBSan" 300 asan
-  phase "threads under TSan" 300 tsan
+phase "$tier tests" tests
+if [ "$tier" = fast ]; then
+  phase "formats, wire, storage: ASan, UBSan" asan_core
+else
+  phase "quick start" quick_start
+  phase "fuzz targets, 5 s each" fuzz
+  phase "rooms under ASan + UBSan" asan_rest
+  phase "threads under TSan" tsan
 fi
 
 say ""
-if [ -f "$logs/ctest-release.log" ]; then
-  python3 deploy/skipped_tests.py "$logs/gtest" "$logs/ctest-release.log" \
-    "$logs/tests-release.log"
+if [ -f "$logs/ctest-$tier.log" ]; then
+  python3 deploy/skipped_tests.py "$logs/gtest" "$logs/ctest-$tier.log" "$logs/tests-$tier.log"
 fi
 if [ -s "$logs/failed-beside-others.log" ]; then
   say "Failed while other tests ran: $(paste -sd' ' "$logs/failed-beside-others.log")"
 fi
 status=0
 end_phases || status=$?
-# CTest's own words on the release tests, last.
-[ -f "$logs/ctest-release.log" ] && grep -E '% tests passed' "$logs/ctest-release.log" || true
+# CTest's own words on the tests, last.
+[ -f "$logs/ctest-$tier.log" ] && grep -E '% tests passed' "$logs/ctest-$tier.log" || true
 exit $status

@@ -36,7 +36,7 @@ KNOWN = set(re.findall(r"^  (?:-\w,)?(--[\w-]+)", HELP, re.M))
 class Phases(unittest.TestCase):
     """deploy/phases.sh: nothing that had to run is passed over in silence."""
 
-    def run_phases(self, calls, minutes=25, **environment):
+    def run_phases(self, calls):
         script = f"""
             set -euo pipefail
             say() {{ printf '%s\\n' "$*"; }}
@@ -45,36 +45,56 @@ class Phases(unittest.TestCase):
             source deploy/phases.sh
             {calls}
             end_phases"""
-        kept = {name: value for name, value in os.environ.items()
-                if not name.startswith("COLLECT_TEST_")}
-        return subprocess.run(["bash", "-c", script], cwd=SOURCE, capture_output=True, text=True,
-                              env={**kept, "COLLECT_TEST_MINUTES": str(minutes), **environment})
+        return subprocess.run(["bash", "-c", script], cwd=SOURCE, capture_output=True, text=True, check=False)
 
     def test_each_phase_is_named_with_its_outcome(self):
-        ran = self.run_phases('phase "first" 0 good; phase "second" 60 good')
+        ran = self.run_phases('phase "first" good; phase "second" good')
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(ran.stdout.count("good ran"), 2)
         self.assertRegex(ran.stdout, r"(?m)^first +\d+ s  passed$")
         self.assertRegex(ran.stdout, r"(?m)^second +\d+ s  passed$")
 
     def test_a_phase_that_fails_ends_itself_alone(self):
-        ran = self.run_phases('phase "first" 0 bad; phase "second" 0 good')
+        ran = self.run_phases('phase "first" bad; phase "second" good')
         self.assertEqual(ran.returncode, 1)
         self.assertNotIn("not reached", ran.stdout)
         self.assertIn("good ran", ran.stdout)
         self.assertRegex(ran.stdout, r"(?m)^first +\d+ s  FAILED$")
         self.assertIn("FAILED: first\n", ran.stdout)
 
-    def test_a_phase_without_the_time_fails_the_whole_unless_it_may_be_skipped(self):
-        calls = 'phase "needed" 0 good; phase "long" 61 good'
-        ran = self.run_phases(calls, minutes=1)
-        self.assertEqual(ran.returncode, 1)
-        self.assertEqual(ran.stdout.count("good ran"), 1)
-        self.assertIn("FAILED: long (did not run)\n", ran.stdout)
-        ran = self.run_phases(calls, minutes=1, COLLECT_TEST_MAY_SKIP="yes")
-        self.assertEqual(ran.returncode, 0)
-        self.assertRegex(ran.stdout, r"(?m)^long +skipped, no time left$")
-        self.assertEqual(ran.stdout.count("good ran"), 1)
+
+class Progress(unittest.TestCase):
+    """deploy/progress.py: what a build and its tests say while they run."""
+
+    def run_it(self, *command):
+        with tempfile.TemporaryDirectory() as folder:
+            log = os.path.join(folder, "log")
+            done = subprocess.run([sys.executable, os.path.join(SOURCE, "deploy/progress.py"), log, *command],
+                                  capture_output=True, text=True, check=False)
+            with open(log, encoding="utf-8") as file:
+                return done, file.read()
+
+    def test_what_goes_well_is_one_line(self):
+        done, log = self.run_it("sh", "-c", "echo '[1/2] Building a.cc'; echo '[2/2] Linking a'")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"\Adone after \d+ s; the log is \S+\n\Z")
+        self.assertEqual(log, "[1/2] Building a.cc\n[2/2] Linking a\n")
+
+    def test_a_build_that_fails_shows_its_end_and_has_its_exit_code(self):
+        done, _ = self.run_it("sh", "-c", "seq 100; echo 'a.cc:7: error'; exit 3")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("a.cc:7: error", done.stderr)
+        self.assertNotIn("\n7\n", done.stderr)
+
+    def test_of_tests_only_failures_are_shown(self):
+        lines = ["      Start 1: a", "1/3 Test #1: a ....   Passed    0.02 sec", "2/3 Test #2: b ....***Failed    1.00 sec",
+                 "expected 7", "      Start 3: c", "3/3 Test #3: c ....***Skipped   0.00 sec", "why",
+                 "50% tests passed, 1 tests failed out of 2", "Errors while running CTest"]
+        done, log = self.run_it("sh", "-c", "printf '%s\\n' \"$@\"; exit 8", "sh", *lines)
+        self.assertEqual(done.returncode, 8)
+        self.assertEqual(log.splitlines(), lines)
+        self.assertEqual(done.stdout.splitlines()[:-1], lines[2:4])
+        self.assertEqual(done.stderr, "")
 
 
 class Launchd(unittest.TestCase):
@@ -195,7 +215,8 @@ class SkippedTests(unittest.TestCase):
             "  1 × there is no pack", "      storage_test Storage.Whole",
             "  1 × a part of it: no node", "      storage_test Storage.Part",
             "  1 × the whole test skipped itself or could not be started", "      adb_build",
-            "  1 × not built", "      agents_test test_arm"])
+            "  1 × not built", "      agents_test test_arm",
+            "the 2 slowest, in seconds:", "      0.0  adb_test", "      0.0  adb_build"])
 
 
 if __name__ == "__main__":
