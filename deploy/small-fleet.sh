@@ -31,7 +31,7 @@ trap end_all EXIT
 
 step "1/5  Packages and build (the logs are in build/logs)"
 install_packages build
-build_preset release collectord collectctl collect_agent json_iso_codes
+build_preset release collectord collectctl collect-store collect_agent json_iso_codes
 bin=$root/build/release/bin
 agent=$(echo "$root"/build/release/lib/libcollect_agent.so)
 if ! command -v duckdb >/dev/null; then

@@ -38,7 +38,7 @@ if(NOT lines_of_all EQUAL names_of_all)
 endif()
 # Programs that tests written in Python and shell start.
 foreach(tier fast nightly)
-  foreach(needed collectord collectctl collect_agent collect_agent_tls collect-load traced_programs fail_calls)
+  foreach(needed collectord collectctl collect_agent collect_agent_tls collect-load collect-store traced_programs fail_calls)
     if(TARGET ${needed})
       add_dependencies(${tier}_tests ${needed})
     endif()
