@@ -163,7 +163,7 @@ and, in another terminal with that PATH:
   collectctl run -- ./your_program       (built with -finstrument-functions)
   collectctl top                         (and: tail, detail start, detail stop, sessions, watch)
   rm -r $traces                          gives the space back
-README.md has the rest.
+deploy/guide/tutorial.md and deploy/guide/how-to.md have the rest.
 END
 
 if [ -t 1 ]; then

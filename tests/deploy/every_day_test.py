@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A person's day: the commands of README.md "Every day", as they are written there, and what follows
-each other in two terminals. Every line of that block is run here, or has a reason in NOT_HERE.
+"""A person's day: the commands of README.md "Every day" and of the guide's how-to.md, as they are
+written there, and what follows each other in two terminals. Every command of these pages and of the
+tutorial is run here, or has a reason in NOT_HERE.
 Usage: every_day_test.py SOURCE_DIR BUILD_DIR"""
 
 import json
@@ -15,56 +16,86 @@ import time
 import unittest
 
 SOURCE, BUILD = sys.argv[1], sys.argv[2]
-sys.argv = sys.argv[:1]
+del sys.argv[1:3]
 BIN = os.path.join(BUILD, "bin")
 PATIENCE = 120  # seconds: a bound, for a busy machine
 
-# Makes some calls, and goes on until the file "end" is there when it was told to.
+# Makes some calls; with "on", or as a server, until the file "end" is there.
 APP = r"""
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <pthread.h>
 #include <thread>
 int parse(int n) { return n * 7; }
+int parse_char(int n) { return n + 1; }
 int parse_word(int n) {
   std::this_thread::sleep_for(std::chrono::milliseconds(6));
-  return parse(n);
+  return parse(n) + parse_char(n);
+}
+void begin_frame() {}
+void end_frame() {}
+void handle_request(int n) {
+  begin_frame();
+  parse_word(n);
+  end_frame();
 }
 void store(int n) { volatile int kept = n; (void)kept; }
 int main(int argc, char** argv) {
-  const bool goes_on = argc > 1 && std::strcmp(argv[1], "on") == 0;
+  const bool goes_on = (argc > 1 && std::strcmp(argv[1], "on") == 0) || std::strstr(argv[0], "server");
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(5);
-  for (int n = 0; n < 5 || goes_on; ++n) {
-    store(parse_word(n));
-    if (std::filesystem::exists("end") || std::chrono::steady_clock::now() > end) break;
-  }
+  std::thread worker([&] {
+    pthread_setname_np(pthread_self(), "worker 1");
+    for (int n = 0; n < 5 || goes_on; ++n) {
+      handle_request(n);
+      store(n);
+      if (std::filesystem::exists("end") || std::chrono::steady_clock::now() > end) break;
+    }
+  });
+  worker.join();
 }
 """
 
-NOT_HERE = {
-    "collectctl attach $(pidof redis-server)": "no server runs here; e2e_attach_process_test",
-    "collectctl android run com.example.app": "no phone; e2e_android_test",
-    "collectctl doctor": "says what this machine lacks; ctl_program_test",
-    "collectctl dump --merged PHONE SERVER": "two devices; e2e_time_line_test",
-    "collectctl upload ada_traces --store s3://traces": "no store; store_test",
-    "collectctl download s3://traces -o back": "no store; store_test",
-    "collectctl recover damaged.rtc -o whole.rtc": "nothing is damaged; ctl_offline_test",
-    "collectctl load --server http://HOST:8123 ~/traces": "no server; warehouse_test",
-    "collectctl query --server http://HOST:8123 'SELECT * FROM sessions'": "no server; warehouse_test",
-    "collectctl conformance -- ./program_with_an_agent": "e2e_conformance_test",
-    "collectord --root ~/traces --web": "the ports of the line before; e2e_web_test",
+# Sections of how-to.md and single commands that need more than this machine, and where they are tested.
+SECTIONS_NOT_HERE = {
+    "Several collectors": "other machines; e2e_store_test merges their parts",
+    "Keep sessions in object storage": "no store; e2e_store_test",
 }
-NEEDS_DUCKDB = "collectctl query"
+NOT_HERE = {
+    "sudo mount -t tmpfs -o size=8g,huge=within_size,uid=$(id -u) tmpfs /mnt/traces": "needs root",
+    "collectctl conformance -- ./program_with_an_agent": "e2e_conformance_test",
+    "collectctl conformance 127.0.0.1:7710": "e2e_conformance_test",
+    "collectctl android run com.example.app": "no phone; e2e_android_test",
+    "collectctl android attach --dynamic --max-time 10s com.example.app": "no phone; e2e_android_attach_test",
+    "collectctl ios run UDID com.example.app": "no phone; e2e_ios_test",
+    "clickhouse-client --query 'CREATE DATABASE collect'": "no server, with all of its block; e2e_warehouse_test",
+    "collectctl symbolize --debuginfod PATH": "no servers; e2e_debuginfod_test",
+}
+# What a line needs beside us; without it the line is skipped.
+NEEDS = {"buf curl": "buf", "grpcurl": "grpcurl", "collectctl query": "duckdb", "| jq": "jq", "| less": "less",
+         "lua5.4": "lua5.4", "perl": "perl"}
+# What a line may end with where that is not 0.
+ENDINGS = {
+    r"start\b": (0, 1),  # all agents may record already
+    r"(android |ios )?doctor": (0, 1),  # this machine lacks something
+    r"recover damaged.rtc": (1,),  # not all of it is there
+    r"run -- ./words crash": (134,),
+}
 
 
-def every_day_lines():
-    """The commands of the block, without comments; one that is continued is one line."""
-    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
-        text = file.read()
-    block = re.search(r"## Every day\n\n((?:    .*\n)+)", text)[1]
-    lines = [re.sub(r"\s+#.*", "", line).strip() for line in block.split("\n")]
-    return [line for line in lines if line]
+def blocks(document):
+    """(section, commands) of each indented block: no comments, a continued command is one line."""
+    with open(os.path.join(SOURCE, document), encoding="utf-8") as file:
+        text = re.sub(r"\\\n\s*", "", re.sub(r"^```.*?^```", "", file.read(), flags=re.S | re.M))
+    section, found = "", []
+    for part in re.findall(r"^## .*|(?:^    .*\n)+", text, re.M):
+        if part.startswith("## "):
+            section = part[3:]
+            continue
+        lines = [re.sub(r"(^|\s+)#.*", "", line[4:]) for line in part.split("\n")]
+        found.append((section, [line for line in lines if line]))
+    return found
 
 
 class DayTest(unittest.TestCase):
@@ -98,6 +129,14 @@ class DayTest(unittest.TestCase):
         os.makedirs(path, exist_ok=True)
         os.chmod(path, mode)
         return path
+
+    def write_words(self):
+        """The tutorial's first program. Returns the text of the tutorial."""
+        with open(os.path.join(SOURCE, "deploy/guide/tutorial.md"), encoding="utf-8") as file:
+            text = file.read()
+        with open(os.path.join(self.work, "words.cc"), "w", encoding="utf-8") as file:
+            file.write(re.search(r"```cpp\n(.*?)```", text, re.S)[1])
+        return text
 
     def end_app(self):
         with open(os.path.join(self.work, "end"), "w", encoding="utf-8"):
@@ -139,64 +178,139 @@ class DayTest(unittest.TestCase):
         self.until(look, "no recording began")
 
 
-class ReadmeTest(DayTest):
-    def test_the_every_day_commands_work_as_they_are_written(self):
-        lines = every_day_lines()
-        self.assertGreater(len(lines), 40)
-        unknown = [line for line in NOT_HERE if line not in lines]
-        self.assertEqual(unknown, [], "NOT_HERE has lines that README.md has no more")
+class PagesTest(DayTest):
+    """A page from top to bottom, as a reader types it. Placeholders (PATH, 4711, a port) are replaced,
+    commands that run until Ctrl-C get a time limit, and collectors and servers run in the background."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment["LD_LIBRARY_PATH"] = os.path.join(BUILD, "lib")
         with open(os.path.join(self.work, "script.pl"), "w", encoding="utf-8") as file:
             file.write("my $n = 0; $n += $_ for 1..1000; print $n, \"\\n\";\n")
-        self.made("work/build")  # where a user's unstripped files are
-        for line in lines:
-            if line in NOT_HERE or (line.startswith(NEEDS_DUCKDB) and not shutil.which("duckdb")):
-                continue
-            if line.startswith("collectord"):
-                # A collector that goes on, at ports that no other test has, with a program.
-                self.start(line + " --ingest 127.0.0.1:0 --control 127.0.0.1:0")
-                self.until(lambda: self.shell("collectctl stats").returncode == 0, "no collector")
-                control = self.collector()
-                self.start(f"collectctl --control {control} run -- ./app on")
-                self.records()
-                # One that is complete, newer than the one that goes on.
-                self.does(f"collectctl --control {control} run -- ./app")
-                continue
-            with self.subTest(line):
-                self.run_line(line)
-        self.end_app()
+        with open(os.path.join(self.work, "script.lua"), "w", encoding="utf-8") as file:
+            file.write("local n = 0 for i = 1, 1000 do n = n + i end print(n)\n")
+        for folder in ("work/build", "work/traces"):  # a user's unstripped files; a mount
+            self.made(folder)
+        self.ports = {}
 
-    def collector(self):
-        folder = os.path.join(self.environment["XDG_RUNTIME_DIR"], "collectord")
-        for name in os.listdir(folder):
-            if name.startswith("collector-"):
-                with open(os.path.join(folder, name), encoding="utf-8") as file:
-                    return re.search(r'"control":"([^"]*)"', file.read())[1]
-        self.fail("no collector is known")
+    def start_redis(self):
+        """A server that was not built for it, and a pidof that finds this one even where another runs."""
+        self.does("g++ -g -o redis-server app.cc")
+        self.server = self.start("./redis-server")
+        self.does(f"printf '#!/bin/sh\\necho {self.server.pid}\\n' > ../pidof && chmod 755 ../pidof")
+        self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
+
+    def test_the_every_day_commands_of_the_readme_work_as_they_are_written(self):
+        lines = [line for section, block in blocks("README.md") if section == "Every day" for line in block]
+        self.assertEqual(sum(line.startswith("collect") for line in lines), 10)
+        self.start_redis()
+        for line in lines:
+            self.run_line(line)
+
+    def test_the_commands_of_the_how_to_page_work_as_they_are_written(self):
+        page = blocks("deploy/guide/how-to.md")
+        known = {line for _, block in page for line in block} | {section for section, _ in page}
+        self.assertEqual({*NOT_HERE, *SECTIONS_NOT_HERE} - known, set(), "no more in how-to.md")
+        lines = [line for section, block in page for line in block
+                 if section not in (*SECTIONS_NOT_HERE, "Remote collectors")
+                 and not block[0].startswith(("Environment=", "clickhouse-client")) and line not in NOT_HERE]
+        self.assertGreater(len(lines), 60)
+        self.start_redis()
+        for line in lines:
+            self.run_line(line)
+
+    def test_the_commands_of_the_tutorial_work_as_they_are_written(self):
+        self.build()
+        self.write_words()
+        for _, block in blocks("deploy/guide/tutorial.md"):
+            for line in block:
+                self.run_line(line)
+
+    def test_the_commands_for_a_remote_collector_work_as_they_are_written(self):
+        self.build()
+        for section, block in blocks("deploy/guide/how-to.md"):
+            for line in block:
+                if section == "Remote collectors":
+                    self.run_line(line)
+        self.assertTrue(any(name.startswith("session_") for name in os.listdir(os.path.join(self.work, "ada_traces"))))
 
     def run_line(self, line):
-        sealed = ""
-        if "~/traces/session" in line or "OLD" in line:
-            sessions = json.loads(self.does("collectctl sessions ~/traces --json").stdout)["sessions"]
-            sealed = next(one["path"] for one in sessions if one["state"] == "complete")
-        written = line.replace("~/traces/session_…/pid_…", sealed)
-        written = re.sub(r"\b(OLD|NEW)\b", sealed, written)
-        if line.startswith(("collectctl tail", "collectctl watch")):
-            written += " --duration 1s"
-        if line == "collectctl top":
-            written += " --once"
-        # A running program is not idle: there is nobody to start.
-        codes = (0, 1) if line.startswith("collectctl start") else (0,)
-        self.does(written, codes=codes)
+        if any(part in line and not shutil.which(name) for part, name in NEEDS.items()):
+            return
+        if line.startswith("collectord"):
+            self.start_collector(line)
+        elif line.startswith("export "):
+            done = self.does(self.with_our_names(line) + "; env -0").stdout
+            self.environment = dict(one.split("=", 1) for one in done.split("\0") if one)
+        elif "./server" in line:
+            self.does("cp app server")
+            self.start("env " + self.with_our_names(line))
+            self.records()
+        else:
+            with self.subTest(line):
+                codes = (codes for end, codes in ENDINGS.items() if re.match("collectctl " + end, line))
+                self.does(self.with_our_names(line), codes=next(codes, (0,)))
+
+    def start_collector(self, line):
+        """One that goes on, at ports that no other test has, with a program that goes on."""
+        line = re.sub(r"--web$", "--web 127.0.0.1:0", re.sub(r"0\.0\.0\.0:\d+", "127.0.0.1:0", line))
+        if "--ingest" not in line:
+            line += " --ingest 127.0.0.1:0 --control 127.0.0.1:0"
+        ready = os.path.join(self.folder, "ready")
+        self.collector = self.start(f"{line} --ready-fd 3 3>{ready}")
+        self.until(lambda: os.path.exists(ready) and os.path.getsize(ready), "no collector")
+        with open(ready, encoding="utf-8") as file:
+            self.ports = json.loads(file.read())
+        if "--tls" in line:
+            return
+        # What `run` and the others find at the usual ports.
+        self.environment["COLLECT_CONTROL"] = self.ports["control"]
+        self.start(f"env COLLECT_CONNECT={self.ports['ingest']} COLLECT_START=idle LD_PRELOAD=libcollect_agent.so ./app on")
+        self.until(lambda: "idle" in self.shell("collectctl agents").stdout, "no idle agent")
+        self.start("collectctl run -- ./app on")
+        self.records()
+        # One that is complete, newer than the one that goes on.
+        self.does("collectctl run -- ./app")
+
+    def session(self, state):
+        sessions = json.loads(self.does("collectctl sessions ~/traces --json").stdout)["sessions"]
+        return next(one["path"] for one in sessions
+                    if one["state"] == state and one["process_name"] in ("app", "server"))
+
+    def with_our_names(self, line):
+        if line == "collectctl recover PATH":
+            self.collector.kill()  # so it left a session unsealed
+            self.collector.wait()
+            line = line.replace("PATH", self.session("recording"))
+        if line.startswith("collectctl recover damaged.rtc"):
+            self.does("head -c -100 app.rtc > damaged.rtc")
+        if line.startswith("collectctl convert-session"):
+            self.does("collectctl run -- ./app")  # the newest is sealed
+        if re.search(r"\b(PATH|OLD|NEW)\b", line):
+            sealed = self.session("complete")
+            line = re.sub(r"\b(PATH|OLD|NEW)\b", sealed, line)
+            line = line.replace("--thread 4711", "--thread " + sealed.split("_")[-1])
+        if re.search(r"\b(PID|4711)\b", line):
+            line = re.sub(r"\b(PID|4711)\b", str(self.server.pid), line)
+        for name, written in (("ingest", "127.0.0.1:7710"), ("control", "localhost:7711"), ("control", "ADDRESS")):
+            line = line.replace(written, self.ports.get(name, written))
+        for name, written in (("ingest", "build.example.org:7710"), ("control", "build.example.org:7711")):
+            line = line.replace(written, "localhost:" + self.ports.get(name, "").split(":")[-1])
+        line = line.replace("build.example.org", "localhost").replace("/usr/share/collectord", SOURCE + "/deploy")
+        line = line.replace("/mnt/traces", "traces")
+        if line.startswith("collectctl attach"):
+            line = line.replace(" --max-time 10s", "").replace("collectctl attach", "collectctl attach --max-time 1s")
+        if line.startswith("collectctl tail"):
+            line += " --duration 1s"
+        if line == "collectctl watch":
+            line = "timeout 1 collectctl watch || [ $? = 124 ]"
+        return line + " --once" if line == "collectctl top" else line
 
 
 class TutorialTest(DayTest):
     def test_its_first_outputs_have_the_lines_and_columns_of_today(self):
-        with open(os.path.join(SOURCE, "deploy/guide/tutorial.md"), encoding="utf-8") as file:
-            text = file.read()
-        blocks = re.findall(r"```(\w*)\n(.*?)```", text, re.S)
-        program, summary, table, events = (block for _, block in blocks[:4])
-        with open(os.path.join(self.work, "words.cc"), "w", encoding="utf-8") as file:
-            file.write(program)
+        text = self.write_words()
+        summary, table, events = (block for _, block in re.findall(r"```(\w*)\n(.*?)```", text, re.S)[1:4])
         commands = re.findall(r"^    ((?:g\+\+|collectctl) .*)$", text, re.M)
         self.does(commands[0])
         run = self.does(commands[1])

@@ -43,7 +43,7 @@ DOCUMENTS = {
     "proto/wire": "proto/wire/WIRE.md", "agent": "agent/AGENT.md",
     "storage": "storage/STORAGE.md", "daemon": "daemon/DAEMON.md",
     "daemon/attach": "daemon/attach/ATTACH.md", "daemon/control": "daemon/control/CONTROL.md",
-    "daemon/fleet": "daemon/fleet/LEASES.md", "daemon/upload": "daemon/upload/UPLOAD.md", "daemon/warehouse": "daemon/warehouse/WAREHOUSE.md",
+    "daemon/upload": "daemon/upload/UPLOAD.md", "daemon/warehouse": "daemon/warehouse/WAREHOUSE.md",
     "daemon/web": "daemon/web/WEB.md", "daemon/ctl": "daemon/ctl/CTL.md", "daemon/symbolize": "daemon/symbolize/SYMBOLIZE.md",
 }
 TOP_LEVEL = {
@@ -123,13 +123,13 @@ def documents(paths):
 
 
 def check_documents(root, paths):
-    readme = tree.read(root, "README.md") if "README.md" in paths else None
+    contributing = tree.read(root, "CONTRIBUTING.md") if "CONTRIBUTING.md" in paths else None
     for folder, document in documents(paths).items():
         if document not in paths:
             yield tree.Finding(folder, 0, "has no document", f"write {document}")
             continue
-        if readme is not None and f"]({document})" not in readme:
-            yield tree.Finding("README.md", 0, f"does not link {document}",
+        if contributing is not None and f"]({document})" not in contributing:
+            yield tree.Finding("CONTRIBUTING.md", 0, f"does not link {document}",
                                'add it to "Where things are"')
         headings = re.findall(r"^#+\s+(.*)$", tree.read(root, document), flags=re.M)
         for wanted in ("Limits", "Known issues"):

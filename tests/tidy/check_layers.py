@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Who may include and link whom. The table below is the one that README.md shows; a room that is
-missing here may not exist. Usage: check_layers.py [ROOT]"""
+"""Who may include and link whom. A room that is missing in the table below may not exist.
+Usage: check_layers.py [ROOT]"""
 
 import posixpath
 import re

@@ -11,7 +11,8 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 CLEAN = {
-    "README.md": "`bash deploy/quickstart.sh` and `bash deploy/test.sh`\n" + "".join(
+    "README.md": "`bash deploy/quickstart.sh` and `bash deploy/test.sh`\n",
+    "CONTRIBUTING.md": "".join(
         f"[]({document})\n" for document in (
             "formats/core/TEXT.md", "formats/atf/FORMAT.md", "storage/STORAGE.md",
             "daemon/DAEMON.md", "agent/AGENT.md")),
@@ -84,7 +85,7 @@ FAULTS = [
      "does not show `bash deploy/quickstart.sh`"),
     ("check_house.py", "README.md",
      CLEAN["README.md"] + "[x](storage/NOWHERE.md)\n", "links storage/NOWHERE.md"),
-    ("check_house.py", "README.md", CLEAN["README.md"].replace("(storage/STORAGE.md)", "()"),
+    ("check_house.py", "CONTRIBUTING.md", CLEAN["CONTRIBUTING.md"].replace("(storage/STORAGE.md)", "()"),
      "does not link storage/STORAGE.md"),
     ("check_house.py", "formats/new/x.cc", "\n", "formats/new: has no document"),
     ("check_house.py", "tests/fuzz/corpus/old_fuzz/0", "\n",

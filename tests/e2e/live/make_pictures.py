@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_pictures.py BIN LIB FOLDER: the pictures of README.md, taken of a real recording in Chromium."""
+"""make_pictures.py BIN LIB FOLDER: the pictures of README.md and the guide, taken of a real recording in Chromium."""
 
 import json
 import os
