@@ -19,6 +19,7 @@ SOURCE, BUILD = sys.argv[1], sys.argv[2]
 del sys.argv[1:3]
 BIN = os.path.join(BUILD, "bin")
 PATIENCE = 120  # seconds: a bound, for a busy machine
+BUILT = []  # the program below, for all tests after the first
 
 # Makes some calls; with "on", or as a server, until the file "end" is there.
 APP = r"""
@@ -159,7 +160,14 @@ class DayTest(unittest.TestCase):
         return done
 
     def build(self):
-        self.does("g++ -g -finstrument-functions -finstrument-functions-exclude-file-list=/usr/ -o app app.cc")
+        app = os.path.join(self.work, "app")
+        if not BUILT:
+            self.does("g++ -g -finstrument-functions -finstrument-functions-exclude-file-list=/usr/ -o app app.cc")
+            with open(app, "rb") as file:
+                BUILT.append(file.read())
+        with open(app, "wb") as file:
+            file.write(BUILT[0])
+        os.chmod(app, 0o755)
 
     def until(self, condition, what):
         end = time.monotonic() + PATIENCE
@@ -252,7 +260,7 @@ class PagesTest(DayTest):
                 self.does(self.with_our_names(line), codes=next(codes, (0,)))
 
     def start_collector(self, line):
-        """One that goes on, at ports that no other test has, with a program that goes on."""
+        """A collector at free ports, with an idle agent and a program that keeps recording."""
         line = re.sub(r"--web$", "--web 127.0.0.1:0", re.sub(r"0\.0\.0\.0:\d+", "127.0.0.1:0", line))
         if "--ingest" not in line:
             line += " --ingest 127.0.0.1:0 --control 127.0.0.1:0"
@@ -263,13 +271,13 @@ class PagesTest(DayTest):
             self.ports = json.loads(file.read())
         if "--tls" in line:
             return
-        # What `run` and the others find at the usual ports.
+        # At the default port the commands find the collector without this variable.
         self.environment["COLLECT_CONTROL"] = self.ports["control"]
         self.start(f"env COLLECT_CONNECT={self.ports['ingest']} COLLECT_START=idle LD_PRELOAD=libcollect_agent.so ./app on")
         self.until(lambda: "idle" in self.shell("collectctl agents").stdout, "no idle agent")
         self.start("collectctl run -- ./app on")
         self.records()
-        # One that is complete, newer than the one that goes on.
+        # A complete session, newer than the one that still records.
         self.does("collectctl run -- ./app")
 
     def session(self, state):
