@@ -87,7 +87,7 @@ const char* value_name(std::string_view key) {
   if (key.ends_with("_bytes")) return "BYTES";
   if (key.ends_with("_ms")) return "MS";
   if (key.ends_with("_s")) return "SECONDS";
-  if (key == "durability") return "os|fsync|object";
+  if (key == "durability") return "os|fsync";
   if (key == "local_access") return "user|group:NAME|any";
   if (key == "adb" || key == "usbmux") return "ADDRESS";
   if (key == "page_codecs") return "auto|off";
@@ -211,8 +211,7 @@ std::string value_fault(std::string_view key, const Config& config) {
     const auto address = attach::usbmux_address(config.usbmux, nullptr);
     return address.ok() ? std::string() : address.error().message;
   }
-  if (key == "durability") return one_of(config.durability, {"os", "fsync", "object"});
-  if (key == "store_segment_ms") return out_of(config.store_segment_ms, 1, 60'000);
+  if (key == "durability") return one_of(config.durability, {"os", "fsync"});
   if (key == "page_codecs") return one_of(config.page_codecs, {"auto", "off"});
   if (key == "log_level") {
     return one_of(config.log_level, {"trace", "debug", "info", "warn", "error", "off"});

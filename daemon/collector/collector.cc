@@ -151,7 +151,6 @@ Result<std::unique_ptr<Collector>> Collector::create(CollectorOptions options, s
        {collector->watches_.started(), services.naming.started(), services.lods.started()}) {
     if (!started.ok()) return started.error();
   }
-  if (options.acks_wait) options.ingest.segments = &services.uploads;
   if (Status loaded = services.rules.load(); !loaded.ok()) return loaded.error();
   auto bridge = DeviceBridge::create(options.devices, collector->watches_);
   if (!bridge.ok()) return bridge.error();
@@ -185,7 +184,7 @@ bool Collector::stop(std::chrono::milliseconds bound) {
   controls_->functions.stop();
   services_->converter.stop();
   const bool in_time = ingest_->stop(bound);
-  services_->uploads.stop();  // the last acks wait for it
+  services_->uploads.stop();
   services_->lods.stop();
   services_->naming.stop(symbolize::kNamingStopBound);
   services_->fleet->leave();

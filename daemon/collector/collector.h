@@ -29,7 +29,6 @@ struct CollectorOptions {
   // Where sealed sessions go, how long they stay here, and which tables stand beside them; want and
   // output are the collector's. Without a URL they go nowhere.
   upload::StoreRequest store;
-  bool acks_wait = false;      // agents' acks wait for the store
   std::string fleet_database;  // URL; empty: it belongs to no fleet
 };
 
