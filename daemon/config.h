@@ -30,8 +30,6 @@ struct Config {
   uint64_t store_bytes_per_s = 0;
   std::string keep_local = "always";  // or "until_committed", "14 days"
   std::string store_tables = "off";   // or "functions", "all"
-  std::string fleet_database;         // URL of PostgreSQL; empty: it belongs to no fleet
-  std::string fleet_address;          // of the control plane, for others; empty: `control`
   std::string perfetto_ui;            // folder of an unpacked one; empty: ui.perfetto.dev
   std::string durability = "os";      // or "fsync"
   std::string local_access = "user";  // or "group:NAME", "any"
@@ -99,14 +97,6 @@ void each_key(Settings& config, Visit&& visit) {
       "tables of Parquet beside each session in the store: off, functions (what they took, in all "
       "and by second), or all (each call and event too)",
       config.store_tables);
-  visit("fleet_database",
-        "PostgreSQL database of a fleet of collectors, postgresql://USER@HOST/DATABASE; passwords "
-        "stand in a file: ?passfile=FILE",
-        config.fleet_database);
-  visit("fleet_address",
-        "where clients reach the control plane of this collector, host:port, if it is not the "
-        "address of control",
-        config.fleet_address);
   visit("durability",
         "what acknowledged data survives: os, a daemon crash; fsync, also a power failure",
         config.durability);

@@ -274,7 +274,6 @@ int serve(const CommandLine& line) {
   everything.symbols = symbol_options(line.config);
   everything.token_file = line.config.token_file;
   everything.store = store_request(line.config);
-  everything.fleet_database = line.config.fleet_database;
   auto collector = Collector::create(std::move(everything), fs);
   if (!collector.ok()) return refuse(collector.error().message);
   const Status locked = lock.hold();
@@ -304,11 +303,6 @@ int serve(const CommandLine& line) {
   }
   const Status running = (*collector)->run();
   if (!running.ok()) return refuse(running.error().message);
-  const Status joined =
-      (*collector)
-          ->join_fleet(line.config.fleet_address.empty() ? (*control)->address()
-                                                         : line.config.fleet_address);
-  if (!joined.ok()) return refuse(joined.error().message);
   // Before it is reported as ready, and no reason to stop: it is still at its address.
   std::optional<runtime::CollectorNotice> notice;
   auto posted = runtime::CollectorNotice::post(

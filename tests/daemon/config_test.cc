@@ -269,17 +269,16 @@ TEST_F(ConfigTest, EveryKeyIsReadAndPrinted) {
       if (field == 0) field = 5'000;
     } else if constexpr (std::is_same_v<Field, std::string>) {
       const std::string_view name = key;
-      field = name == "durability"       ? "fsync"
-              : name == "store"          ? "s3://traces"
-              : name == "fleet_database" ? "postgresql://collect@db/fleet"
-              : name == "store_tables"   ? "all"
-              : name == "keep_local"     ? "14 days"
-              : name == "local_access"   ? "any"
-              : name == "page_codecs"    ? "off"
-              : name == "log_level"      ? "trace"
-              : name == "usbmux"         ? "127.0.0.1:27015"
-              : name == "adb"            ? "127.0.0.1:5038"
-                                         : "unix:/" + std::string(key);
+      field = name == "durability"     ? "fsync"
+              : name == "store"        ? "s3://traces"
+              : name == "store_tables" ? "all"
+              : name == "keep_local"   ? "14 days"
+              : name == "local_access" ? "any"
+              : name == "page_codecs"  ? "off"
+              : name == "log_level"    ? "trace"
+              : name == "usbmux"       ? "127.0.0.1:27015"
+              : name == "adb"          ? "127.0.0.1:5038"
+                                       : "unix:/" + std::string(key);
     } else {
       const bool is_attach = std::string_view(key) == "attach";
       field = {is_attach ? "unix:/a" : "/" + std::string(key), "/b"};

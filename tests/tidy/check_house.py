@@ -43,7 +43,7 @@ DOCUMENTS = {
     "proto/wire": "proto/wire/WIRE.md", "agent": "agent/AGENT.md",
     "storage": "storage/STORAGE.md", "daemon": "daemon/DAEMON.md",
     "daemon/attach": "daemon/attach/ATTACH.md", "daemon/control": "daemon/control/CONTROL.md",
-    "daemon/fleet": "daemon/fleet/LEASES.md", "daemon/upload": "daemon/upload/UPLOAD.md", "daemon/warehouse": "daemon/warehouse/WAREHOUSE.md",
+    "daemon/upload": "daemon/upload/UPLOAD.md", "daemon/warehouse": "daemon/warehouse/WAREHOUSE.md",
     "daemon/web": "daemon/web/WEB.md", "daemon/ctl": "daemon/ctl/CTL.md", "daemon/symbolize": "daemon/symbolize/SYMBOLIZE.md",
 }
 TOP_LEVEL = {
