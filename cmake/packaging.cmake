@@ -130,8 +130,6 @@ set(CPACK_DEBIAN_DAEMON_PACKAGE_CONTROL_EXTRA
     ${PROJECT_SOURCE_DIR}/deploy/debian/postrm ${PROJECT_SOURCE_DIR}/deploy/debian/prerm)
 set(CPACK_DEBIAN_DAEMON_PACKAGE_DEPENDS
     "libcollect-agent (= ${PROJECT_VERSION}-1), systemd | systemd-standalone-sysusers | systemd-sysusers")
-# Loaded when it is needed.
-set(CPACK_DEBIAN_DAEMON_PACKAGE_RECOMMENDS libpq5)
 set(CPACK_DEBIAN_DAEMON_PACKAGE_SUGGESTS "adb, collectord-agent-android, usbmuxd")
 set(CPACK_COMPONENT_DAEMON_DESCRIPTION "network trace-collection daemon
 Programs built with -finstrument-functions and started with the agent of

@@ -11,7 +11,6 @@
 #include "daemon/attach/adb_address.h"
 #include "daemon/attach/attach.h"
 #include "daemon/attach/usbmux_address.h"
-#include "daemon/fleet/database.h"
 #include "daemon/ingest/address.h"
 #include "daemon/ingest/limits.h"
 #include "daemon/principal/local_access.h"
@@ -72,22 +71,18 @@ const char* value_name(std::string_view key) {
   if (key == "root" || key == "perfetto_ui" || key.ends_with("_directories") ||
       key.ends_with("_roots"))
     return "DIRECTORY";
-  if (key == "ingest" || key == "control" || key == "attach" || key == "metrics" ||
-      key == "fleet_address") {
-    return "ADDRESS";
-  }
+  if (key == "ingest" || key == "control" || key == "attach" || key == "metrics") return "ADDRESS";
   if (key == "web") return "ADDRESS=off";
   if (key == "store" || key == "store_endpoint") return "URL";
   if (key == "store_region") return "NAME";
   if (key == "store_bytes_per_s") return "BYTES";
   if (key == "keep_local") return "always|until_committed|DAYS";
   if (key == "store_tables") return "off|functions|all";
-  if (key == "fleet_database") return "URL";
   if (key.ends_with("_file") || key.starts_with("tls_")) return "FILE";
   if (key.ends_with("_bytes")) return "BYTES";
   if (key.ends_with("_ms")) return "MS";
   if (key.ends_with("_s")) return "SECONDS";
-  if (key == "durability") return "os|fsync|object";
+  if (key == "durability") return "os|fsync";
   if (key == "local_access") return "user|group:NAME|any";
   if (key == "adb" || key == "usbmux") return "ADDRESS";
   if (key == "page_codecs") return "auto|off";
@@ -183,12 +178,6 @@ std::string value_fault(std::string_view key, const Config& config) {
     const auto tables = upload::parse_store_tables(config.store_tables);
     return tables.ok() ? std::string() : tables.error().message;
   }
-  if (key == "fleet_database" && !config.fleet_database.empty()) {
-    return fleet::database_url_fault(config.fleet_database);
-  }
-  if (key == "fleet_address" && !config.fleet_address.empty()) {
-    return address_fault(config.fleet_address);
-  }
   if (key == "local_access") {
     const Status holds = principal::LocalAccess::check_syntax(config.local_access);
     return holds.ok() ? std::string() : holds.error().message;
@@ -211,8 +200,7 @@ std::string value_fault(std::string_view key, const Config& config) {
     const auto address = attach::usbmux_address(config.usbmux, nullptr);
     return address.ok() ? std::string() : address.error().message;
   }
-  if (key == "durability") return one_of(config.durability, {"os", "fsync", "object"});
-  if (key == "store_segment_ms") return out_of(config.store_segment_ms, 1, 60'000);
+  if (key == "durability") return one_of(config.durability, {"os", "fsync"});
   if (key == "page_codecs") return one_of(config.page_codecs, {"auto", "off"});
   if (key == "log_level") {
     return one_of(config.log_level, {"trace", "debug", "info", "warn", "error", "off"});

@@ -18,8 +18,6 @@ inline constexpr char kDefaultRoot[] = "ada_traces";
 inline constexpr char kDefaultWeb[] = "127.0.0.1:7712";  // of --web without an address
 inline constexpr uint64_t kMaxConfigBytes = 1u << 20;
 
-inline constexpr char kObjectDurability[] = "object";
-
 struct Config {
   std::string root;  // empty until default_root() or somebody says otherwise
   std::string ingest = "127.0.0.1:7710";
@@ -32,11 +30,8 @@ struct Config {
   uint64_t store_bytes_per_s = 0;
   std::string keep_local = "always";  // or "until_committed", "14 days"
   std::string store_tables = "off";   // or "functions", "all"
-  std::string fleet_database;         // URL of PostgreSQL; empty: it belongs to no fleet
-  std::string fleet_address;          // of the control plane, for others; empty: `control`
   std::string perfetto_ui;            // folder of an unpacked one; empty: ui.perfetto.dev
-  std::string durability = "os";      // or "fsync", "object"
-  uint64_t store_segment_ms = 500;
+  std::string durability = "os";      // or "fsync"
   std::string local_access = "user";  // or "group:NAME", "any"
   std::string token_file;
   std::string guest_token_file;
@@ -102,21 +97,9 @@ void each_key(Settings& config, Visit&& visit) {
       "tables of Parquet beside each session in the store: off, functions (what they took, in all "
       "and by second), or all (each call and event too)",
       config.store_tables);
-  visit("fleet_database",
-        "PostgreSQL database of a fleet of collectors, postgresql://USER@HOST/DATABASE; passwords "
-        "stand in a file: ?passfile=FILE",
-        config.fleet_database);
-  visit("fleet_address",
-        "where clients reach the control plane of this collector, host:port, if it is not the "
-        "address of control",
-        config.fleet_address);
   visit("durability",
-        "what acknowledged data survives: os, a daemon crash; fsync, also a power failure; object, "
-        "the loss of this machine, because it is in the store",
+        "what acknowledged data survives: os, a daemon crash; fsync, also a power failure",
         config.durability);
-  visit("store_segment_ms",
-        "with durability object: least time between two of a session's segments in the store",
-        config.store_segment_ms);
   visit("local_access",
         "users of this machine who may connect without a token or a client certificate: user (this "
         "daemon's own, and root), group:NAME (its members too) or any",

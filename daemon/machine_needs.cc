@@ -9,9 +9,9 @@ namespace collect::daemon {
 namespace {
 
 // Beside those that io and data have for each core, one each of seals, names, lods, conversions,
-// devices, watches, control plane, page, store and fleet, two of pages, three of metrics, five that
+// devices, watches, control plane, page and store, two of pages, three of metrics, five that
 // do tasks, and those of gRPC.
-constexpr unsigned kFixedThreads = 20;
+constexpr unsigned kFixedThreads = 19;
 constexpr unsigned kGrpcThreads = 4;
 constexpr unsigned kGrpcThreadsPerCore = 2;
 constexpr unsigned kMaxGrpcThreads = 16;  // further ones are for a load that few have

@@ -96,7 +96,6 @@ Result<ingest::IngestOptions> ingest_options(const Config& config, const Access&
   options.seal_at_stop = config.seal_at_stop;
   options.page_codecs = config.page_codecs == "auto";
   options.storage.durability = durability_of(config);
-  options.segment_pace = ingest::milliseconds(config.store_segment_ms);
   options.storage.capture.enabled = config.rtc;
   options.storage.capture.roll_bytes = config.rtc_roll_bytes;
   options.storage.capture.roll_ns = config.rtc_roll_s * 1'000'000'000u;
@@ -239,7 +238,6 @@ std::string wants_store(const Config& config) {
   if (config.store != "off") return {};
   if (config.keep_local != "always") return said("keep_local", config.keep_local);
   if (config.store_tables != "off") return said("store_tables", config.store_tables);
-  if (config.durability == kObjectDurability) return said("durability", config.durability);
   return {};
 }
 
@@ -276,8 +274,6 @@ int serve(const CommandLine& line) {
   everything.symbols = symbol_options(line.config);
   everything.token_file = line.config.token_file;
   everything.store = store_request(line.config);
-  everything.acks_wait = line.config.durability == kObjectDurability;
-  everything.fleet_database = line.config.fleet_database;
   auto collector = Collector::create(std::move(everything), fs);
   if (!collector.ok()) return refuse(collector.error().message);
   const Status locked = lock.hold();
@@ -307,11 +303,6 @@ int serve(const CommandLine& line) {
   }
   const Status running = (*collector)->run();
   if (!running.ok()) return refuse(running.error().message);
-  const Status joined =
-      (*collector)
-          ->join_fleet(line.config.fleet_address.empty() ? (*control)->address()
-                                                         : line.config.fleet_address);
-  if (!joined.ok()) return refuse(joined.error().message);
   // Before it is reported as ready, and no reason to stop: it is still at its address.
   std::optional<runtime::CollectorNotice> notice;
   auto posted = runtime::CollectorNotice::post(

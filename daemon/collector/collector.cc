@@ -11,7 +11,6 @@
 #include "daemon/collector/detail_control.h"
 #include "daemon/collector/device_bridge.h"
 #include "daemon/collector/filter_control.h"
-#include "daemon/collector/fleet_membership.h"
 #include "daemon/collector/function_search.h"
 #include "daemon/collector/lod_queue.h"
 #include "daemon/collector/marker_control.h"
@@ -77,7 +76,6 @@ struct Collector::Services {
   LodQueue lods;
   SessionConverter converter;
   std::unique_ptr<DeviceBridge> devices;
-  std::unique_ptr<FleetMembership> fleet;
 };
 
 struct Collector::Controls {
@@ -116,7 +114,6 @@ struct Collector::Controls {
 Collector::Collector(const ingest::IngestOptions& options, storage::Fs& fs,
                      const symbolize::SymbolizerOptions& symbols, upload::StoreRequest store)
     : root_(options.storage.root),
-      identity_(options.storage.collector),
       fs_(fs),
       services_(std::make_unique<Services>(*this, options, fs, symbols, std::move(store))) {}
 
@@ -151,7 +148,6 @@ Result<std::unique_ptr<Collector>> Collector::create(CollectorOptions options, s
        {collector->watches_.started(), services.naming.started(), services.lods.started()}) {
     if (!started.ok()) return started.error();
   }
-  if (options.acks_wait) options.ingest.segments = &services.uploads;
   if (Status loaded = services.rules.load(); !loaded.ok()) return loaded.error();
   auto bridge = DeviceBridge::create(options.devices, collector->watches_);
   if (!bridge.ok()) return bridge.error();
@@ -162,14 +158,7 @@ Result<std::unique_ptr<Collector>> Collector::create(CollectorOptions options, s
   const ProcessAttach::Options processes{collector->ingest_->address(), asks_for_tls,
                                          options.token_file};
   collector->controls_ = std::make_unique<Controls>(*collector, services, processes);
-  services.fleet =
-      std::make_unique<FleetMembership>(options.fleet_database, collector->registry_,
-                                        services.devices->attach(), collector->methods_);
   return collector;
-}
-
-Status Collector::join_fleet(const std::string& control_address) {
-  return services_->fleet->join(identity_, control_address);
 }
 
 Status Collector::run() {
@@ -185,10 +174,9 @@ bool Collector::stop(std::chrono::milliseconds bound) {
   controls_->functions.stop();
   services_->converter.stop();
   const bool in_time = ingest_->stop(bound);
-  services_->uploads.stop();  // the last acks wait for it
+  services_->uploads.stop();
   services_->lods.stop();
   services_->naming.stop(symbolize::kNamingStopBound);
-  services_->fleet->leave();
   return in_time;
 }
 
@@ -209,7 +197,6 @@ void Collector::agent_changed(const ingest::AgentSnapshot& agent) {
   watches_.agent_event(is_new ? api::CHANGE_KIND_ADDED : api::CHANGE_KIND_CHANGED,
                        to_message(agent));
   services_->devices->agent_changed(agent);
-  services_->fleet->agent_changed(agent, is_new);
   if (is_new && is_up(agent)) controls_->rules.apply(agent);
   if (agent.dialled && is_up(agent)) controls_->attach.agent_is_up(agent);
 }
@@ -306,7 +293,6 @@ api::Stats Collector::stats() {
   if (const StoreUploads& uploads = services_->uploads; uploads.has_store()) {
     *stats.mutable_store() = to_message(uploads.url(), uploads.status());
   }
-  services_->fleet->add_to(stats);
   return stats;
 }
 

@@ -29,8 +29,6 @@ struct CollectorOptions {
   // Where sealed sessions go, how long they stay here, and which tables stand beside them; want and
   // output are the collector's. Without a URL they go nowhere.
   upload::StoreRequest store;
-  bool acks_wait = false;      // agents' acks wait for the store
-  std::string fleet_database;  // URL; empty: it belongs to no fleet
 };
 
 class Collector final : public control::CollectorApi, private ingest::IngestObserver {
@@ -40,8 +38,6 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   ~Collector() override;
 
   Status run();
-  // Joins the fleet, if there is one. The address is what others reach the control plane at.
-  Status join_fleet(const std::string& control_address);
   // As Ingest::stop, and then names sessions for symbolize::kNamingStopBound at most. What is asked
   // from then on and needs an agent is not answered any more.
   bool stop(std::chrono::milliseconds bound);
@@ -95,7 +91,6 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
                    std::vector<uint64_t> functions) override;
 
   const std::string root_;
-  const storage::CollectorIdentity identity_;
   storage::Fs& fs_;
   const ingest::SystemTime started_at_ = std::chrono::system_clock::now();
   control::Methods methods_;  // constant from create() on

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/upload/segment_request.h"
+#include "daemon/symbolize/child_program.h"
 #include "formats/core/threads.h"
 
 namespace collect::daemon {
@@ -56,44 +56,13 @@ upload::UploadStatus StoreUploads::status() const {
   return status_;
 }
 
-void StoreUploads::store(ingest::StoredChanges changes, std::function<void()> done) {
-  const std::lock_guard lock(mutex_);
-  const uint64_t id = ++last_id_;
-  std::string line = upload::SegmentRequest{id, std::move(changes.session), changes.is_first,
-                                            changes.is_last, std::move(changes.files)}
-                         .to_line();
-  feed_.put(line);
-  asked_.emplace(id, Asked{std::move(line), std::move(done)});
-}
-
-// A program that begins knows of nothing that another one was asked for.
-void StoreUploads::ask_again() {
-  const std::lock_guard lock(mutex_);
-  (void)feed_.take();
-  for (const auto& [id, asked] : asked_) feed_.put(asked.line);
-}
-
-void StoreUploads::answer(uint64_t id) {
-  std::function<void()> done;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = asked_.find(id);
-    if (found == asked_.end()) return;
-    done = std::move(found->second.done);
-    asked_.erase(found);
-  }
-  done();
-}
-
 void StoreUploads::serve() {
   const symbolize::ChildCommand command{symbolize::own_program("collect-store"),
                                         request_.to_arguments(), environment()};
-  const symbolize::ChildBounds bounds{kForever, std::numeric_limits<uint64_t>::max(), &stopping_,
-                                      &feed_};
+  const symbolize::ChildBounds bounds{kForever, std::numeric_limits<uint64_t>::max(), &stopping_};
   std::chrono::seconds pause = kFirstPause;
   while (!stopping_) {
     line_.clear();
-    ask_again();
     const auto began = std::chrono::steady_clock::now();
     const auto ending =
         symbolize::run_child(command, {}, bounds, [this](Bytes bytes) { return take(bytes); });
@@ -125,9 +94,7 @@ Status StoreUploads::take(Bytes bytes) {
     auto report = upload::StoreReport::parse(line_);
     line_.clear();
     if (!report.ok()) return report.error();
-    if (report->stored_segments != 0) {
-      answer(report->stored_segments);
-    } else if (report->remove.empty()) {
+    if (report->remove.empty()) {
       note(std::move(report->status));
     } else {
       remove_(report->remove);

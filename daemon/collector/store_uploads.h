@@ -1,7 +1,6 @@
-// Copies sealed sessions into the store that the settings name, and with durability = object what
-// changes in others, by a run of collect-store: HTTP, compression and what a server answers are no
-// matter of this process. It begins again when the program ends, and what it was asked for and did
-// not answer is asked again. daemon/upload/UPLOAD.md.
+// Copies sealed sessions into the store that the settings name, by a run of collect-store: HTTP,
+// compression and what a server answers are no matter of this process. It begins again when the
+// program ends. daemon/upload/UPLOAD.md.
 //
 // Thread-safe. Its thread waits for the program.
 #pragma once
@@ -9,13 +8,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
 
-#include "daemon/ingest/segment_store.h"
-#include "daemon/symbolize/child_program.h"
 #include "daemon/upload/store_request.h"
 #include "daemon/upload/upload_status.h"
 #include "formats/core/bytes.h"
@@ -23,7 +19,7 @@
 
 namespace collect::daemon {
 
-class StoreUploads final : public ingest::SegmentStore {
+class StoreUploads {
  public:
   static constexpr size_t kMaxReportBytes = 1u << 20;  // of one line
 
@@ -33,24 +29,16 @@ class StoreUploads final : public ingest::SegmentStore {
   // `request`: kFollow, with the root as its output. An empty URL: there is no store, and nothing
   // is started.
   StoreUploads(upload::StoreRequest request, Remove remove);
-  ~StoreUploads() override { stop(); }
+  ~StoreUploads() { stop(); }
 
   Status start();
-  void stop();  // what is under way goes on at the next start; no `done` is called any more
+  void stop();  // what is under way goes on at the next start
   bool has_store() const { return !request_.location.url.empty(); }
   const std::string& url() const { return request_.location.url; }
   upload::UploadStatus status() const;
-  void store(ingest::StoredChanges changes, std::function<void()> done) override;
 
  private:
-  struct Asked {
-    std::string line;
-    std::function<void()> done;
-  };
-
   void serve();
-  void ask_again();
-  void answer(uint64_t id);
   Status take(Bytes bytes);
   void note(upload::UploadStatus status);
 
@@ -60,10 +48,6 @@ class StoreUploads final : public ingest::SegmentStore {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   upload::UploadStatus status_;  // guarded by mutex_
-  // One of each session at most: SessionSegments asks for no more.
-  std::map<uint64_t, Asked> asked_;  // guarded by mutex_
-  uint64_t last_id_ = 0;             // guarded by mutex_
-  symbolize::ChildFeed feed_;
   std::atomic<bool> stopping_{false};
   std::jthread thread_;
 };

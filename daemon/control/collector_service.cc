@@ -54,15 +54,6 @@ Result<std::string> keep_page(Items& items, const std::vector<std::string_view>&
   return std::move(page->next_token);
 }
 
-Result<api::ListCollectorsResponse> page_of_collectors(api::ListCollectorsResponse all,
-                                                       const api::ListCollectorsRequest& request) {
-  auto next =
-      keep_page(*all.mutable_collectors(), names_of(all.collectors()), request.device(), request);
-  if (!next.ok()) return next.error();
-  all.set_next_page_token(*next);
-  return all;
-}
-
 Result<api::ListThreadsResponse> page_of_threads(api::ListThreadsResponse all,
                                                  const api::ListThreadsRequest& request) {
   std::vector<std::string> ids;
@@ -75,22 +66,15 @@ Result<api::ListThreadsResponse> page_of_threads(api::ListThreadsResponse all,
   return all;
 }
 
-// The page of `all` that the request asks for.
 Result<api::ListFilesResponse> page_of_files(api::ListFilesResponse all,
                                              const api::ListFilesRequest& request) {
   std::vector<std::string_view> paths;
   paths.reserve(static_cast<size_t>(all.files_size()));
   for (const api::SessionFile& file : all.files()) paths.push_back(file.path());
-  const auto page = page_of(paths, all.session(), request.page_size(), request.page_token());
-  if (!page.ok()) return page.error();
-  api::ListFilesResponse response;
-  response.set_session(all.session());
-  response.set_state(all.state());
-  for (size_t i = page->begin; i < page->end; ++i) {
-    *response.add_files() = std::move(*all.mutable_files(static_cast<int>(i)));
-  }
-  response.set_next_page_token(page->next_token);
-  return response;
+  auto next = keep_page(*all.mutable_files(), paths, all.session(), request);
+  if (!next.ok()) return next.error();
+  all.set_next_page_token(*next);
+  return all;
 }
 
 // Each method stands here alone, in the order of the service; those that answer with a stream are
@@ -317,19 +301,6 @@ class CollectorService final : public api::Collector::CallbackService {
   Unary* GetStats(Context* context, const api::GetStatsRequest*, api::Stats* response) override {
     *response = collector_.stats();
     return reply(context, {});
-  }
-
-  Unary* ListCollectors(Context* context, const api::ListCollectorsRequest* request,
-                        api::ListCollectorsResponse* response) override {
-    if (Status named = check_name("device", request->device()); !named.ok()) {
-      return reply(context, named);
-    }
-    const auto call = UnaryCall<api::ListCollectorsResponse>::open(live_, response);
-    collector_.methods().call<api::ListCollectorsResponse>(
-        *request, [call, request = *request](Result<api::ListCollectorsResponse> all) {
-          call->answer(all.ok() ? page_of_collectors(std::move(*all), request) : std::move(all));
-        });
-    return call.get();
   }
 
   // Has it carried out by whoever serves it (methods.h), if it was checked and found sound.

@@ -76,10 +76,8 @@ IngestCore::IngestCore(IngestOptions given, storage::Fs& file_system, IngestObse
       data_threads("data", options.stepped ? 0 : threads_or(options.data_threads, kMaxDataThreads),
                    options.stepped ? 0 : kMaxStuckDataThreads),
       seal_threads("sealer", options.stepped ? 0 : 1, options.stepped ? 0 : kMaxSealThreads),
-      queue_dependencies{&data_threads,
-                         &seal_threads,
-                         {&fs, &options.storage, &counters, &completed, &watcher, options.segments,
-                          options.segment_pace}},
+      queue_dependencies{
+          &data_threads, &seal_threads, {&fs, &options.storage, &counters, &completed, &watcher}},
       token_(options.token),
       tls_(options.tls) {}
 

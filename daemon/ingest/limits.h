@@ -107,10 +107,6 @@ inline constexpr milliseconds kMaxCommitDelay{200};
 inline constexpr size_t kMaxUncommittedBytes = 4u << 20;
 // What was deferred because this machine is out of something is tried again after this time.
 inline constexpr milliseconds kExhaustedPause{50};
-// With durability = object: between the beginnings of two requests of a session to the store, and
-// how often a seal looks whether the last one has ended.
-inline constexpr milliseconds kDefaultSegmentPace{500};
-inline constexpr milliseconds kStorePause{50};
 // A manifest that is paced is looked at again after this time at the latest.
 inline constexpr milliseconds kMaxManifestPause{1'000};
 inline constexpr uint32_t kMaxIoThreads = 4;

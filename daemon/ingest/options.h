@@ -8,7 +8,6 @@
 
 #include "daemon/ingest/address.h"
 #include "daemon/ingest/limits.h"
-#include "daemon/ingest/segment_store.h"
 #include "daemon/ingest/tls_context.h"
 #include "daemon/principal/local_access.h"
 #include "storage/session_types.h"
@@ -44,9 +43,6 @@ struct IngestOptions {
   bool stepped = false;
   unsigned io_threads = 0;    // 0: one per core, at most kMaxIoThreads
   unsigned data_threads = 0;  // 0: one per core, at most kMaxDataThreads
-  // Acks wait for it, with durability = object; outlives ingest's threads. Null: they do not.
-  SegmentStore* segments = nullptr;
-  milliseconds segment_pace = kDefaultSegmentPace;
   storage::SessionOptions storage;
 };
 

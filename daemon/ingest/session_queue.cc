@@ -177,7 +177,6 @@ bool SessionQueue::finish_round() {
   if (!session_.commit().ok()) return false;
   if (!wanted_seal_) wanted_seal_ = session_.must_seal();
   publish();
-  send_segments();
   return true;
 }
 
@@ -191,53 +190,14 @@ void SessionQueue::answer_orders() {
 // Merges what the session reports into the report that waits for the io thread, and sends one if
 // none is under way.
 void SessionQueue::publish() {
-  SessionReport report = session_.take_report();
-  {
-    std::lock_guard lock(mutex_);
-    totals_ = report.totals;
-  }
-  publish(std::move(report));
-}
-
-// Any thread.
-void SessionQueue::publish(SessionReport report) {
   bool send = false;
   {
     std::lock_guard lock(mutex_);
-    report.totals = totals_;
-    report_.merge(std::move(report));
+    report_.merge(session_.take_report());
     send = !report_on_its_way_;
     report_on_its_way_ = true;
   }
   if (send) asio::post(io_, [self = shared_from_this()] { self->deliver(); });
-}
-
-void SessionQueue::send_segments() {
-  if (!session_.has_segments()) return;
-  const auto wait = session_.send_segments(on_stored());
-  if (!wait) return;
-  {
-    std::lock_guard lock(mutex_);
-    if (std::exchange(send_is_due_, true)) return;
-  }
-  dependencies_.data_threads->add_later(
-      principal(),
-      [self = shared_from_this()] {
-        {
-          std::lock_guard lock(self->mutex_);
-          self->send_is_due_ = false;
-        }
-        self->commit();
-      },
-      *wait);
-}
-
-// What came meanwhile is sent by a round that does nothing else.
-SessionSegments::OnStored SessionQueue::on_stored() {
-  return [self = shared_from_this()](SessionReport report) {
-    self->publish(std::move(report));
-    self->commit();
-  };
 }
 
 void SessionQueue::begin_seal(SessionSeal seal) {
@@ -252,11 +212,6 @@ void SessionQueue::begin_seal(SessionSeal seal) {
 
 void SessionQueue::attempt_seal() {
   std::lock_guard lock(sealing_mutex_);  // the next attempt may be due before this one has ended
-  if (session_.waits_for_store()) {
-    (void)dependencies_.seal_threads->add_later(
-        principal(), [self = shared_from_this()] { self->attempt_seal(); }, kStorePause);
-    return;
-  }
   const auto try_later = [this] {
     return dependencies_.seal_threads->add_later(
         principal(), [self = shared_from_this()] { self->attempt_seal(); }, kSealAgain,
@@ -268,9 +223,7 @@ void SessionQueue::attempt_seal() {
     report_fault("a seal", done.error());
     (void)try_later();
   }
-  if (!has_report) return;
-  publish();
-  session_.send_last_segments(on_stored());
+  if (has_report) publish();
 }
 
 }  // namespace collect::ingest

@@ -97,10 +97,7 @@ class SessionQueue : public std::enable_shared_from_this<SessionQueue> {
   void begin_seal(SessionSeal seal);
   void attempt_seal();
   void publish();
-  void publish(SessionReport report);
   void deliver();
-  void send_segments();
-  SessionSegments::OnStored on_stored();
   const principal::Principal& principal() const { return session_.charges().account().principal(); }
 
   // constant after construction
@@ -116,8 +113,6 @@ class SessionQueue : public std::enable_shared_from_this<SessionQueue> {
   bool scheduled_ = false;  // a round is to come, or runs
   bool report_on_its_way_ = false;
   SessionReport report_;
-  storage::SessionTotals totals_;  // as the session reported them last
-  bool send_is_due_ = false;       // a round comes that sends segments
 
   // the thread of the round; from begin_seal() on, the sealing thread has session_ and sealing_
   StoredSession session_;

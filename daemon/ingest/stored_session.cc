@@ -72,14 +72,10 @@ Status StoredSession::open(const storage::SessionIdentity& identity,
   }
   if (earlier.session_path && dependencies_.fs->exists(earlier.session_path->directory)) {
     failed_ = true;
-    was_sealed_ = true;
-    (void)begin_segments();
-    name_ = earlier.session_path->name;
-    directory_ = earlier.session_path->directory;
-    report_.repeated = name_;
+    report_.repeated = earlier.session_path->name;
     return {};
   }
-  auto created = storage::SessionWriter::create(begin_segments(), options_, identity, key);
+  auto created = storage::SessionWriter::create(*dependencies_.fs, options_, identity, key);
   if (!created.ok()) return created.error();
   writer_ = std::move(created).value();
   name_ = writer_->name();
@@ -105,7 +101,7 @@ Status StoredSession::resume(const std::string& directory) {
   directory_ = directory;
   const std::filesystem::path path = directory;
   name_ = path.parent_path().filename().string() + "/" + path.filename().string();
-  auto resumed = storage::SessionWriter::resume(begin_segments(), options_, directory);
+  auto resumed = storage::SessionWriter::resume(*dependencies_.fs, options_, directory);
   if (!resumed.ok() && resumed.code() == Code::kExhausted) return resumed.error();
   if (!resumed.ok()) {
     recover_directory_ = directory;
@@ -119,12 +115,6 @@ Status StoredSession::resume(const std::string& directory) {
   counted_ = writer_->totals();  // those were counted by the collector that stored them
   opened();
   return {};
-}
-
-storage::Fs& StoredSession::begin_segments() {
-  if (dependencies_.segments == nullptr) return *dependencies_.fs;
-  segments_.emplace(*dependencies_.segments, *dependencies_.fs, dependencies_.segment_pace);
-  return segments_->fs();
 }
 
 // ---- what is stored
@@ -267,7 +257,6 @@ void StoredSession::answer_tickets() {
     std::vector<storage::StreamPosition> all;
     all.reserve(positions_.size());
     for (const auto& [stream, position] : positions_) all.push_back(position);
-    if (segments_) all = segments_->durable();  // what is not is held by the agent
     report_.positions.emplace_back(ticket, std::move(all));
   }
   tickets_.clear();
@@ -330,20 +319,7 @@ void StoredSession::close() {
 SessionReport StoredSession::take_report() {
   report_.totals = counted_;
   if (rate_watch_) report_.hot = rate_watch_->take();
-  SessionReport report = std::exchange(report_, {});
-  if (has_segments()) segments_->hold(report);
-  return report;
-}
-
-std::optional<milliseconds> StoredSession::send_segments(
-    const SessionSegments::OnStored& on_stored) {
-  if (!was_sealed_) return segments_->send(name_, directory_, on_stored);
-  if (!std::exchange(was_sent_, true)) segments_->send_last(name_, directory_, on_stored);
-  return std::nullopt;
-}
-
-void StoredSession::send_last_segments(const SessionSegments::OnStored& on_stored) {
-  if (has_segments()) segments_->send_last(name_, directory_, on_stored);
+  return std::exchange(report_, {});
 }
 
 }  // namespace collect::ingest

@@ -24,7 +24,6 @@
 #include "daemon/ingest/rate_watch.h"
 #include "daemon/ingest/session_charges.h"
 #include "daemon/ingest/session_report.h"
-#include "daemon/ingest/session_segments.h"
 #include "daemon/ingest/snapshot.h"
 #include "storage/session_writer.h"
 
@@ -58,9 +57,7 @@ class StoredSession {
     const storage::SessionOptions* options;
     IngestCounters* counters;
     CompletedSessions* completed;
-    IngestObserver* observer;          // for to_be_named()
-    SegmentStore* segments = nullptr;  // what acks wait for; null: for nothing but the disk
-    milliseconds segment_pace{};
+    IngestObserver* observer;  // for to_be_named()
   };
 
   // What it takes is charged to the account.
@@ -109,19 +106,7 @@ class StoredSession {
   void count_held();
   // How long to wait until the next try.
   milliseconds take_wait();
-  // Acks wait for the store. Not of a session that could not be made: there is nothing to be
-  // stored.
-  bool has_segments() const { return segments_ && !directory_.empty(); }
-  // With segments, without what waits for the store.
   SessionReport take_report();
-  // With segments, after each report: what has changed goes to the store. How long to wait until
-  // that is to be called again; else nothing is to be done before `on_stored` was called with what
-  // waited.
-  std::optional<milliseconds> send_segments(const SessionSegments::OnStored& on_stored);
-  // The same, after the last report.
-  void send_last_segments(const SessionSegments::OnStored& on_stored);
-  // What the store was asked for is read from the files: they are not to be sealed meanwhile.
-  bool waits_for_store() const { return segments_ && segments_->is_busy(); }
 
   // ---- for SessionSealing
   const std::string& name() const { return name_; }
@@ -141,15 +126,13 @@ class StoredSession {
   bool must_wait_for_manifest();
   void answer_tickets();
   storage::StreamPosition& position_of(uint32_t stream);
-  storage::Fs& begin_segments();
 
   // constant after construction
   const Dependencies dependencies_;
   SessionCharges charges_;           // as session_charges.h says
   storage::SessionOptions options_;  // with this session's charges
 
-  std::optional<SessionSegments> segments_;  // the writer writes through it
-  std::string name_;                         // "session_…/pid_…"; stays when it is sealed
+  std::string name_;  // "session_…/pid_…"; stays when it is sealed
   std::string directory_;
   std::unique_ptr<storage::SessionWriter> writer_;
   std::unordered_map<uint32_t, storage::StreamPosition, KeyedHash> positions_;
@@ -166,8 +149,6 @@ class StoredSession {
   uint64_t last_detail_change_ns_ = 0;
   bool failed_ = false;
   bool put_off_ = false;
-  bool was_sealed_ = false;  // the recording is repeated, and nothing of it is stored
-  bool was_sent_ = false;    // of was_sealed_: the store was asked for all of it
   size_t uncommitted_bytes_ = 0;
   std::chrono::steady_clock::time_point committed_at_{};
   std::optional<SessionSeal> must_seal_;

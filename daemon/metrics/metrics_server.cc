@@ -159,15 +159,6 @@ class CollectorMetrics final : public prometheus::Collectable {
     if (stats.has_store()) add_store(all, stats.store());
     all.gauge("process_resident_memory_bytes", "Memory of the collector.",
               static_cast<double>(stats.resident_bytes()));
-    if (stats.has_fleet()) {
-      all.gauge("collectord_fleet_connected", "1 while the fleet's database is reached.",
-                stats.fleet().connected() ? 1 : 0);
-      all.gauge("collectord_fleet_leases", "Leases of devices and processes that it has.",
-                stats.fleet().leases());
-      all.counter("collectord_fleet_failures_total",
-                  "Times that the entry in the fleet's database could not be renewed.",
-                  stats.fleet().failures());
-    }
     if (const auto open = open_descriptors()) {
       all.gauge("process_open_fds", "Open descriptors of the collector.",
                 static_cast<double>(*open));

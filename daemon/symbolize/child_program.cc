@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -152,15 +151,9 @@ class Child {
 
  private:
   Status turn(const std::function<Status(Bytes)>& take) {
-    if (request_.empty()) take_feed();
-    const bool waits = bounds_.feed != nullptr && request_.empty();
-    pollfd sockets[] = {{output_.get(), POLLIN, {}},
-                        {waits ? bounds_.feed->ready_fd() : input_.get(),
-                         static_cast<int16_t>(waits ? POLLIN : POLLOUT),
-                         {}}};
+    pollfd sockets[] = {{output_.get(), POLLIN, {}}, {input_.get(), POLLOUT, {}}};
     const int ready = ::poll(sockets, std::size(sockets), static_cast<int>(kStopLook.count()));
     if (ready < 0) return errno == EINTR ? Status() : errno_error(errno, "poll");
-    if (waits) sockets[1].revents = 0;  // taken by the next turn
     if (sockets[1].revents != 0) feed();
     if (sockets[0].revents == 0) return {};
     const ssize_t got = ::read(output_.get(), block_.data(), block_.size());
@@ -176,19 +169,13 @@ class Child {
     return take(Bytes(block_).first(static_cast<size_t>(got)));
   }
 
-  void take_feed() {
-    if (bounds_.feed == nullptr) return;
-    fed_ = bounds_.feed->take();
-    request_ = Bytes(reinterpret_cast<const uint8_t*>(fed_.data()), fed_.size());
-  }
-
   void feed() {
     // poll() has announced room, or the child's end. A child that takes no more has ended, or will
     // say why.
     const ssize_t sent =
         ::send(input_.get(), request_.data(), request_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     request_ = sent < 0 ? Bytes() : request_.subspan(static_cast<size_t>(sent));
-    if (request_.empty() && bounds_.feed == nullptr) input_.reset();
+    if (request_.empty()) input_.reset();
   }
 
   // Whether it has ended, or does within the bound.
@@ -220,7 +207,6 @@ class Child {
   const Descriptor pidfd_;
   Descriptor input_;
   Descriptor output_;
-  std::string fed_;
   Bytes request_;  // what is still to be sent
   const ChildBounds& bounds_;
   uint64_t taken_ = 0;
@@ -228,25 +214,6 @@ class Child {
 };
 
 }  // namespace
-
-ChildFeed::ChildFeed() : ready_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-ChildFeed::~ChildFeed() {
-  if (ready_ >= 0) ::close(ready_);
-}
-
-void ChildFeed::put(std::string_view bytes) {
-  const std::lock_guard lock(mutex_);
-  bytes_ += bytes;
-  (void)::eventfd_write(ready_, 1);
-}
-
-std::string ChildFeed::take() {
-  const std::lock_guard lock(mutex_);
-  eventfd_t count = 0;
-  (void)::eventfd_read(ready_, &count);
-  return std::exchange(bytes_, {});
-}
 
 std::string own_program(const std::string& name) {
   std::error_code error;

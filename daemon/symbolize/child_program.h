@@ -6,9 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "formats/core/bytes.h"
@@ -22,30 +20,10 @@ struct ChildCommand {
   std::vector<std::string> environment{};  // NAME=value
 };
 
-// Input that goes on while the program runs. Thread-safe.
-class ChildFeed {
- public:
-  ChildFeed();
-  ~ChildFeed();
-  ChildFeed(const ChildFeed&) = delete;
-  ChildFeed& operator=(const ChildFeed&) = delete;
-
-  void put(std::string_view bytes);
-  // All that was put since the last call.
-  std::string take();
-  int ready_fd() const { return ready_; }  // can be read where there is something to take
-
- private:
-  const int ready_;  // an eventfd; -1: the system had none, and put() is seen a moment later
-  std::mutex mutex_;
-  std::string bytes_;  // guarded by mutex_
-};
-
 struct ChildBounds {
   std::chrono::milliseconds deadline{};
   uint64_t output_bytes = 0;
   const std::atomic<bool>* stop = nullptr;  // set by whoever wants the child gone; may be null
-  ChildFeed* feed = nullptr;                // what comes behind the input; null: the input ends
   uint64_t file_bytes = 0;  // no file that it writes becomes larger; 0: as the system has it
 };
 

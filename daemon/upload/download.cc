@@ -6,7 +6,6 @@
 #include "daemon/upload/object_lists.h"
 #include "daemon/upload/object_sink.h"
 #include "daemon/upload/object_source.h"
-#include "daemon/upload/segment_upload.h"
 #include "storage/session_layout.h"
 #include "storage/untrusted_file.h"
 
@@ -86,15 +85,9 @@ Result<CommittedParts> list_committed_parts(S3Client& client, Retries& retries,
   CommittedParts parts;
   std::string current;
   bool is_committed = true;
-  bool has_segments = false;
   uint64_t count = 0;
   const auto end_part = [&] {
-    if (is_committed) return;
-    if (has_segments) {
-      parts.recorded.push_back(current);
-    } else {
-      ++parts.unfinished;
-    }
+    if (!is_committed) ++parts.unfinished;
   };
   const auto take = [&](const ObjectInfo& object) -> Status {
     const std::string prefix = part_of_key(object.key);
@@ -107,9 +100,7 @@ Result<CommittedParts> list_committed_parts(S3Client& client, Retries& retries,
       }
       current = prefix;
       is_committed = false;
-      has_segments = false;
     }
-    has_segments |= std::string_view(object.key).substr(prefix.size()).starts_with(kSegmentsName);
     if (object.key != prefix + kCommitName) return {};
     is_committed = true;
     parts.prefixes.push_back(prefix);

@@ -17,8 +17,7 @@ namespace collect::upload {
 
 struct CommittedParts {
   std::vector<std::string> prefixes{};  // "v1/…/part=C-E/", in the order of the keys
-  std::vector<std::string> recorded{};  // have segments and no COMMIT (segment_rebuild.h)
-  uint64_t unfinished = 0;              // have other objects alone, and no COMMIT
+  uint64_t unfinished = 0;              // parts that have objects and no COMMIT
 };
 
 inline constexpr size_t kMaxListedParts = 1'000'000;

@@ -5,7 +5,6 @@
 #include "daemon/upload/commit_object.h"
 #include "daemon/upload/digests.h"
 #include "daemon/upload/object_lists.h"
-#include "daemon/upload/segment_upload.h"
 #include "formats/core/crc32.h"
 #include "storage/manifest.h"
 #include "storage/posix_fs.h"
@@ -32,21 +31,14 @@ bool is_same_list(const std::vector<storage::SessionFileInfo>& a,
 
 }  // namespace
 
-Result<FoundObjects> PartUpload::look(const std::string& prefix, bool& has_segments) {
+Result<FoundObjects> PartUpload::look(const std::string& prefix) {
   FoundObjects found;
-  COLLECT_TRY(read_objects(
-      to_.client, to_.retries, prefix, kMaxPartObjects + kMaxSegments,
-      [&](ObjectInfo object) -> Status {
-        std::string key = object.key;
-        if (std::string_view(key).substr(prefix.size()).starts_with(kSegmentsName)) {
-          has_segments = true;
-          return {};
-        }
-        found.objects[std::move(key)] = std::move(object);
-        if (found.objects.size() <= kMaxPartObjects) return {};
-        return Error{Code::kLimit, prefix + ": more than " + std::to_string(kMaxPartObjects) +
-                                       " objects, which no part has"};
-      }));
+  COLLECT_TRY(read_objects(to_.client, to_.retries, prefix, kMaxPartObjects,
+                           [&](ObjectInfo object) -> Status {
+                             std::string key = object.key;
+                             found.objects[std::move(key)] = std::move(object);
+                             return {};
+                           }));
   return found;
 }
 
@@ -128,8 +120,7 @@ Result<UploadedPart> PartUpload::run(const storage::SessionPath& session_path,
   const Result<std::string> prefix = part_prefix(manifest->identity, part);
   if (!prefix.ok()) return prefix.error();
 
-  bool has_segments = false;
-  auto found = look(*prefix, has_segments);
+  auto found = look(*prefix);
   if (!found.ok()) return found.error();
   const bool is_committed = found->objects.contains(*prefix + kCommitName);
   const bool is_complete = is_committed && has_tables(*prefix, *found);
@@ -141,7 +132,6 @@ Result<UploadedPart> PartUpload::run(const storage::SessionPath& session_path,
   auto uploaded = is_committed ? compare(session_path, *prefix)
                                : send(session_path, part, *manifest, *prefix, *found);
   if (!uploaded.ok()) return uploaded.error();
-  if (has_segments) COLLECT_TRY(remove_segments(to_.client, to_.retries, *prefix));
   if (!is_complete) COLLECT_TRY(send_tables(session_path, *prefix, *found));
   uploaded->ended_unix_ns = manifest->finished_unix_ns;
   return uploaded;

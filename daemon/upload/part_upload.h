@@ -56,7 +56,7 @@ class PartUpload {
   bool failed_at_store() const { return to_.retries.last_failed(); }
 
  private:
-  Result<FoundObjects> look(const std::string& prefix, bool& has_segments);
+  Result<FoundObjects> look(const std::string& prefix);
   // Of one key more than one may be open, when two runs began it or an answer was lost.
   Result<std::vector<OpenUpload>> open_uploads(const std::string& prefix);
   Status abort_open(const std::string& prefix);

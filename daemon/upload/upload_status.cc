@@ -31,8 +31,6 @@ std::string StoreReport::to_line() const {
   json line = json::object();
   if (!remove.empty()) {
     line["remove"] = remove;
-  } else if (stored_segments != 0) {
-    line["stored_segments"] = stored_segments;
   } else {
     each_number(status, [&](const char* name, const auto& field) { line[name] = field; });
     line["problem"] = status.problem;
@@ -48,10 +46,6 @@ Result<StoreReport> StoreReport::parse(std::string_view text) {
     const json line = json::parse(text);
     if (line.contains("remove")) {
       report.remove = line.at("remove").get<std::string>();
-      return report;
-    }
-    if (line.contains("stored_segments")) {
-      line.at("stored_segments").get_to(report.stored_segments);
       return report;
     }
     each_number(report.status, [&](const char* name, auto& field) { line.at(name).get_to(field); });

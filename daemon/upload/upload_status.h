@@ -36,7 +36,6 @@ struct StoreReport {
   // "session_…/pid_…": COMMIT covers it, and it is to be removed from the disk; else empty, and
   // `status` is said.
   std::string remove{};
-  uint64_t stored_segments = 0;  // instead: that request's (segment_request.h) are in the store
 
   std::string to_line() const;  // with its newline
   // kDamaged: it is none.

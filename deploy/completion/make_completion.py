@@ -20,7 +20,6 @@ KINDS = {
     "NS": "nothing", "TIME": "nothing", "KIND": "nothing", "SECONDS": "nothing", "TEXT": "nothing", "THREAD": "nothing", "TID": "nothing",
     "UINT": "nothing", "PACKAGE": "nothing", "ACTIVITY": "nothing", "SERIAL": "nothing",
     "UDID": "nothing", "BUNDLE": "nothing", "PORT": "nothing", "PATTERN": "nothing", "SQL": "nothing",
-    "DEVICE": "nothing", "URL": "nothing",
 }
 # The same word with another meaning: (command, word).
 EXCEPTIONS = {

@@ -129,8 +129,7 @@ TEST_F(ConfigTest, FileErrorsNameLineAndColumn) {
         << none;
   }
   EXPECT_THAT(file_fault("adb = 'nowhere'\n"), HasSubstr("no address of an adb server"));
-  EXPECT_THAT(file_fault("durability = 'maybe'\n"),
-              HasSubstr("\"maybe\" is none of os, fsync, object"));
+  EXPECT_THAT(file_fault("durability = 'maybe'\n"), HasSubstr("\"maybe\" is none of os, fsync"));
   EXPECT_THAT(file_fault("[limits]\nqueue = 1\n"), HasSubstr("unknown key \"limits\""));
   EXPECT_THAT(file_fault("root = '/x'\nroot = '/y'\n"), HasSubstr("collectord.toml:2:"));
   EXPECT_THAT(file_fault(std::string(kMaxConfigBytes + 1, '#')), HasSubstr("larger than"));
@@ -180,7 +179,7 @@ TEST_F(ConfigTest, EveryNumberHasItsBounds) {
 
 TEST_F(ConfigTest, EveryWordIsTakenAndNoOther) {
   const std::pair<const char*, std::vector<const char*>> all[] = {
-      {"--durability", {"os", "fsync", "object"}},
+      {"--durability", {"os", "fsync"}},
       {"--page-codecs", {"auto", "off"}},
       {"--log-level", {"trace", "debug", "info", "warn", "error", "off"}},
       {"--local-access", {"user", "any", "group:root"}},
@@ -262,26 +261,24 @@ TEST_F(ConfigTest, EveryKeyIsReadAndPrinted) {
       field = !field;
     } else if constexpr (std::is_same_v<Field, uint64_t>) {
       const std::string_view name = key;
-      field = name == "heartbeat_ms"       ? 51
-              : name == "resume_ms"        ? 52
-              : name == "store_segment_ms" ? 53
+      field = name == "heartbeat_ms" ? 51
+              : name == "resume_ms"  ? 52
               : name.ends_with("_per_agent") || name.starts_with("max_connections")
                   ? number++ % 5'000
                   : number++;
       if (field == 0) field = 5'000;
     } else if constexpr (std::is_same_v<Field, std::string>) {
       const std::string_view name = key;
-      field = name == "durability"       ? "fsync"
-              : name == "store"          ? "s3://traces"
-              : name == "fleet_database" ? "postgresql://collect@db/fleet"
-              : name == "store_tables"   ? "all"
-              : name == "keep_local"     ? "14 days"
-              : name == "local_access"   ? "any"
-              : name == "page_codecs"    ? "off"
-              : name == "log_level"      ? "trace"
-              : name == "usbmux"         ? "127.0.0.1:27015"
-              : name == "adb"            ? "127.0.0.1:5038"
-                                         : "unix:/" + std::string(key);
+      field = name == "durability"     ? "fsync"
+              : name == "store"        ? "s3://traces"
+              : name == "store_tables" ? "all"
+              : name == "keep_local"   ? "14 days"
+              : name == "local_access" ? "any"
+              : name == "page_codecs"  ? "off"
+              : name == "log_level"    ? "trace"
+              : name == "usbmux"       ? "127.0.0.1:27015"
+              : name == "adb"          ? "127.0.0.1:5038"
+                                       : "unix:/" + std::string(key);
     } else {
       const bool is_attach = std::string_view(key) == "attach";
       field = {is_attach ? "unix:/a" : "/" + std::string(key), "/b"};
@@ -315,7 +312,7 @@ TEST_F(ConfigTest, WordsFlagsAndTheReadyDescriptorAreHandedOn) {
 TEST_F(ConfigTest, TheFirstFaultIsSaid) {
   EXPECT_THAT(file_fault("durability = 'x'\nheartbeat_ms = 1\n"), HasSubstr(":1:14: durability"));
   EXPECT_THAT(fault({"--durability", "x", "--heartbeat-ms", "1"}),
-              testing::StartsWith("--durability: \"x\" is none of os, fsync, object"));
+              testing::StartsWith("--durability: \"x\" is none of os, fsync"));
   EXPECT_THAT(file_fault("durability = 'x'\nrooot = 1\n"), HasSubstr("unknown key"));
   EXPECT_TRUE(read({"--config", file("zero.toml", "resume_ms = 0\n")}).ok());
 }

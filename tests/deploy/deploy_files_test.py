@@ -13,6 +13,11 @@ import tempfile
 import tomllib
 import unittest
 
+try:
+    import yaml
+except ModuleNotFoundError:
+    yaml = None
+
 SOURCE, BUILD = sys.argv[1], sys.argv[2]
 sys.argv = sys.argv[:1]
 COLLECTORD = os.path.join(BUILD, "bin/collectord")
@@ -27,6 +32,13 @@ def read(*path):
 
 def flags_of(command):
     return {word for word in command if word.startswith("--")}
+
+
+def effective_settings(arguments):
+    """Of a collectord with these arguments, or None and what it says."""
+    ran = subprocess.run([COLLECTORD, *arguments, "--print-config"], capture_output=True, text=True,
+                         check=False)
+    return (tomllib.loads(ran.stdout), "") if ran.returncode == 0 else (None, ran.stderr)
 
 
 HELP = subprocess.run([COLLECTORD, "--help"], check=True, capture_output=True, text=True).stdout
@@ -166,6 +178,47 @@ class Container(unittest.TestCase):
         json.loads(last["HEALTHCHECK"].partition("CMD ")[2])
         defaults = re.findall(r"127\.0\.0\.1:(\d+)", HELP)
         self.assertEqual(sorted(last["EXPOSE"].split()), sorted(defaults[:2]))
+
+
+@unittest.skipIf(yaml is None, "apt install python3-yaml")
+class Compose(unittest.TestCase):
+    def setUp(self):
+        self.text = read("deploy/compose.yaml")
+        self.services = yaml.safe_load(self.text)["services"]
+
+    def test_collectors_take_their_flags(self):
+        self.assertEqual(len(self.services), 2)
+        for name, one in self.services.items():
+            settings, fault = effective_settings(one["command"])
+            self.assertIsNotNone(settings, fault)
+            self.assertEqual(one["hostname"], name)
+            inside = {address.rpartition(":")[2]
+                      for address in (settings["ingest"], settings["control"], settings["metrics"])}
+            self.assertEqual({port.split(":")[-1] for port in one["ports"]}, inside)
+            # Which ones everybody may reach needs what makes that safe.
+            for key in ("tls_certificate", "tls_key", "token_file", "control_token_file"):
+                self.assertTrue(settings[key].startswith("/certs/"), key)
+
+    def test_ports_and_folders_of_two_are_two(self):
+        published = [port.rpartition(":")[0] for one in self.services.values() for port in one["ports"]]
+        self.assertEqual(len(published), len(set(published)))
+        folders = [one["volumes"][0].split(":") for one in self.services.values()]
+        self.assertEqual({inside for _, inside in folders}, {"/var/lib/collectord"})
+        self.assertEqual(len({outside for outside, _ in folders}), 2)
+        for outside, _ in folders:
+            self.assertIn("mkdir -p", self.text)
+            self.assertIn(outside.removeprefix("./"), self.text.split("name: collectord")[0])
+
+    def test_names_only_things_that_exist(self):
+        for one in self.services.values():
+            if "build" in one:
+                self.assertTrue(os.path.exists(os.path.join(SOURCE, one["build"]["dockerfile"])))
+            for volume in one["volumes"]:
+                self.assertTrue(volume.startswith("./"), volume)
+        # Each variable that must be set is explained where it is used.
+        for variable in re.findall(r"\$\{(\w+):\?[^}]*first lines of this file", self.text):
+            self.assertIn("export " + variable, self.text.split("name: collectord")[0])
+        self.assertNotRegex(self.text, r"\$\{\w+\}")
 
 
 class Documents(unittest.TestCase):

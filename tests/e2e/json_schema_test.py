@@ -328,20 +328,11 @@ class Collector(JsonTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.database = subprocess.Popen(
-            [sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                                "../daemon/fleet/postgres_server.py")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        cls.database_line = cls.database.stdout.readline().strip()
-        fleet = []
-        if "is not here" not in cls.database_line:
-            port, passfile = cls.database_line.split()
-            fleet = ["--fleet-database", f"postgresql://collect@127.0.0.1:{port}/fleet?passfile={passfile}"]
         read, write = os.pipe()
         cls.log = open(os.path.join(cls.folder.name, "log"), "w")
         cls.collector = subprocess.Popen(
             [COLLECTORD, "--root", os.path.join(cls.folder.name, "store"), "--ingest", "127.0.0.1:0",
-             "--control", "127.0.0.1:0", "--adb", "off", "--usbmux", "off", "--ready-fd", str(write), *fleet],
+             "--control", "127.0.0.1:0", "--adb", "off", "--usbmux", "off", "--ready-fd", str(write)],
             pass_fds=[write], stdout=cls.log, stderr=cls.log, env=environment())
         os.close(write)
         with os.fdopen(read) as ready:
@@ -450,20 +441,6 @@ class Collector(JsonTest):
         dialled = self.online("attach", "attach", "127.0.0.1:1")
         self.assertEqual(dialled["state"], "dialling")
         self.online("detach", "detach", dialled["name"])
-
-    def test_a_collector_of_a_fleet(self):
-        if "is not here" in self.database_line:
-            self.assertEqual(self.online("failure", "collectors", code=1)["error"]["code"], "unsupported")
-            validated.update({"collectors", "fleet"})
-            self.skipTest(self.database_line)
-        self.wait_for("no lease", lambda: self.online("stats", "stats")["fleet"]["leases"] == 1)
-        device = self.online("agents", "agents")["agents"][0]["device_id"]
-        leases = self.online("collectors", "collectors", device)["collectors"][0]["leases"]
-        self.assertEqual((leases[0]["pid"], leases[0]["agent"]), (self.program.pid, "agents/1"))
-        for what in ("agents", "sessions", "devices"):
-            listed = self.online("fleet", what, "--fleet")["collectors"]
-            self.assertEqual([one["state"] for one in listed], ["live"])
-            self.assertEqual(len(listed[0][what]) > 0, what != "devices")
 
     def test_doctors(self):
         self.assertIn("works", self.answer("doctor", "doctor", "-o", self.at("store")))

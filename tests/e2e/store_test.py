@@ -458,7 +458,6 @@ class ByCollector(StoreTest):
         self.assertIn("off, functions and all", refused("--store", STORE, "--store-tables", "some"))
         self.assertIn("needs a store", refused("--store-tables", "all"))
         self.assertIn("needs a store", refused("--keep-local", "until_committed"))
-        self.assertIn("durability = \"object\" needs a store", refused("--durability", "object"))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@
 #include "daemon/upload/digests.h"
 #include "daemon/upload/s3_failure.h"
 #include "daemon/upload/s3_xml.h"
-#include "daemon/upload/segment_request.h"
 #include "daemon/upload/upload_status.h"
 #include "daemon/upload/uri.h"
 #include "daemon/upload/web_identity.h"
@@ -44,7 +43,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)parse_utc(text);
   const auto report = StoreReport::parse(text);
   if (report.ok() && !StoreReport::parse(report->to_line()).ok()) std::abort();
-  const auto request = SegmentRequest::parse(text);
-  if (request.ok() && !SegmentRequest::parse(request->to_line()).ok()) std::abort();
   return 0;
 }

@@ -55,7 +55,6 @@ ROOMS = {
     # Into processes that run. It reads their memory and knows nothing of plans.
     "daemon/inject": ["formats/core", "formats/patch", "daemon/machine"],
     "daemon/control": ["proto/control", "formats/core", "daemon/principal"],
-    "daemon/fleet": ["proto/control", "formats/core"],
     "daemon/metrics": ["proto/control", "formats/core", "daemon/control/collector_api.h"],
     # To object storage, and back from there.
     "daemon/upload": ["formats/core", "storage"],
@@ -89,13 +88,13 @@ ROOMS = {
                    "daemon/warehouse/load_arguments.h"] + CTL_FILES,
     # Where the rooms meet. The CLI is its own program.
     "daemon/collector": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach",
-                         "daemon/control", "daemon/fleet", "daemon/inject", "daemon/patch",
+                         "daemon/control", "daemon/inject", "daemon/patch",
                          "daemon/principal", "daemon/symbolize", "daemon/web/page_request.h",
                          "daemon/upload/store_request.h",
                          "daemon/upload/upload_status.h", "daemon/upload/segment_request.h"],
     # main and the configuration.
     "daemon": ["formats", "proto", "storage", "daemon/collector", "daemon/ingest", "daemon/attach",
-               "daemon/control", "daemon/fleet", "daemon/inject", "daemon/metrics",
+               "daemon/control", "daemon/inject", "daemon/metrics",
                "daemon/machine", "daemon/patch", "daemon/principal", "daemon/runtime",
                "daemon/symbolize", "daemon/web", "daemon/upload/store_request.h"],
 }
@@ -132,7 +131,7 @@ TARGETS = {
     "collect_symbolize_protocol": "daemon/symbolize", "collect-symbolizer": "daemon/symbolize",
     "collect_adb": "daemon/attach", "collect_attach": "daemon/attach",
     "collect_usbmux": "daemon/attach", "collect_control": "daemon/control",
-    "collect_fleet": "daemon/fleet", "collect_metrics": "daemon/metrics", "collect_upload": "daemon/upload",
+    "collect_metrics": "daemon/metrics", "collect_upload": "daemon/upload",
     "collect_store_request": "daemon/upload/store_request.h",
     "collect_ctl_store": "daemon/ctl/store", "collect-store": "daemon/ctl/programs",
     "collect_warehouse": "daemon/warehouse", "collect-load": "daemon/warehouse",

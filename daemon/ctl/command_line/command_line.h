@@ -29,7 +29,6 @@
 #include "daemon/ctl/online/conformance_command.h"
 #include "daemon/ctl/online/devices.h"
 #include "daemon/ctl/online/download.h"
-#include "daemon/ctl/online/fleet.h"
 #include "daemon/ctl/online/session_conversion.h"
 #include "daemon/ctl/processes/attach_process.h"
 #include "daemon/ctl/processes/list_command.h"
@@ -77,7 +76,6 @@ struct Line {
   upload::StoreRequest store;
   bool asks_debuginfod = false;
   std::string filter;
-  bool fleet = false;
   std::string name;
   std::string text;  // of a marker
   std::string duration;

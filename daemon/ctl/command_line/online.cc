@@ -73,39 +73,16 @@ bool is_path(const std::string& word) {
          std::filesystem::is_directory(word, ignored);
 }
 
-constexpr char kFleetHelp[] =
-    "Ask every collector of the fleet, not only the one at --control; exit code 1 if one does not "
-    "answer";
-
-void add_collectors(CLI::App& app, Line& line) {
-  CLI::App* collectors =
-      add_online(app, line, "collectors", "List the collectors of the fleet, or who has a device",
-                 [&line](const Online& to) { return list_collectors(to, line.filter); });
-  collectors->add_option("DEVICE", line.filter,
-                         "Serial, model or device id: print which collector has this device, and "
-                         "which processes on it");
-  collectors->footer(
-      "Collectors that have the same fleet_database are a fleet; any of them can be asked.\n"
-      "Example: collectctl collectors 19281FDF6001WX");
-}
-
 void add_agent_commands(CLI::App& app, Line& line) {
   CLI::App* agents = add_online(app, line, "agents", "List the agents that are, or were, connected",
-                                [&line](const Online& to) {
-                                  return line.fleet ? list_fleet_agents(to, line.filter)
-                                                    : list_agents(to, line.filter);
-                                });
+                                [&line](const Online& to) { return list_agents(to, line.filter); });
   agents->add_option("FILTER", line.filter, "Process name, pid, device id or tag");
-  agents->add_flag("--fleet", line.fleet, kFleetHelp);
-  CLI::App* phones = add_online(
-      app, line, "devices", "List the phones that the collector finds agents on",
-      [&line](const Online& to) {
-        return line.fleet ? list_fleet_devices(to, line.devices.filter) : devices(to, line.devices);
-      });
-  CLI::Option* fleet = phones->add_flag("--fleet", line.fleet, kFleetHelp);
+  CLI::App* phones =
+      add_online(app, line, "devices", "List the phones that the collector finds agents on",
+                 [&line](const Online& to) { return devices(to, line.devices); });
   phones->add_option("FILTER", line.devices.filter,
                      "Serial, model, or how it is reached: adb or usbmux");
-  phones->add_flag("--watch", line.devices.watch, "Print changes as they happen")->excludes(fleet);
+  phones->add_flag("--watch", line.devices.watch, "Print changes as they happen");
   CLI::App* threads = add_online(app, line, "threads", "List the threads that an agent records now",
                                  [&line](const Online& to) { return list_threads(to, line.name); });
   threads->add_option("AGENT", line.name,
@@ -167,7 +144,6 @@ void add_session_commands(CLI::App& app, Line& line) {
       add_online(app, line, "sessions",
                  "List the recordings of the collector, or those below a directory or in a store",
                  [&line](const Online& to) {
-                   if (line.fleet) return list_fleet_sessions(to, line.filter);
                    if (!line.store.location.url.empty()) {
                      line.store.want = upload::StoreWant::kList;
                      return become_store_program(line.store, to.json);
@@ -186,7 +162,6 @@ void add_session_commands(CLI::App& app, Line& line) {
                    "--help")
       ->type_name("URL")
       ->check(store_url_check());
-  sessions->add_flag("--fleet", line.fleet, kFleetHelp);
   sessions->footer(
       "The newest first. A word that names a directory, or begins with / or ./, is a directory.\n"
       "Example: collectctl sessions ada_traces");

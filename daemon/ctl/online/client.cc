@@ -282,18 +282,6 @@ Result<api::ListDevicesResponse> Client::devices(const std::string& match) {
   return connection_->call(&Connection::Stub::ListDevices, request, kQuickDeadline);
 }
 
-Result<api::ListCollectorsResponse> Client::collectors(const std::string& device) {
-  api::ListCollectorsResponse all;
-  api::ListCollectorsRequest request;
-  request.set_device(device);
-  COLLECT_TRY(read_pages(
-      *connection_, &Connection::Stub::ListCollectors, request, "collectors", kQuickDeadline,
-      [](const auto& page) { return page.collectors_size(); },
-      [&](const auto& page) { all.MergeFrom(page); }));
-  all.clear_next_page_token();
-  return all;
-}
-
 Result<api::Stats> Client::stats(std::chrono::milliseconds deadline) {
   return connection_->call(&Connection::Stub::GetStats, api::GetStatsRequest(), deadline);
 }

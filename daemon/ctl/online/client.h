@@ -71,8 +71,6 @@ class Client {
   Result<api::RollContainerResponse> roll_container(const std::string& word);
   Result<api::Rules> rules();
   Result<api::Rules> set_rules(const api::SetRulesRequest& request);
-  // Every page. Of the fleet that the collector belongs to; with a device those that have it.
-  Result<api::ListCollectorsResponse> collectors(const std::string& device);
   Result<api::Stats> stats(std::chrono::milliseconds deadline = kQuickDeadline);
 
   // Run until the stream ends or the callback returns false, which is no error.

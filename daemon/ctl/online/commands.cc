@@ -12,23 +12,26 @@ namespace collect::ctl {
 namespace {
 
 std::string agent_table(std::vector<api::Agent> agents, size_t columns) {
-  Table table(agent_columns().names);
-  for (const size_t column : agent_columns().right) table.right(column);
+  Table table({"AGENT", "STATE", "PROCESS", "PID", "DEVICE", "DETAIL", "SESSION", "STATUS"});
+  table.right(3);
   // Who is here comes first, in the order in which they came.
   std::stable_partition(agents.begin(), agents.end(), [](const api::Agent& agent) {
     return agent.state() != api::AGENT_STATE_GONE;
   });
-  for (const api::Agent& agent : agents) table.add(agent_row(agent));
-  return table.text(columns);
-}
-
-std::string fleet_text(const api::FleetStatus& fleet) {
-  if (!fleet.connected()) return printable_sentence(fleet.status());
-  std::string text = with_thousands(fleet.leases()) + " leases";
-  if (fleet.leases_elsewhere() != 0) {
-    text += ", " + with_thousands(fleet.leases_elsewhere()) + " more at other collectors";
+  for (const api::Agent& agent : agents) {
+    const std::string& device =
+        agent.device_model().empty() ? agent.device_id() : agent.device_model();
+    std::string status = printable_sentence(agent.status());
+    if (agent.state() == api::AGENT_STATE_DIALING && !status.empty()) {
+      status = printable(agent.address()) + ": " + status;
+    } else if (status.empty()) {
+      status = printable_sentence(agent.address());
+    }
+    table.add({short_name(agent.name()), state_word(agent.state()), printable(agent.process_name()),
+               agent.pid() == 0 ? "" : std::to_string(agent.pid()), printable(device),
+               mode_word(agent.detail()), short_name(agent.session()), status});
   }
-  return text;
+  return table.text(columns);
 }
 
 std::string watch_line(const api::Session& session) {
@@ -271,7 +274,6 @@ int show_stats(const Online& online) {
     table.add({"disk free", short_bytes(stats->disk_free_bytes())});
     table.add({"memory", short_bytes(stats->resident_bytes())});
     if (stats->has_store()) add_store(table, stats->store());
-    if (stats->has_fleet()) table.add({"fleet", fleet_text(stats->fleet())});
     return table.text(online.columns);
   });
 }

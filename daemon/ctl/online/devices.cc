@@ -42,8 +42,11 @@ std::string devices_text(const api::ListDevicesResponse& response, const std::st
   if (response.devices().empty()) {
     text = filter.empty() ? "no devices\n" : "no device matches\n";
   } else {
-    Table table(device_columns().names);
-    for (const api::Device& device : response.devices()) table.add(device_row(device));
+    Table table({"DEVICE", "VIA", "MODEL", "STATE", "AGENTS"});
+    for (const api::Device& device : response.devices()) {
+      table.add({printable(device.serial()), via_text(device), printable(device.model()),
+                 state_word(device.state()), agents_text(device)});
+    }
     text = table.text(columns);
     for (const api::Device& device : response.devices()) text += explanation(device);
   }
@@ -69,15 +72,6 @@ std::string event_line(const api::DeviceEvent& event) {
 }
 
 }  // namespace
-
-Columns device_columns() {
-  return {{"DEVICE", "VIA", "MODEL", "STATE", "AGENTS"}, {}};
-}
-
-std::vector<std::string> device_row(const api::Device& device) {
-  return {printable(device.serial()), via_text(device), printable(device.model()),
-          state_word(device.state()), agents_text(device)};
-}
 
 int devices(const Online& online, const DeviceOptions& options) {
   Client client(online.control);

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "daemon/ctl/online/commands.h"
-#include "daemon/ctl/online/output.h"
 
 namespace collect::ctl {
 
@@ -12,9 +11,6 @@ struct DeviceOptions {
   std::string filter;  // serial, model or via
   bool watch = false;
 };
-
-Columns device_columns();
-std::vector<std::string> device_row(const control::v1::Device& device);
 
 int devices(const Online& online, const DeviceOptions& options);
 

@@ -10,15 +10,6 @@
 
 namespace collect::ctl {
 
-// Of a table: which columns it has, and which of them are numbers.
-struct Columns {
-  std::vector<std::string> names;
-  std::vector<size_t> right;
-};
-Columns agent_columns();
-std::vector<std::string> agent_row(const control::v1::Agent& agent);
-Columns session_columns();
-std::vector<std::string> session_row(const control::v1::Session& session);
 std::string session_table(const std::vector<control::v1::Session>& sessions, size_t columns = 0);
 
 template <class Message, class Human>

@@ -42,10 +42,6 @@ std::string state_word(api::DeviceState state) {
   return word_of(*api::DeviceState_descriptor(), state);
 }
 
-std::string state_word(api::CollectorState state) {
-  return word_of(*api::CollectorState_descriptor(), state);
-}
-
 std::string mode_word(api::DetailMode mode) {
   return mode == api::DETAIL_MODE_UNSPECIFIED ? "off"
                                               : word_of(*api::DetailMode_descriptor(), mode);

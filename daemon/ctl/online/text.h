@@ -19,7 +19,6 @@ namespace collect::ctl {
 std::string state_word(control::v1::AgentState state);
 std::string state_word(control::v1::SessionState state);
 std::string state_word(control::v1::DeviceState state);
-std::string state_word(control::v1::CollectorState state);
 std::string mode_word(control::v1::DetailMode mode);
 std::string event_word(control::v1::ChangeKind kind);  // of devices too
 std::string event_word(control::v1::Trigger::Event event);

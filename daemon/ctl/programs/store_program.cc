@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   int code = 0;
   Status done;
   if (request->want == upload::StoreWant::kFollow) {
-    done = contain([&] { code = ctl::follow_sessions(*request, std::cin, std::cout); });
+    done = contain([&] { code = ctl::follow_sessions(*request, std::cout); });
     return done.ok() ? code : ctl::fault(done.error());
   }
   storage::remove_leftovers_on_signals();

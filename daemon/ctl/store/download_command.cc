@@ -9,15 +9,11 @@
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/upload/download.h"
-#include "daemon/upload/segment_rebuild.h"
 #include "formats/core/figures.h"
 #include "storage/posix_fs.h"
-#include "storage/session_writer.h"
 
 namespace collect::ctl {
 namespace {
-
-constexpr size_t kMostShownThreads = 20;
 
 // Below `output`, the user's own word, in `below` there, with the name that the session had. Both
 // others are the store's words: `fs` leads nowhere out of `output` by them.
@@ -34,63 +30,6 @@ std::map<std::string, size_t> count_names(const std::vector<ChosenPart>& parts) 
   std::map<std::string, size_t> names;
   for (const ChosenPart& part : parts) ++names[part.session];
   return names;
-}
-
-// Of a part that nobody committed: what its collector had acknowledged, sealed here.
-struct Rebuilt {
-  upload::RebuiltSession from;
-  storage::RecoveredSession session;
-  std::vector<storage::ManifestThread> threads;
-};
-
-Result<Rebuilt> rebuild(upload::Store& store, const std::string& prefix, const std::string& root) {
-  storage::PosixFs fs(root);
-  COLLECT_TRY(fs.make_directories(root));
-  auto from = upload::rebuild_session(store.client(), store.retries(), prefix, fs, root);
-  if (!from.ok()) return from.error();
-  storage::SessionOptions options;
-  options.root = root;
-  auto session = storage::recover_session(fs, options, from->directory);
-  if (!session.ok()) return session.error();
-  auto manifest = storage::read_manifest(fs, from->directory);
-  if (!manifest.ok()) return manifest.error();
-  return Rebuilt{std::move(*from), std::move(*session), std::move(manifest->threads)};
-}
-
-Json rebuilt_json(const Rebuilt& rebuilt) {
-  Json threads = Json::array();
-  for (const storage::ManifestThread& thread : rebuilt.threads) {
-    threads.push_back({{"thread", thread.id},
-                       {"name", thread.name},
-                       {"events_to", thread.index_next},
-                       {"details_to", thread.detail_next}});
-  }
-  return {{"segments", rebuilt.from.segments},
-          {"state", storage::session_state_name(rebuilt.session.state)},
-          {"events", rebuilt.session.totals.events},
-          {"problems", rebuilt.session.problems},
-          {"threads", std::move(threads)}};
-}
-
-void put(const Rebuilt& rebuilt, std::ostream& out) {
-  out << printable_sentence(rebuilt.from.directory) << ": not committed; rebuilt from "
-      << counted(rebuilt.from.segments, "segment")
-      << ", which hold what was acknowledged: " << with_thousands(rebuilt.session.totals.events)
-      << " events, " << storage::session_state_name(rebuilt.session.state) << "\n";
-  size_t shown = 0;
-  for (const storage::ManifestThread& thread : rebuilt.threads) {
-    if (shown++ == kMostShownThreads) {
-      out << "  and " << rebuilt.threads.size() - kMostShownThreads << " more threads\n";
-      break;
-    }
-    out << "  thread " << thread.id << ": up to event " << with_thousands(thread.index_next);
-    if (thread.detail_next != 0) out << ", detail record " << with_thousands(thread.detail_next);
-    out << "\n";
-  }
-  for (const std::string& problem : rebuilt.session.problems) {
-    out << "  " << printable_sentence(problem) << "\n";
-  }
-  out.flush();
 }
 
 // Parts that nothing more is known of are named, in the document too.
@@ -149,23 +88,6 @@ int download_parts(const upload::StoreRequest& request, std::ostream& out, std::
     }
     document["sessions"].push_back(std::move(one));
   }
-  for (const std::string& prefix : chosen->recorded) {
-    line.show("rebuilding from segments");
-    const auto rebuilt = rebuild(**store, prefix, output);
-    line.end();
-    Json one = {{"url", (*store)->url_of(prefix)}};
-    if (!rebuilt.ok()) {
-      code = 1;
-      if (!request.json) say(err, prefix + ": " + rebuilt.error().message);
-      one["error"] = error_json(rebuilt.error());
-    } else {
-      one["path"] = rebuilt->from.directory;
-      one["bytes"] = rebuilt->from.bytes;
-      one["rebuilt"] = rebuilt_json(*rebuilt);
-      if (!request.json) put(*rebuilt, out);
-    }
-    document["sessions"].push_back(std::move(one));
-  }
   put_unreadable(**store, *chosen, document["sessions"]);
   document["unfinished_parts"] = chosen->unfinished;
   if (request.json) {
@@ -219,7 +141,7 @@ int verify_parts(const upload::StoreRequest& request, std::ostream& out, std::os
     }
   }
   put_unreadable(**store, *chosen, document["sessions"]);
-  document["unfinished_parts"] = chosen->uncommitted();
+  document["unfinished_parts"] = chosen->unfinished;
   if (request.json) {
     out << json_line(document);
   } else {
@@ -227,9 +149,9 @@ int verify_parts(const upload::StoreRequest& request, std::ostream& out, std::os
       out << (*store)->url_of(part.prefix) << ": " << printable_sentence(part.error.message)
           << "\n";
     }
-    say(err, uncommitted_sentence(*chosen));
+    say(err, unfinished_sentence(chosen->unfinished));
   }
-  return chosen->uncommitted() == 0 && chosen->unreadable.empty() ? code : 1;
+  return chosen->unfinished == 0 && chosen->unreadable.empty() ? code : 1;
 }
 
 }  // namespace collect::ctl

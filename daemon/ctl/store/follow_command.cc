@@ -1,17 +1,15 @@
 #include <chrono>
-#include <istream>
 #include <mutex>
 #include <ostream>
+#include <thread>
 
 #include "daemon/ctl/programs/limited_process.h"
 #include "daemon/ctl/store/sealed_sessions.h"
-#include "daemon/ctl/store/segment_queue.h"
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/store/tables.h"
 #include "daemon/upload/store.h"
 #include "daemon/upload/upload_status.h"
 #include "daemon/upload/uploader.h"
-#include "formats/core/threads.h"
 #include "storage/posix_fs.h"
 
 namespace collect::ctl {
@@ -24,16 +22,15 @@ constexpr std::chrono::seconds kBetweenLooks{1};
 constexpr int kRemovalLooks = 100;
 constexpr std::chrono::milliseconds kBetweenRemovalLooks{100};
 
-// Lines of the main thread, of the uploader's and of those that send segments.
+// Lines of the main thread and of the uploader's.
 class Reports {
  public:
   explicit Reports(std::ostream& out) : out_(out) {}
   void put(const upload::StoreReport& report) {
     const std::string line = report.to_line();
     const std::lock_guard lock(mutex_);
-    const bool is_status = report.remove.empty() && report.stored_segments == 0;
-    if (is_status && line == last_) return;
-    if (is_status) last_ = line;
+    if (report.remove.empty() && line == last_) return;
+    if (report.remove.empty()) last_ = line;
     out_ << line << std::flush;
   }
 
@@ -54,7 +51,7 @@ Status ask_to_remove(Reports& reports, storage::Fs& fs, const storage::SessionPa
   return Error{Code::kUnavailable, session_path.name + " is in use, and is removed later"};
 }
 
-Status follow(const upload::StoreRequest& request, std::istream& in, Reports& reports) {
+Status follow(const upload::StoreRequest& request, Reports& reports) {
   COLLECT_TRY(limit_process(kFollowMemoryBytes, kFollowNiceness));
   storage::Clock& clock = storage::system_clock();
   const auto keep = upload::parse_keep_local(request.keep_local);
@@ -81,14 +78,6 @@ Status follow(const upload::StoreRequest& request, std::istream& in, Reports& re
                                              },
                                          .tables = wanted_tables(*tables)});
   if (!uploader.ok()) return uploader.error();
-  SegmentQueue segments(request.location, fs, request.output, [&reports](uint64_t id) {
-    upload::StoreReport report;
-    report.stored_segments = id;
-    reports.put(report);
-  });
-  auto reading = start_thread("requests", [&segments, &in] { segments.read(in); });
-  if (!reading.ok()) return reading.error();
-  reading->detach();  // for as long as this process
   SealedSessions sealed(fs, request.output);
   while (true) {
     const auto ready = sealed.look(clock.monotonic_ns(), clock.unix_ns());
@@ -102,9 +91,6 @@ Status follow(const upload::StoreRequest& request, std::istream& in, Reports& re
     upload::StoreReport report;
     report.status = (*uploader)->status();
     if (!looked.ok()) report.status.problem = looked.error().message;
-    if (const std::string problem = segments.problem(); !problem.empty()) {
-      report.status.problem = problem;
-    }
     reports.put(report);
     std::this_thread::sleep_for(kBetweenLooks);
   }
@@ -112,10 +98,10 @@ Status follow(const upload::StoreRequest& request, std::istream& in, Reports& re
 
 }  // namespace
 
-int follow_sessions(const upload::StoreRequest& request, std::istream& in, std::ostream& out) {
+int follow_sessions(const upload::StoreRequest& request, std::ostream& out) {
   Reports reports(out);
   upload::StoreReport report;
-  report.status.problem = follow(request, in, reports).error().message;
+  report.status.problem = follow(request, reports).error().message;
   reports.put(report);
   return 2;
 }

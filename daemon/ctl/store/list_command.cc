@@ -65,7 +65,7 @@ int list_parts(const upload::StoreRequest& request, std::ostream& out, std::ostr
     code = 1;
     err << "collectctl: " << printable_sentence(part.error.message) << "\n";
   }
-  if (const std::string pending = uncommitted_sentence(*chosen); !pending.empty()) {
+  if (const std::string pending = unfinished_sentence(chosen->unfinished); !pending.empty()) {
     err << "collectctl: " << pending << "\n";
   }
   return code;

@@ -25,15 +25,6 @@ std::string unfinished_sentence(uint64_t unfinished) {
          " not committed: their upload has not ended, or was given up";
 }
 
-std::string uncommitted_sentence(const ChosenParts& chosen) {
-  std::string sentence = unfinished_sentence(chosen.unfinished);
-  const size_t recorded = chosen.recorded.size();
-  if (recorded == 0) return sentence;
-  if (!sentence.empty()) sentence += "; ";
-  return sentence + counted(recorded, "part") + (recorded == 1 ? " is" : " are") +
-         " still recorded, or the collector was lost: download rebuilds what was acknowledged";
-}
-
 Result<ChosenParts> choose_parts(upload::Store& store, StoreLine& line) {
   line.show("listing");
   const auto listed = upload::list_committed_parts(
@@ -41,7 +32,6 @@ Result<ChosenParts> choose_parts(upload::Store& store, StoreLine& line) {
   if (!listed.ok()) return listed.error();
   ChosenParts chosen;
   chosen.unfinished = listed->unfinished;
-  chosen.recorded = listed->recorded;
   for (const std::string& prefix : listed->prefixes) {
     line.show("reading COMMIT " +
               std::to_string(chosen.parts.size() + chosen.unreadable.size() + 1) + " of " +
@@ -56,7 +46,7 @@ Result<ChosenParts> choose_parts(upload::Store& store, StoreLine& line) {
     }
   }
   line.end();
-  if (chosen.parts.empty() && chosen.recorded.empty() && chosen.unreadable.empty()) {
+  if (chosen.parts.empty() && chosen.unreadable.empty()) {
     const std::string pending = unfinished_sentence(chosen.unfinished);
     return Error{Code::kNotFound, store.url_of(store.below()) + ": no session" +
                                       (pending.empty() ? "" : "; " + pending)};

@@ -27,21 +27,14 @@ struct UnreadablePart {
 struct ChosenParts {
   std::vector<ChosenPart> parts;
   std::vector<UnreadablePart> unreadable;
-  // Prefixes of those that have segments and no COMMIT: what agents were acknowledged can be
-  // rebuilt.
-  std::vector<std::string> recorded;
-  uint64_t unfinished = 0;  // have other objects, and no COMMIT
-  uint64_t uncommitted() const { return recorded.size() + unfinished; }
+  uint64_t unfinished = 0;  // have objects and no COMMIT
 };
 
-// In the order of the keys. kNotFound: none, not even segments; its sentence says whether some are
-// not committed. An error is the
-// store's.
+// In the order of the keys. kNotFound: none; its sentence says whether some are not committed. An
+// error is the store's.
 Result<ChosenParts> choose_parts(upload::Store& store, StoreLine& line);
 
 // "2 parts are not committed: …": what the error stream gets; empty when there are none.
 std::string unfinished_sentence(uint64_t unfinished);
-// The same of all that are not committed.
-std::string uncommitted_sentence(const ChosenParts& chosen);
 
 }  // namespace collect::ctl

@@ -21,8 +21,8 @@ int verify_parts(const upload::StoreRequest& request, std::ostream& out, std::os
 // `sessions`. 0: listed. 1: the manifest of one could not be read, which is listed all the same.
 // 2: the store cannot be listed.
 int list_parts(const upload::StoreRequest& request, std::ostream& out, std::ostream& err);
-// Uploads what is sealed below the root, until it is killed, and what `in` asks for, a
-// SegmentRequest a line. One StoreReport a line. 2: it could not begin; the report says why.
-int follow_sessions(const upload::StoreRequest& request, std::istream& in, std::ostream& out);
+// Uploads what is sealed below the root, until it is killed. One StoreReport a line. 2: it could
+// not begin; the report says why.
+int follow_sessions(const upload::StoreRequest& request, std::ostream& out);
 
 }  // namespace collect::ctl

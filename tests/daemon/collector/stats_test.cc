@@ -137,7 +137,6 @@ TEST_F(CollectorStatsTest, EveryMethodIsServed) {
   expect_served(control::CallOf<api::DetachProcessRequest>(),
                 Waiting<api::DetachProcessResponse>());
   expect_served(api::ListThreadsRequest(), Waiting<api::ListThreadsResponse>());
-  expect_served(api::ListCollectorsRequest(), Waiting<api::ListCollectorsResponse>());
   expect_served(api::StartSessionRequest(), Waiting<api::StartSessionResponse>());
   expect_served(api::StopSessionRequest(), Waiting<api::StopSessionResponse>());
   expect_served(api::GetManifestRequest(), Waiting<api::Manifest>());

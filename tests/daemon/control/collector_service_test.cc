@@ -59,29 +59,6 @@ TEST_F(CollectorServiceTest, ListsThreadsByPage) {
             grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(CollectorServiceTest, ListsCollectorsByPage) {
-  api::ListCollectorsRequest request;
-  request.set_page_size(2);
-  request.set_device("R58M");
-  api::ListCollectorsResponse first, last;
-  ASSERT_TRUE(call(&Stub::ListCollectors, request, &first).ok());
-  ASSERT_EQ(first.collectors_size(), 2);
-  EXPECT_EQ(first.collectors(0).leases(0).device(), "R58M");
-  request.set_page_token(first.next_page_token());
-  ASSERT_TRUE(call(&Stub::ListCollectors, request, &last).ok());
-  ASSERT_EQ(last.collectors_size(), 1);
-  EXPECT_EQ(last.collectors(0).state(), api::COLLECTOR_STATE_AWAY);
-  EXPECT_EQ(last.next_page_token(), "");
-  // The token is of another device.
-  request.set_device("another");
-  EXPECT_EQ(call(&Stub::ListCollectors, request, &last).error_code(),
-            grpc::StatusCode::INVALID_ARGUMENT);
-  request = {};
-  request.set_device("bad\nname");
-  EXPECT_EQ(call(&Stub::ListCollectors, request, &last).error_code(),
-            grpc::StatusCode::INVALID_ARGUMENT);
-}
-
 TEST_F(CollectorServiceTest, ListsSessionsNewestFirst) {
   collector_.add_session("old", api::SESSION_STATE_COMPLETE);
   collector_.add_session("new", api::SESSION_STATE_ACTIVE);

@@ -56,22 +56,6 @@ void FakeCollector::serve_methods() {
     }
     answer(request.name(), response, std::move(done));
   });
-  methods_.serve<api::ListCollectorsRequest, api::ListCollectorsResponse>(
-      [this](const auto& request, auto done) {
-        api::ListCollectorsResponse response;
-        for (const char* name : {"a", "b", "c"}) {
-          api::FleetCollector* const one = response.add_collectors();
-          one->set_name(std::string("collectors/") + name + "-1");
-          one->set_state(*name == 'c' ? api::COLLECTOR_STATE_AWAY : api::COLLECTOR_STATE_LIVE);
-          one->set_control_address(std::string("lab-") + name + ":7711");
-          one->set_host_name("lab \x1b[2J");
-          if (request.device().empty()) continue;
-          api::DeviceLease* const lease = one->add_leases();
-          lease->set_device(request.device());
-          lease->mutable_age()->set_seconds(90);
-        }
-        answer(request.device(), response, std::move(done));
-      });
   methods_.serve<api::GetRulesRequest, api::Rules>(
       [this](const auto&, auto done) { done(rules()); });
   methods_.serve<api::SetRulesRequest, api::Rules>([this](const auto& request, auto done) {

@@ -25,19 +25,7 @@ ServerProgram::ServerProgram(std::vector<std::string> arguments) {
   posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
   socket_ = ends[0];
-  line_ = read_line();
-}
-
-std::string ServerProgram::read_line() {
-  std::string line;
-  for (char c; ::read(socket_, &c, 1) == 1 && c != '\n';) line += c;
-  return line;
-}
-
-std::string ServerProgram::ask(const std::string& command) {
-  const std::string line = command + "\n";
-  if (::write(socket_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
-  return read_line();
+  for (char c; ::read(socket_, &c, 1) == 1 && c != '\n';) line_ += c;
 }
 
 ServerProgram::~ServerProgram() {

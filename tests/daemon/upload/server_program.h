@@ -18,12 +18,8 @@ class ServerProgram {
   ServerProgram& operator=(const ServerProgram&) = delete;
 
   const std::string& line() const { return line_; }
-  // Of a server that takes commands: the line that it answers.
-  std::string ask(const std::string& command);
 
  private:
-  std::string read_line();
-
   pid_t pid_ = -1;
   int socket_ = -1;
   std::string line_;

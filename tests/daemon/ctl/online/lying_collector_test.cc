@@ -50,10 +50,6 @@ class LyingCollector final : public api::Collector::Service {
                            api::ListThreadsResponse* answer) override {
     return list(*request, *answer, [&] { answer->add_threads()->set_thread_id(1); });
   }
-  grpc::Status ListCollectors(grpc::ServerContext*, const api::ListCollectorsRequest* request,
-                              api::ListCollectorsResponse* answer) override {
-    return list(*request, *answer, [&] { answer->add_collectors()->set_name("c"); });
-  }
   grpc::Status GetSession(grpc::ServerContext*, const api::GetSessionRequest*,
                           api::Session* answer) override {
     *answer = session();
@@ -137,8 +133,7 @@ class LyingCollectorTest : public ::testing::Test {
     return {{"agents", [=](Client& client) { return status(client.agents("")); }},
             {"sessions", [=](Client& client) { return status(client.sessions("")); }},
             {"threads", [=](Client& client) { return status(client.threads("1")); }},
-            {"files", [=](Client& client) { return status(client.files("")); }},
-            {"collectors", [=](Client& client) { return status(client.collectors("")); }}};
+            {"files", [=](Client& client) { return status(client.files("")); }}};
   }
   void expect_every_list(Code code, const char* said, uint64_t most_pages) {
     Client client(online_.control);

@@ -60,7 +60,6 @@ class StandardOutputTest : public testing::OfflineTest {
         {"tail", {{"tail"}, {"tail", "--json"}}},
         {"top", {{"top", "--once"}, {"top", "--json"}}},
         {"agents", {{"agents"}}},
-        {"collectors", {{"collectors"}, {"collectors", "R58M"}}},
         {"devices", {{"devices"}}},
         {"attach", {{"attach", "127.0.0.1:7720"}}},
         {"detach", {{"detach", "1"}}},
