@@ -8,7 +8,7 @@ namespace collect::ingest {
 namespace {
 
 uint64_t own_pid_namespace() {
-  struct stat found {};
+  struct stat found{};
   return ::stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
 }
 

@@ -26,8 +26,9 @@ int become_program(const std::string& name, std::vector<std::string> words) {
   arguments.push_back(nullptr);
   std::cout.flush();
   ::execv(arguments.front(), arguments.data());
-  std::cerr << "collectctl: " << words.front() << ": " << std::strerror(errno)
-            << "; it is a part of the installation, and of a whole build (cmake --build DIRECTORY)\n";
+  std::cerr
+      << "collectctl: " << words.front() << ": " << std::strerror(errno)
+      << "; it is a part of the installation, and of a whole build (cmake --build DIRECTORY)\n";
   return kExitUsage;
 }
 

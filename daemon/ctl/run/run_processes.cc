@@ -51,7 +51,7 @@ void remove_stale(const std::string& base) {
   const std::filesystem::directory_iterator end;
   for (; !error && entry != end; entry.increment(error)) {
     if (!entry->path().filename().string().starts_with(kPrefix)) continue;
-    struct stat found {};
+    struct stat found{};
     const std::string folder = entry->path().string();
     if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode)) continue;
     if (found.st_uid != ::geteuid()) continue;
@@ -98,7 +98,7 @@ Result<std::unique_ptr<RunProcesses>> RunProcesses::make() {
   made->folder_ = folder;
   made->records_ = folder + "/" + name->substr(0, 32);
   made->key_ = *key;
-  struct stat found {};
+  struct stat found{};
   if (::stat("/proc/self/ns/pid", &found) == 0) made->pid_namespace_ = found.st_ino;
   const Result<int> lock = make_key_file(made->key_file(), *key);
   if (!lock.ok()) return lock.error();
@@ -174,7 +174,7 @@ bool RunProcesses::look_at(const std::string& path) {
         storage::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     fd = read_only.get();
   }
-  struct stat found {};
+  struct stat found{};
   if (fd < 0 || ::fstat(fd, &found) != 0 || !S_ISREG(found.st_mode) ||
       found.st_size != static_cast<off_t>(run_file::kFileBytes)) {
     return true;
