@@ -70,13 +70,12 @@ std::vector<storage::ModuleInfo> modules_in_need(const storage::Manifest& manife
 // The path of the file in the client's cache, as it prints it; empty: no server has one.
 Result<std::string> fetch(const std::string& client, const std::string& build_id) {
   std::string path;
-  const auto ending =
-      symbolize::run_child({client, {"debuginfo", build_id}, own_environment()}, {},
-                           {kMostTimeOfAFile, kMostPathBytes, nullptr, nullptr, most_file_bytes()},
-                           [&path](Bytes bytes) {
-                             path.append(bytes.begin(), bytes.end());
-                             return Status();
-                           });
+  const auto ending = symbolize::run_child(
+      {client, {"debuginfo", build_id}, own_environment()}, {},
+      {kMostTimeOfAFile, kMostPathBytes, nullptr, most_file_bytes()}, [&path](Bytes bytes) {
+        path.append(bytes.begin(), bytes.end());
+        return Status();
+      });
   if (!ending.ok()) return ending.error();
   if (ending->exit_code != 0) return std::string();
   while (path.ends_with('\n')) path.pop_back();
