@@ -245,7 +245,6 @@ void add_online_commands(CLI::App& app, Line& line) {
   add_detail_commands(app, line);
   add_live_commands(app, line);
   add_rules(app, line);
-  add_collectors(app, line);
   add_agent_commands(app, line);
   add_session_commands(app, line);
 }
