@@ -349,7 +349,6 @@ class Collector(JsonTest):
             process.send_signal(signal.SIGTERM)
             process.wait(PATIENCE)
         cls.log.close()
-        cls.database.communicate()
         super().tearDownClass()
 
     def online(self, name, *arguments, code=0):
