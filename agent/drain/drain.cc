@@ -19,6 +19,7 @@
 #include "agent/drain/status.h"
 #include "agent/platform/system.h"
 #include "agent/platform/threads.h"
+#include "agent/run_records.h"
 #include "agent/transport/descriptor.h"
 
 namespace collect::agent {
@@ -145,7 +146,11 @@ const char* begin_draining(const Settings& settings, DrainThread* drain) {
     if (memory_is_shared() && share(g_control) && share_status())
       error = start_drain_process(*drain);
     g_by_drain_process = error == nullptr;
-    if (g_by_drain_process) return nullptr;
+    if (g_by_drain_process) {
+      // Here, and not there: this process may have ended before the other one runs again.
+      note_run_outlives();
+      return nullptr;
+    }
     set_status("a thread drains, a crash may lose events; no drain process: ", error);
   }
   return create_thread_without_signals(drain) == 0 ? nullptr : "its thread could not be started";

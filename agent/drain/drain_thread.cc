@@ -34,7 +34,6 @@ void DrainThread::drop_recording() {
 
 void DrainThread::run_for(TracedProcess& traced) {
   traced_ = &traced;
-  note_run_outlives();
   pauses_.watch(traced);
   run();
 }
