@@ -15,7 +15,7 @@ TEST_F(DrainAnswerTest, HeartbeatsTellWhatWentOverTheLink) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 1000);
-  collector.welcome_pair(false, 100);
+  collector.welcome_pair(false, 3000);
   collector.take_records(stream, 0, 1000);
   wire::Heartbeat heartbeat;
   for (int i = 0; i < 600 && heartbeat.link_raw_bytes() == 0; ++i) {
@@ -26,7 +26,7 @@ TEST_F(DrainAnswerTest, HeartbeatsTellWhatWentOverTheLink) {
   collector.data.close();
   collector.control.close();
   collector.features = wire::kFeatureColumns;
-  collector.welcome_pair(true, 100);
+  collector.welcome_pair(true, 3000);
   fake::write_index(stream, 2000);
   collector.take_records(stream, 0, 3000);
   // Those that come before both channels are welcomed are of the link before.

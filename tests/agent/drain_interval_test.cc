@@ -17,8 +17,10 @@ class DrainIntervalTest : public DrainTest {
  protected:
   // The second of these was made in a round that began after this was called.
   void wait_for_a_round() {
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 2; ++i) {
       (void)collector.control.expect<wire::Heartbeat>(FrameType::kHeartbeat);
+      collector.control.send(FrameType::kHeartbeat, wire::Heartbeat());
+    }
   }
 };
 

@@ -292,7 +292,7 @@ TEST_F(DrainSpoolTest, HeartbeatsTellHowMuchItHolds) {
   fake::fill_buffer(true);
   ASSERT_TRUE(is_spooled(stream));
   fake::fill_buffer(false);
-  collector.welcome_pair(false, 100);
+  collector.welcome_pair(false, 3000);
   auto heartbeat = collector.control.expect<wire::Heartbeat>(FrameType::kHeartbeat);
   EXPECT_GT(heartbeat.spooled_bytes(), 0u);
   EXPECT_LT(heartbeat.spooled_bytes(), kIndexRecords * 32 / 4) << "it holds encoded pages";

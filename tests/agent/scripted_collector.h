@@ -88,9 +88,10 @@ class ScriptedCollector {
   Peer accept();
   // The whole handshake of an agent that connects. Resume positions from what is stored if
   // `resume`.
-  void welcome_pair(bool resumed = false, uint32_t heartbeat_ms = 1000);
+  // The agent takes a collector for dead that is silent for three times as long: no busy machine is.
+  void welcome_pair(bool resumed = false, uint32_t heartbeat_ms = 20'000);
   // The same with one that listens.
-  void dial_pair(uint16_t port, bool resumed = false, uint32_t heartbeat_ms = 1000);
+  void dial_pair(uint16_t port, bool resumed = false, uint32_t heartbeat_ms = 20'000);
   // Takes a hello, challenges its sender, takes the proof and checks it.
   wire::Hello challenge(Peer& peer, bool dialled = false);
   // Sends a Dial and takes the hello.
