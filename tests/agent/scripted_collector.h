@@ -88,7 +88,8 @@ class ScriptedCollector {
   Peer accept();
   // The whole handshake of an agent that connects. Resume positions from what is stored if
   // `resume`.
-  // The agent takes a collector for dead that is silent for three times as long: no busy machine is.
+  // The agent takes a collector for dead that is silent for three times as long: no busy machine
+  // is.
   void welcome_pair(bool resumed = false, uint32_t heartbeat_ms = 20'000);
   // The same with one that listens.
   void dial_pair(uint16_t port, bool resumed = false, uint32_t heartbeat_ms = 20'000);
