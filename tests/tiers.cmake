@@ -62,9 +62,10 @@ endfunction()
 # What tests start that is no test itself.
 programs_below(${CMAKE_CURRENT_LIST_DIR} programs)
 list(REMOVE_ITEM programs ${listed})
-foreach(needed collectord collectctl collect_agent collect_agent_tls collect-load collect-store
+foreach(needed collectord collectctl collect_agent collect_agent_tls collect-load collect-store collect_xray
                traced_programs ${programs})
   if(TARGET ${needed})
     add_dependencies(fast_tests ${needed})
   endif()
 endforeach()
+add_dependencies(fast_tests deploy_pages)  # manual pages and completion
