@@ -4,9 +4,9 @@
 #   bash deploy/test.sh            the fast tier, which CI runs
 #   bash deploy/test.sh nightly    everything else; hours on two cores
 #
-# tests/tiers.txt names the tier of each test. Fast: unit and tidy tests, a dozen end-to-end ones, and then
-# formats, wire and storage once more under ASan+UBSan. Nightly: the other tests, the quick start as a new
-# user runs it, the fuzz targets for a few seconds each, all rooms under ASan+UBSan, threads under TSan.
+# tests/tiers.txt names the tier of each test. Fast: unit and tidy tests, a dozen end-to-end ones. Nightly:
+# the other tests, the quick start as a new user runs it, the fuzz targets for a few seconds each, the rooms
+# under ASan+UBSan, threads under TSan.
 # Up to three tests that fail beside others are run once more, alone, and named. What was skipped is listed
 # at the end with the reason, and the twenty slowest. COLLECT_TEST_CHDB=yes fetches ClickHouse's newest
 # engine (550 MB), for nightly tests that skip without it.
@@ -94,9 +94,11 @@ sanitized() {
   for room in "${rooms[@]}"; do run_tests "build/$preset/$room" -j "$(nproc)" "$@"; done
 }
 
-asan_core() { sanitized asan tests/formats tests/proto tests/storage -- -E "$(tests_of nightly)"; }
 # Tests of the whole and of the source text say nothing more under a sanitizer.
-asan_rest() { sanitized asan tests/agent tests/daemon tests/storage -- -E '^agent_(arm64|android|apple|header)'; }
+asan() {
+  sanitized asan tests/formats tests/proto tests/storage tests/agent tests/daemon -- \
+    -E '^agent_(arm64|android|apple|header)'
+}
 tsan() {
   sanitized tsan tests/agent tests/daemon -- -R 'ring|recorder|drain|agent|ingest|collector|watch|control' \
     -E '^agent_(arm64|android|apple|header)'
@@ -107,12 +109,10 @@ for needed in packages "release build"; do
   [ $phase_status = 0 ] || fail "$needed failed, and nothing goes without it"
 done
 phase "$tier tests" tests
-if [ "$tier" = fast ]; then
-  phase "formats, wire, storage: ASan, UBSan" asan_core
-else
+if [ "$tier" = nightly ]; then
   phase "quick start" quick_start
   phase "fuzz targets, 5 s each" fuzz
-  phase "rooms under ASan + UBSan" asan_rest
+  phase "rooms under ASan + UBSan" asan
   phase "threads under TSan" tsan
 fi
 
