@@ -104,11 +104,23 @@ TEST_P(AccountingTest, AClearedEnvironmentIsNoLoss) {
 TEST_P(AccountingTest, ACollectorThatRanAlreadyRefusesByName) {
   const Scratch other;
   CollectorProcess collector(other);
-  for (const auto& [way, processes] : {std::pair{"fork", 3u}, std::pair{"exec", 2u}}) {
+  struct Case {
+    Arguments options;
+    const char* way;
+    size_t processes;
+  };
+  // A filter has to come from the collector that refuses.
+  for (const auto& [options, way, processes] :
+       {Case{{}, "fork", 3}, Case{{}, "exec", 2}, Case{{"--only", "work"}, "exec", 2}}) {
+    const Arguments ours{program("collectctl"),
+                         "--control",
+                         "127.0.0.1:" + std::to_string(collector.control_port()),
+                         "run",
+                         "--drain",
+                         GetParam(),
+                         "--json"};
     const Ending ending =
-        run(scratch_.path(), {program("collectctl"), "--control",
-                              "127.0.0.1:" + std::to_string(collector.control_port()), "run",
-                              "--drain", GetParam(), "--json", "--", self_, "setuid", way});
+        run(scratch_.path(), ours + options + Arguments{"--", self_, "setuid", way});
     EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
     const json said = json::parse(ending.errors.substr(ending.errors.find('{')), nullptr, false);
     ASSERT_TRUE(said.is_object()) << ending.errors;
