@@ -9,7 +9,7 @@
 
 #include "daemon/config.h"
 #include "daemon/ingest/limits.h"
-#include "storage/rooted_directory.h"
+#include "storage/fs/rooted_directory.h"
 
 namespace collect::daemon {
 namespace {

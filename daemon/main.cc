@@ -32,11 +32,11 @@
 #include "formats/core/printable.h"
 #include "formats/core/threads.h"
 #include "formats/core/version.h"
-#include "storage/collector_identity.h"
-#include "storage/posix_fs.h"
-#include "storage/session_layout.h"
-#include "storage/standard_output.h"
-#include "storage/standard_streams.h"
+#include "storage/model/collector_identity.h"
+#include "storage/fs/posix_fs.h"
+#include "storage/model/session_layout.h"
+#include "storage/fs/standard_output.h"
+#include "storage/fs/standard_streams.h"
 
 namespace collect::daemon {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "daemon/symbolize/symbolizer.h"
 #include "formats/core/result.h"
-#include "storage/session_types.h"
+#include "storage/model/session_types.h"
 
 namespace collect::daemon {
 

@@ -8,8 +8,8 @@
 #include "daemon/symbolize/child_program.h"
 #include "daemon/web/page_request.h"
 #include "formats/core/threads.h"
-#include "storage/session_files.h"
-#include "storage/session_layout.h"
+#include "storage/model/session_files.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::daemon {
 namespace {

@@ -15,8 +15,8 @@
 #include <string>
 #include <thread>
 
-#include "storage/fs.h"
-#include "storage/space_guard.h"
+#include "storage/fs/fs.h"
+#include "storage/session/space_guard.h"
 
 namespace collect::daemon {
 

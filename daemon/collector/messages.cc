@@ -8,7 +8,7 @@
 #include "formats/core/hex.h"
 #include "formats/core/printable.h"
 #include "formats/core/utf8.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::daemon {
 

@@ -6,7 +6,7 @@
 
 #include "daemon/collector/messages.h"
 #include "daemon/control/selector.h"
-#include "storage/session_layout.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::daemon {
 namespace {

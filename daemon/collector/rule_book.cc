@@ -4,7 +4,7 @@
 
 #include "daemon/control/request_checks.h"
 #include "daemon/control/selector.h"
-#include "storage/whole_file.h"
+#include "storage/fs/whole_file.h"
 
 namespace collect::daemon {
 

@@ -10,7 +10,7 @@
 
 #include "collect/control/v1/control.pb.h"
 #include "formats/core/result.h"
-#include "storage/fs.h"
+#include "storage/fs/fs.h"
 
 namespace collect::daemon {
 

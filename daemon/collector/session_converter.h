@@ -16,8 +16,8 @@
 #include <variant>
 
 #include "daemon/principal/budget.h"
-#include "storage/session_conversion.h"
-#include "storage/session_snapshot.h"
+#include "storage/rebuild/session_conversion.h"
+#include "storage/rebuild/session_snapshot.h"
 
 namespace collect::daemon {
 

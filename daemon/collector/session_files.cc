@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "daemon/collector/messages.h"
-#include "storage/clock.h"
-#include "storage/manifest.h"
-#include "storage/session_files.h"
+#include "storage/fs/clock.h"
+#include "storage/manifest/manifest.h"
+#include "storage/model/session_files.h"
 
 namespace collect::daemon {
 namespace {

@@ -13,8 +13,8 @@
 #include "daemon/ingest/ingest.h"
 #include "daemon/symbolize/naming_queue.h"
 #include "formats/core/task_threads.h"
-#include "storage/fs.h"
-#include "storage/session_layout.h"
+#include "storage/fs/fs.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::daemon {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "collect/control/v1/control.pb.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect {
 

@@ -20,9 +20,9 @@
 #include "formats/core/nearest_word.h"
 #include "formats/core/threads.h"
 #include "formats/core/version.h"
-#include "storage/leftovers.h"
-#include "storage/standard_output.h"
-#include "storage/standard_streams.h"
+#include "storage/fs/leftovers.h"
+#include "storage/fs/standard_output.h"
+#include "storage/fs/standard_streams.h"
 
 namespace collect::ctl {
 namespace {

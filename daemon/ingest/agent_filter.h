@@ -10,7 +10,7 @@
 
 #include "daemon/ingest/rate_watch.h"
 #include "proto/wire/wire.pb.h"
-#include "storage/session_types.h"
+#include "storage/model/session_types.h"
 
 namespace collect::ingest {
 

@@ -7,7 +7,7 @@
 
 #include "daemon/ingest/clock_fit.h"
 #include "daemon/ingest/limits.h"
-#include "storage/seal_reason.h"
+#include "storage/model/seal_reason.h"
 
 namespace collect::ingest {
 

@@ -16,7 +16,7 @@
 #include "daemon/ingest/agent_session.h"
 #include "daemon/ingest/control_sender.h"
 #include "daemon/ingest/handshake.h"
-#include "storage/session_layout.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::ingest {
 

@@ -5,7 +5,7 @@
 
 #include "daemon/ingest/limits.h"
 #include "daemon/ingest/loaded_modules.h"
-#include "storage/session_layout.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::ingest {
 

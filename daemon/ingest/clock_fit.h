@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "storage/session_writer.h"
+#include "storage/session/session_writer.h"
 
 namespace collect::ingest {
 

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "daemon/ingest/snapshot.h"
-#include "storage/session_layout.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::ingest {
 

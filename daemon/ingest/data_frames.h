@@ -13,7 +13,7 @@
 #include "daemon/ingest/agent_recordings.h"
 #include "daemon/ingest/loaded_modules.h"
 #include "proto/wire/frame_decoder.h"
-#include "storage/thread_pattern.h"
+#include "storage/model/thread_pattern.h"
 
 namespace collect::ingest {
 

@@ -14,7 +14,7 @@
 
 #include "formats/atf/layout.h"
 #include "formats/core/keyed_hash.h"
-#include "storage/session_types.h"
+#include "storage/model/session_types.h"
 
 namespace collect::ingest {
 

@@ -13,7 +13,7 @@
 #include "proto/wire/frame_decoder.h"
 #include "proto/wire/proof.h"
 #include "proto/wire/wire.pb.h"
-#include "storage/resume_key.h"
+#include "storage/model/resume_key.h"
 
 namespace collect::ingest {
 

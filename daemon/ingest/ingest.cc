@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "daemon/ingest/handshake.h"
-#include "storage/manifest.h"
-#include "storage/session_layout.h"
+#include "storage/manifest/manifest.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::ingest {
 namespace {

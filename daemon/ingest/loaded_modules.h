@@ -12,7 +12,7 @@
 #include "daemon/ingest/handshake.h"
 #include "daemon/principal/budget.h"
 #include "proto/wire/wire.pb.h"
-#include "storage/session_types.h"
+#include "storage/model/session_types.h"
 
 namespace collect::ingest {
 

@@ -7,7 +7,7 @@
 
 #include "daemon/ingest/core.h"
 #include "daemon/ingest/limits.h"
-#include "storage/session_files.h"
+#include "storage/model/session_files.h"
 
 namespace collect::ingest {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "daemon/ingest/snapshot.h"
-#include "storage/manifest.h"
-#include "storage/resume_key.h"
-#include "storage/session_layout.h"
+#include "storage/manifest/manifest.h"
+#include "storage/model/resume_key.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::ingest {
 

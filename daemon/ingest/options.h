@@ -10,7 +10,7 @@
 #include "daemon/ingest/limits.h"
 #include "daemon/ingest/tls_context.h"
 #include "daemon/principal/local_access.h"
-#include "storage/session_types.h"
+#include "storage/model/session_types.h"
 
 namespace collect::ingest {
 

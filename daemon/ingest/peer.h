@@ -30,8 +30,8 @@
 #include "daemon/ingest/sender_process.h"
 #include "daemon/ingest/snapshot.h"
 #include "proto/wire/wire.pb.h"
-#include "storage/session_layout.h"
-#include "storage/thread_pattern.h"
+#include "storage/model/session_layout.h"
+#include "storage/model/thread_pattern.h"
 
 namespace collect::ingest {
 

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "daemon/principal/budget.h"
-#include "storage/session_budget.h"
+#include "storage/session/session_budget.h"
 
 namespace collect::ingest {
 

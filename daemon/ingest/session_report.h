@@ -10,7 +10,7 @@
 
 #include "daemon/ingest/rate_watch.h"
 #include "formats/core/keyed_hash.h"
-#include "storage/session_writer.h"
+#include "storage/session/session_writer.h"
 
 namespace collect::ingest {
 

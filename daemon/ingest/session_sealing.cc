@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "storage/seal_reason.h"
+#include "storage/model/seal_reason.h"
 
 namespace collect::ingest {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/session_writer.h"
+#include "storage/session/session_writer.h"
 
 namespace collect::ingest {
 

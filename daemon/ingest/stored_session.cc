@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <utility>
 
-#include "storage/manifest.h"
-#include "storage/seal_reason.h"
-#include "storage/session_layout.h"
-#include "storage/space_guard.h"
+#include "storage/manifest/manifest.h"
+#include "storage/model/seal_reason.h"
+#include "storage/model/session_layout.h"
+#include "storage/session/space_guard.h"
 
 namespace collect::ingest {
 namespace {

@@ -25,7 +25,7 @@
 #include "daemon/ingest/session_charges.h"
 #include "daemon/ingest/session_report.h"
 #include "daemon/ingest/snapshot.h"
-#include "storage/session_writer.h"
+#include "storage/session/session_writer.h"
 
 namespace collect::ingest {
 

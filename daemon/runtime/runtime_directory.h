@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "formats/core/result.h"
-#include "storage/rooted_directory.h"
+#include "storage/fs/rooted_directory.h"
 
 namespace collect::runtime {
 

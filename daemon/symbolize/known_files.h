@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/session_types.h"
+#include "storage/model/session_types.h"
 
 namespace collect::symbolize {
 

@@ -5,8 +5,8 @@
 
 #include "daemon/symbolize/limits.h"
 #include "formats/core/threads.h"
-#include "storage/manifest_file.h"
-#include "storage/stored_functions.h"
+#include "storage/manifest/manifest_file.h"
+#include "storage/model/stored_functions.h"
 
 namespace collect::symbolize {
 namespace {

@@ -20,8 +20,8 @@
 
 #include "daemon/symbolize/session_names.h"
 #include "daemon/symbolize/symbolizer.h"
-#include "storage/fs.h"
-#include "storage/manifest.h"
+#include "storage/fs/fs.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::symbolize {
 

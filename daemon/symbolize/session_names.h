@@ -13,7 +13,7 @@
 
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/symbolizer.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::symbolize {
 

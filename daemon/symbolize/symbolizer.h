@@ -13,7 +13,7 @@
 #include "daemon/symbolize/known_files.h"
 #include "daemon/symbolize/protocol.h"
 #include "formats/core/result.h"
-#include "storage/session_types.h"
+#include "storage/model/session_types.h"
 
 namespace collect::symbolize {
 

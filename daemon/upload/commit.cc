@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "formats/core/hex.h"
-#include "storage/record_ranges.h"
-#include "storage/session_files.h"
+#include "storage/manifest/record_ranges.h"
+#include "storage/model/session_files.h"
 
 namespace collect::upload {
 namespace {

@@ -10,7 +10,7 @@
 #include "daemon/upload/part_keys.h"
 #include "formats/core/json_shape.h"
 #include "formats/core/result.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::upload {
 

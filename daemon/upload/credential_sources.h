@@ -10,7 +10,7 @@
 
 #include "daemon/upload/credentials.h"
 #include "daemon/upload/http_connection.h"
-#include "storage/clock.h"
+#include "storage/fs/clock.h"
 
 namespace collect::upload {
 

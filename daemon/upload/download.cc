@@ -6,8 +6,8 @@
 #include "daemon/upload/object_lists.h"
 #include "daemon/upload/object_sink.h"
 #include "daemon/upload/object_source.h"
-#include "storage/session_layout.h"
-#include "storage/untrusted_file.h"
+#include "storage/model/session_layout.h"
+#include "storage/model/untrusted_file.h"
 
 namespace collect::upload {
 namespace {

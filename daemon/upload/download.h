@@ -11,7 +11,7 @@
 #include "daemon/upload/commit.h"
 #include "daemon/upload/retry.h"
 #include "daemon/upload/s3_client.h"
-#include "storage/fs.h"
+#include "storage/fs/fs.h"
 
 namespace collect::upload {
 

@@ -10,7 +10,7 @@
 
 #include "daemon/upload/commit.h"
 #include "formats/core/byte_sink.h"
-#include "storage/untrusted_file.h"
+#include "storage/model/untrusted_file.h"
 
 namespace collect::upload {
 

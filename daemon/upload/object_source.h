@@ -11,7 +11,7 @@
 
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
-#include "storage/fs.h"
+#include "storage/fs/fs.h"
 
 namespace collect::upload {
 

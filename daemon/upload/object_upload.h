@@ -17,8 +17,8 @@
 #include "daemon/upload/object_source.h"
 #include "daemon/upload/retry.h"
 #include "daemon/upload/s3_client.h"
-#include "storage/clock.h"
-#include "storage/fs.h"
+#include "storage/fs/clock.h"
+#include "storage/fs/fs.h"
 
 namespace collect::upload {
 

@@ -4,7 +4,7 @@
 
 #include "daemon/upload/digests.h"
 #include "formats/core/hex.h"
-#include "storage/session_layout.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::upload {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "formats/core/result.h"
-#include "storage/session_types.h"
+#include "storage/model/session_types.h"
 
 namespace collect::upload {
 

@@ -6,9 +6,9 @@
 #include "daemon/upload/digests.h"
 #include "daemon/upload/object_lists.h"
 #include "formats/core/crc32.h"
-#include "storage/manifest.h"
-#include "storage/posix_fs.h"
-#include "storage/session_files.h"
+#include "storage/manifest/manifest.h"
+#include "storage/fs/posix_fs.h"
+#include "storage/model/session_files.h"
 
 namespace collect::upload {
 namespace {

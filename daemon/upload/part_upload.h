@@ -12,9 +12,9 @@
 
 #include "daemon/upload/commit.h"
 #include "daemon/upload/object_upload.h"
-#include "storage/fs.h"
-#include "storage/manifest.h"
-#include "storage/session_layout.h"
+#include "storage/fs/fs.h"
+#include "storage/manifest/manifest.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::upload {
 

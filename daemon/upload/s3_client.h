@@ -24,7 +24,7 @@
 #include "daemon/upload/s3_xml.h"
 #include "formats/core/byte_sink.h"
 #include "formats/core/result.h"
-#include "storage/clock.h"
+#include "storage/fs/clock.h"
 
 namespace collect::upload {
 

@@ -11,7 +11,7 @@
 #include "daemon/upload/retry.h"
 #include "daemon/upload/s3_client.h"
 #include "daemon/upload/store_request.h"
-#include "storage/clock.h"
+#include "storage/fs/clock.h"
 
 namespace collect::upload {
 

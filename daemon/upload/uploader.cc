@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "formats/core/threads.h"
-#include "storage/session_files.h"
+#include "storage/model/session_files.h"
 
 namespace collect::upload {
 namespace {

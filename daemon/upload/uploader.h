@@ -22,9 +22,9 @@
 #include "daemon/upload/s3_client.h"
 #include "daemon/upload/store_request.h"
 #include "daemon/upload/upload_status.h"
-#include "storage/clock.h"
-#include "storage/fs.h"
-#include "storage/session_layout.h"
+#include "storage/fs/clock.h"
+#include "storage/fs/fs.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::upload {
 

@@ -5,8 +5,8 @@
 #include "daemon/upload/digests.h"
 #include "formats/core/bytes.h"
 #include "formats/core/hex.h"
-#include "storage/collector_identity.h"
-#include "storage/session_layout.h"
+#include "storage/model/collector_identity.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::warehouse {
 namespace {

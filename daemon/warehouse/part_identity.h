@@ -9,7 +9,7 @@
 
 #include "daemon/upload/commit.h"
 #include "formats/core/result.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::warehouse {
 

@@ -7,7 +7,7 @@
 #include "daemon/ctl/export/capture_walk.h"
 #include "daemon/ctl/offline/recordings.h"
 #include "formats/core/crc32.h"
-#include "storage/trace/session_files.h"
+#include "storage/read/session_files.h"
 
 namespace collect::warehouse {
 namespace {
@@ -65,7 +65,7 @@ bool PartLoader::has_all(const KnownParts& known, const std::vector<PartIdentity
 }
 
 Status PartLoader::send(const std::string& directory, PartRows& rows, bool with_events) {
-  const auto trace = trace::open_trace(directory);
+  const auto trace = read::open_trace(directory);
   if (!trace.ok()) return trace.error();
   auto session = ctl::ExportedSession::open(*trace, {});
   if (!session.ok()) return session.error();

@@ -13,7 +13,7 @@
 
 #include "daemon/warehouse/clickhouse_client.h"
 #include "daemon/warehouse/part_rows.h"
-#include "storage/merge_parts.h"
+#include "storage/rebuild/merge_parts.h"
 
 namespace collect::warehouse {
 

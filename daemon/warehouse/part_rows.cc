@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "formats/core/hex.h"
-#include "storage/record_ranges.h"
+#include "storage/manifest/record_ranges.h"
 
 namespace collect::warehouse {
 namespace {
@@ -237,8 +237,8 @@ Status PartRows::second(const ctl::SecondRow& row) {
 }
 
 Status PartRows::function(const ctl::FunctionLocation& place, const calls::FunctionTimes&) {
-  const trace::NameTable& names = of_->session.names;
-  const trace::SourceLocation* source = names.source_of(place.function);
+  const read::NameTable& names = of_->session.names;
+  const read::SourceLocation* source = names.source_of(place.function);
   const storage::Manifest& manifest = of_->session.about;
   const uint64_t known_unix_ns = std::max(manifest.finished_unix_ns, manifest.created_unix_ns);
   RowBatch& rows = functions_.rows;

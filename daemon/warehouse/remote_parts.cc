@@ -4,7 +4,7 @@
 
 #include "daemon/upload/commit_object.h"
 #include "daemon/upload/download.h"
-#include "storage/session_layout.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::warehouse {
 namespace {

@@ -13,7 +13,7 @@
 #include "daemon/upload/part_keys.h"
 #include "daemon/upload/store.h"
 #include "daemon/warehouse/part_identity.h"
-#include "storage/fs.h"
+#include "storage/fs/fs.h"
 
 namespace collect::warehouse {
 

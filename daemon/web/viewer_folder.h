@@ -10,7 +10,7 @@
 #include "daemon/web/http_answer.h"
 #include "daemon/web/http_request.h"
 #include "formats/core/result.h"
-#include "storage/rooted_directory.h"
+#include "storage/fs/rooted_directory.h"
 
 namespace collect::web {
 

@@ -15,7 +15,7 @@ enum class Lane : uint8_t { kIndex = 0, kDetail = 1 };
 
 enum class Codec : uint8_t {
   kRaw = 0,
-  // proto/wire/page_codec.h; in a container storage/page_packing.h
+  // proto/wire/page_codec.h; in a container storage/container/page_packing.h
   kColumns = 1,
   kTuples = 2,  // index lane alone
 };

@@ -10,9 +10,9 @@
 #include "storage/convert/ordered_thread.h"
 #include "storage/convert/session_input.h"
 #include "storage/convert/session_kinds.h"
-#include "storage/manifest.h"
-#include "storage/output_file.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/manifest/manifest.h"
+#include "storage/fs/output_file.h"
+#include "storage/read/session_manifest.h"
 
 namespace collect::convert {
 namespace {
@@ -25,21 +25,21 @@ constexpr uint64_t kProgressEvents = 1 << 16;
 // The names of a session's functions, and which of them are symbols.
 class FunctionNames {
  public:
-  explicit FunctionNames(const trace::Trace& trace) {
-    trace::SessionManifest manifest;
+  explicit FunctionNames(const read::Trace& trace) {
+    read::SessionManifest manifest;
     if (trace.manifest) {
-      auto parsed = trace::SessionManifest::parse(*trace.manifest);
+      auto parsed = read::SessionManifest::parse(*trace.manifest);
       if (parsed.ok()) manifest = std::move(*parsed);
     }
     for (const storage::Symbol& symbol : manifest.symbols) symbols_.push_back(symbol.function_id);
     std::sort(symbols_.begin(), symbols_.end());
     symbols_.erase(std::unique(symbols_.begin(), symbols_.end()), symbols_.end());
-    table_ = std::make_unique<trace::NameTable>(manifest);
+    table_ = std::make_unique<read::NameTable>(manifest);
   }
 
   std::string_view name_of(uint64_t function_id) const { return table_->name_of(function_id); }
   // Null where it is not known.
-  const trace::SourceLocation* source_of(uint64_t function_id) const {
+  const read::SourceLocation* source_of(uint64_t function_id) const {
     return table_->source_of(function_id);
   }
   bool is_symbol(uint64_t function_id) const {
@@ -48,7 +48,7 @@ class FunctionNames {
   const std::vector<uint64_t>& symbols() const { return symbols_; }
 
  private:
-  std::unique_ptr<trace::NameTable> table_;
+  std::unique_ptr<read::NameTable> table_;
   std::vector<uint64_t> symbols_;  // ids, sorted
 };
 
@@ -80,7 +80,7 @@ struct ThreadState {
 
 class SessionStream {
  public:
-  SessionStream(const trace::Trace& trace, ByteSink& sink, ConvertLog& log)
+  SessionStream(const read::Trace& trace, ByteSink& sink, ConvertLog& log)
       : session_(trace.files()),
         manifest_(converted_manifest(trace, log)),
         names_(trace),
@@ -225,7 +225,7 @@ Status SessionStream::explain(uint64_t ns, uint64_t function_id) {
 }
 
 Status SessionStream::function(uint64_t ns, uint64_t function_id, bool is_symbol) {
-  const trace::SourceLocation* source = names_.source_of(function_id);
+  const read::SourceLocation* source = names_.source_of(function_id);
   const std::string_view file = source == nullptr ? std::string_view() : source->file;
   return out_.function(ns, function_id, names_.name_of(function_id), is_symbol, file,
                        source == nullptr ? 0 : source->line);
@@ -270,7 +270,7 @@ Status SessionStream::rest() {
 
 }  // namespace
 
-Status atf_to_dial9(const trace::Trace& trace, const std::string& output, ConvertLog& log) {
+Status atf_to_dial9(const read::Trace& trace, const std::string& output, ConvertLog& log) {
   auto file = storage::OutputFile::create(output, true);
   if (!file.ok()) return file.error();
   SessionStream stream(trace, *file, log);

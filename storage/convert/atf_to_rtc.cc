@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "formats/core/crc32.h"
-#include "storage/capture_writer.h"
+#include "storage/container/capture_writer.h"
 #include "storage/convert/conversions.h"
 #include "storage/convert/ordered_thread.h"
 #include "storage/convert/session_input.h"
-#include "storage/output_file.h"
-#include "storage/session_layout.h"
-#include "storage/session_pages.h"
+#include "storage/fs/output_file.h"
+#include "storage/model/session_layout.h"
+#include "storage/rebuild/session_pages.h"
 
 namespace collect::convert {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 using storage::LanePages;
 
 // Those of one ATF version, which is the first one's.
-Result<std::vector<OrderedThread>> ordered_threads(const trace::Trace& trace,
+Result<std::vector<OrderedThread>> ordered_threads(const read::Trace& trace,
                                                    const std::string& directory, ConvertLog& log) {
   const std::vector<atf::ThreadFiles> files = trace.files();
   const atf::SessionReader session(files);
@@ -40,7 +40,7 @@ Result<std::vector<OrderedThread>> ordered_threads(const trace::Trace& trace,
 }
 
 // Made true for what is read here: the manifests of others say less.
-storage::Manifest manifest_of(const trace::Trace& trace, const std::vector<OrderedThread>& threads,
+storage::Manifest manifest_of(const read::Trace& trace, const std::vector<OrderedThread>& threads,
                               const ConvertLog& log) {
   storage::Manifest manifest = converted_manifest(trace, log);
   std::map<uint32_t, storage::ManifestThread> known;
@@ -78,14 +78,14 @@ storage::Manifest manifest_of(const trace::Trace& trace, const std::vector<Order
 }
 
 // Streams of other formats, each as one object: the file is whole frames.
-Status write_passthrough(const trace::Trace& trace, const storage::Manifest& manifest,
+Status write_passthrough(const read::Trace& trace, const storage::Manifest& manifest,
                          storage::CaptureWriter& capture, ConvertLog& log) {
-  if (trace.kind != trace::TraceKind::kSession) return {};
+  if (trace.kind != read::TraceKind::kSession) return {};
   const auto directory = storage::RootedDirectory::open(trace.path);
   if (!directory.ok()) return directory.error();
   for (const storage::PassthroughStream& stream : manifest.passthrough_streams) {
     const auto file =
-        trace::FileBytes::open(*directory, storage::passthrough_file_name(stream.kind));
+        read::FileBytes::open(*directory, storage::passthrough_file_name(stream.kind));
     if (!file.ok()) {
       log.missing(to_string(file.error()));
       continue;
@@ -98,7 +98,7 @@ Status write_passthrough(const trace::Trace& trace, const storage::Manifest& man
 
 }  // namespace
 
-Result<uint64_t> write_container(const trace::Trace& trace, ByteSink& out,
+Result<uint64_t> write_container(const read::Trace& trace, ByteSink& out,
                                  const std::string& directory, ConvertLog& log) {
   const auto threads = ordered_threads(trace, directory, log);
   if (!threads.ok()) return threads.error();
@@ -153,7 +153,7 @@ Result<uint64_t> write_container(const trace::Trace& trace, ByteSink& out,
   return done;
 }
 
-Status atf_to_rtc(const trace::Trace& trace, const std::string& output, ConvertLog& log) {
+Status atf_to_rtc(const read::Trace& trace, const std::string& output, ConvertLog& log) {
   auto file = storage::OutputFile::create(output, true);
   if (!file.ok()) return file.error();
   const auto events = write_container(trace, *file, directory_of(output), log);

@@ -9,8 +9,8 @@
 #include "storage/convert/session_kinds.h"
 #include "storage/convert/wtf_events.h"
 #include "storage/convert/wtf_scopes.h"
-#include "storage/manifest.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/manifest/manifest.h"
+#include "storage/read/session_manifest.h"
 
 namespace collect::convert {
 namespace {
@@ -26,7 +26,7 @@ constexpr std::string_view kDetails =
 
 class AtfToWtf {
  public:
-  AtfToWtf(const trace::Trace& trace, const std::string& output, ConvertLog& log)
+  AtfToWtf(const read::Trace& trace, const std::string& output, ConvertLog& log)
       : log_(log),
         path_(trace.path),
         session_(trace.files()),
@@ -50,7 +50,7 @@ class AtfToWtf {
     uint32_t first = kNone, last = kNone;   // in batch_
   };
 
-  storage::Manifest read_manifest(const trace::Trace& trace);
+  storage::Manifest read_manifest(const read::Trace& trace);
   void prepare_threads();
   Status take(const atf::MergedEvent& event);
   Status define(uint32_t slot, uint64_t ns);
@@ -64,9 +64,9 @@ class AtfToWtf {
   ConvertLog& log_;
   const std::string path_;
   const atf::SessionReader session_;
-  trace::SessionManifest lenient_;
+  read::SessionManifest lenient_;
   const storage::Manifest about_;
-  const trace::NameTable names_;
+  const read::NameTable names_;
   WtfScopes scopes_;
   std::vector<Thread> threads_;  // as in session_
   std::vector<const storage::Marker*> markers_;
@@ -79,10 +79,10 @@ class AtfToWtf {
 };
 
 // Two readings: storage's knows everything, but wants JSON as it should be.
-storage::Manifest AtfToWtf::read_manifest(const trace::Trace& trace) {
+storage::Manifest AtfToWtf::read_manifest(const read::Trace& trace) {
   storage::Manifest manifest = converted_manifest(trace, log_);
   if (!trace.manifest) return manifest;
-  auto parsed = trace::SessionManifest::parse(*trace.manifest);
+  auto parsed = read::SessionManifest::parse(*trace.manifest);
   if (parsed.ok()) lenient_ = std::move(*parsed);
   if (manifest.identity.process_name.empty()) {
     manifest.identity.process_name = lenient_.identity.process_name;
@@ -106,7 +106,7 @@ void AtfToWtf::prepare_threads() {
   for (size_t i = 0; i < threads_.size(); ++i) {
     const atf::SessionThread& thread = session_.threads()[i];
     if (!thread.index) continue;
-    const trace::ManifestThread* said = lenient_.thread(thread.n);
+    const read::ManifestThread* said = lenient_.thread(thread.n);
     threads_[i].position = readable++;
     scopes_.add_thread(thread.n, thread.index->header().thread_id,
                        said == nullptr ? "" : said->name);
@@ -293,7 +293,7 @@ Status AtfToWtf::finish() {
 
 }  // namespace
 
-Status atf_to_wtf(const trace::Trace& trace, const std::string& output, ConvertLog& log) {
+Status atf_to_wtf(const read::Trace& trace, const std::string& output, ConvertLog& log) {
   return AtfToWtf(trace, output, log).run();
 }
 

@@ -16,16 +16,16 @@ class SessionBuilder;
 
 // From an ATF session into `output`. A format whose files end early by their own rules makes more
 // of them: "trace.wtf-trace", "trace.2.wtf-trace", …
-Status atf_to_rtc(const trace::Trace& trace, const std::string& output, ConvertLog& log);
+Status atf_to_rtc(const read::Trace& trace, const std::string& output, ConvertLog& log);
 // The container alone; how many events are in it. `directory` is for what has to be put in order.
-Result<uint64_t> write_container(const trace::Trace& trace, ByteSink& out,
+Result<uint64_t> write_container(const read::Trace& trace, ByteSink& out,
                                  const std::string& directory, ConvertLog& log);
-Status atf_to_wtf(const trace::Trace& trace, const std::string& output, ConvertLog& log);
-Status atf_to_dial9(const trace::Trace& trace, const std::string& output, ConvertLog& log);
+Status atf_to_wtf(const read::Trace& trace, const std::string& output, ConvertLog& log);
+Status atf_to_dial9(const read::Trace& trace, const std::string& output, ConvertLog& log);
 
 // Within one format, without a session in between: everything is kept (same_format.cc). A session
 // into another one: a copy of every file, below `root`; where the copy is (copy_session.cc).
-Result<std::string> copy_session(const trace::Trace& trace, const std::string& root,
+Result<std::string> copy_session(const read::Trace& trace, const std::string& root,
                                  ConvertLog& log);
 // Several in order, into one.
 Status rtc_to_rtc(const Options& options, std::span<const Bytes> files, ConvertLog& log);

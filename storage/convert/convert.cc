@@ -8,21 +8,21 @@
 #include <system_error>
 
 #include "formats/atf/session_reader.h"
-#include "storage/capture_replay.h"
+#include "storage/rebuild/capture_replay.h"
 #include "storage/convert/conversions.h"
 #include "storage/convert/session_builder.h"
 #include "storage/convert/whole_session.h"
 #include "storage/convert/wtf_binary.h"
-#include "storage/manifest.h"
-#include "storage/posix_fs.h"
-#include "storage/session_health.h"
-#include "storage/trace/unnamed_file.h"
+#include "storage/manifest/manifest.h"
+#include "storage/fs/posix_fs.h"
+#include "storage/manifest/session_health.h"
+#include "storage/read/unnamed_file.h"
 
 namespace collect::convert {
 namespace {
 
 namespace fs = std::filesystem;
-using trace::CaptureKind;
+using read::CaptureKind;
 
 Result<storage::Leftover> temporary_directory(const std::string& beside) {
   return storage::Leftover::made_by([&]() -> Result<std::string> {
@@ -65,7 +65,7 @@ Result<std::string> rebuild(const Containers& containers, const std::string& roo
   return report->directory;
 }
 
-bool has_other_version(const trace::Trace& trace, atf::Version version) {
+bool has_other_version(const read::Trace& trace, atf::Version version) {
   const atf::SessionReader session(trace.files());
   return std::any_of(session.threads().begin(), session.threads().end(), [&](const auto& thread) {
     return thread.index && thread.index->version() != version;
@@ -73,9 +73,9 @@ bool has_other_version(const trace::Trace& trace, atf::Version version) {
 }
 
 // A session in the other version, by way of a container, which is what both can be told from.
-Result<std::string> rewrite_session(const trace::Trace& trace, const std::string& root,
+Result<std::string> rewrite_session(const read::Trace& trace, const std::string& root,
                                     atf::Version version, ConvertLog& log) {
-  auto container = trace::UnnamedFile::create(directory_of(root));
+  auto container = read::UnnamedFile::create(directory_of(root));
   if (!container.ok()) return container.error();
   log.begin_step(0, 2);
   const auto events = write_container(trace, *container, directory_of(root), log);
@@ -89,7 +89,7 @@ Result<std::string> rewrite_session(const trace::Trace& trace, const std::string
 // A container or stream that is whole may hold a session that is not.
 Status check_made_session(const std::string& directory, ConvertLog& log) {
   if (!log.is_input_whole()) return {};
-  const auto made = trace::open_trace(directory);
+  const auto made = read::open_trace(directory);
   if (!made.ok()) return made.error();
   if (!made->manifest) return {};
   const auto manifest = storage::manifest_from_json(*made->manifest);
@@ -149,7 +149,7 @@ Result<std::string> make_session(const Options& options, const Input& input,
 
 // ---- out of a session
 
-Status write_target(const Options& options, const trace::Trace& trace, ConvertLog& log) {
+Status write_target(const Options& options, const read::Trace& trace, ConvertLog& log) {
   switch (options.to) {
     case CaptureKind::kRtc:
       return atf_to_rtc(trace, options.output, log);
@@ -164,7 +164,7 @@ Status write_target(const Options& options, const trace::Trace& trace, ConvertLo
 }
 
 // The JSON form of what the binary form would be.
-Status session_to_wtf_json(const Options& options, const trace::Trace& trace, ConvertLog& log) {
+Status session_to_wtf_json(const Options& options, const read::Trace& trace, ConvertLog& log) {
   auto temporary = temporary_directory(options.output);
   if (!temporary.ok()) return temporary.error();
   const std::string path = temporary->path() + "/binary.wtf-trace";
@@ -183,7 +183,7 @@ Status session_to_wtf_json(const Options& options, const trace::Trace& trace, Co
   for (size_t i = 0; i < outputs.size() && i < parts.size(); ++i) {
     Options one = options;
     one.output = outputs[i];
-    auto binary = trace::FileBytes::open(parts[i].first);
+    auto binary = read::FileBytes::open(parts[i].first);
     if (!binary.ok()) return binary.error();
     ConvertLog ignored;
     COLLECT_TRY(wtf_to_wtf(one, binary->bytes(), ignored));
@@ -207,7 +207,7 @@ Status AtfSession::open(const Options& options, const Input& input, ConvertLog& 
   if (!made.ok()) return made.error();
   log.take(first);
   log.begin_step(1, 2);
-  auto opened = trace::open_trace(*made);
+  auto opened = read::open_trace(*made);
   if (!opened.ok()) return opened.error();
   built_ = std::move(*opened);
   trace_ = &built_;

@@ -15,17 +15,17 @@
 #include "formats/core/result.h"
 #include "formats/wtf/json.h"
 #include "storage/convert/convert_log.h"
-#include "storage/leftovers.h"
-#include "storage/trace/capture_kind.h"
-#include "storage/trace/session_files.h"
+#include "storage/fs/leftovers.h"
+#include "storage/read/capture_kind.h"
+#include "storage/read/session_files.h"
 
 namespace collect::convert {
 
 // What is to be converted: one session, or the files of one capture, in order.
 struct Input {
-  trace::CaptureKind kind{};
-  trace::Trace trace;  // of kAtf
-  std::vector<std::pair<std::string, trace::FileBytes>> files;
+  read::CaptureKind kind{};
+  read::Trace trace;  // of kAtf
+  std::vector<std::pair<std::string, read::FileBytes>> files;
 
   Bytes file() const { return files.front().second.bytes(); }
 };
@@ -37,7 +37,7 @@ Result<Input> open_input(const std::vector<std::string>& paths);
 Result<std::vector<Input>> open_inputs(const std::vector<std::string>& paths, bool takes_several);
 
 struct Options {
-  trace::CaptureKind to{};
+  read::CaptureKind to{};
   std::string output;  // a file, or for ATF the directory that the session is made in
   std::optional<uint8_t> atf_version;  // of kAtf; absent: the input's, or 2
   // Of kWtfJson. By default what the published viewer loads with all its events.
@@ -53,12 +53,12 @@ class AtfSession {
  public:
   // `input` outlives it.
   Status open(const Options& options, const Input& input, ConvertLog& log);
-  const trace::Trace& trace() const { return *trace_; }
+  const read::Trace& trace() const { return *trace_; }
 
  private:
   std::optional<storage::Leftover> temporary_;
-  trace::Trace built_;
-  const trace::Trace* trace_ = nullptr;
+  read::Trace built_;
+  const read::Trace* trace_ = nullptr;
 };
 
 // Where an output goes: there is room for temporary files that are as large.

@@ -1,14 +1,14 @@
 #include <algorithm>
 
 #include "storage/convert/convert.h"
-#include "storage/rooted_directory.h"
+#include "storage/fs/rooted_directory.h"
 
 namespace collect::convert {
 namespace {
 
-using trace::CaptureKind;
+using read::CaptureKind;
 
-using OpenFiles = std::vector<std::pair<std::string, Result<trace::FileBytes>>>;
+using OpenFiles = std::vector<std::pair<std::string, Result<read::FileBytes>>>;
 
 // Nothing where it is no directory, or has none.
 OpenFiles containers_in(const std::string& path) {
@@ -19,20 +19,20 @@ OpenFiles containers_in(const std::string& path) {
   if (!names.ok()) return files;
   for (const std::string& name : *names) {
     if (!name.starts_with("capture-") || !name.ends_with(".rtc")) continue;
-    files.emplace_back(directory->path_of(name), trace::FileBytes::open(*directory, name));
+    files.emplace_back(directory->path_of(name), read::FileBytes::open(*directory, name));
   }
   return files;
 }
 
 OpenFiles open_all(const std::vector<std::string>& paths) {
   OpenFiles files;
-  for (const std::string& path : paths) files.emplace_back(path, trace::FileBytes::open(path));
+  for (const std::string& path : paths) files.emplace_back(path, read::FileBytes::open(path));
   return files;
 }
 
 Result<CaptureKind> kind_of(const std::string& path, Bytes file) {
-  if (const auto kind = trace::capture_kind_of(file)) return *kind;
-  return trace::not_a_capture(path, file);
+  if (const auto kind = read::capture_kind_of(file)) return *kind;
+  return read::not_a_capture(path, file);
 }
 
 Result<Input> input_of(OpenFiles files) {
@@ -57,10 +57,10 @@ Result<Input> input_of(OpenFiles files) {
 
 Result<Input> open_input(const std::vector<std::string>& paths) {
   if (paths.size() != 1) return input_of(open_all(paths));
-  auto trace = trace::open_trace(paths.front());
-  if (trace.ok() && trace->kind != trace::TraceKind::kUnknownFile) {
+  auto trace = read::open_trace(paths.front());
+  if (trace.ok() && trace->kind != read::TraceKind::kUnknownFile) {
     const bool is_session =
-        trace->kind == trace::TraceKind::kSession || trace->kind == trace::TraceKind::kThread;
+        trace->kind == read::TraceKind::kSession || trace->kind == read::TraceKind::kThread;
     if (is_session && trace->threads.empty()) {
       // The thread files are gone, or never were: the containers hold the session too.
       auto containers = containers_in(trace->path);

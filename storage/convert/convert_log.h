@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::convert {
 

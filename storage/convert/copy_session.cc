@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "storage/convert/conversions.h"
-#include "storage/rooted_directory.h"
-#include "storage/session_layout.h"
-#include "storage/trace/session_search.h"
+#include "storage/fs/rooted_directory.h"
+#include "storage/model/session_layout.h"
+#include "storage/read/session_search.h"
 
 namespace collect::convert {
 namespace {
@@ -54,7 +54,7 @@ class SessionCopier {
       if (!status.ok()) return status.error();
       if (S_ISREG(status->st_mode)) {
         COLLECT_TRY(file(path));
-      } else if (S_ISDIR(status->st_mode) && depth < trace::kMaxSearchDepth) {
+      } else if (S_ISDIR(status->st_mode) && depth < read::kMaxSearchDepth) {
         COLLECT_TRY(to_.make_directory(path));
         COLLECT_TRY(directory(path, depth + 1));
       } else {
@@ -114,9 +114,9 @@ class SessionCopier {
 
 }  // namespace
 
-Result<std::string> copy_session(const trace::Trace& trace, const std::string& root,
+Result<std::string> copy_session(const read::Trace& trace, const std::string& root,
                                  ConvertLog& log) {
-  if (trace.kind != trace::TraceKind::kSession) {
+  if (trace.kind != read::TraceKind::kSession) {
     return Error{Code::kInvalidArgument,
                  trace.path + ": a part of a session; name the session's directory"};
   }

@@ -4,7 +4,7 @@
 
 #include "formats/core/utf8_text.h"
 #include "storage/convert/dial9_session.h"
-#include "storage/session_health.h"
+#include "storage/manifest/session_health.h"
 
 namespace collect::convert {
 namespace {

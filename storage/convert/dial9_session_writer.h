@@ -9,7 +9,7 @@
 #include "formats/atf/headers.h"
 #include "formats/dial9/writer.h"
 #include "storage/convert/convert_log.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::convert {
 

@@ -7,7 +7,7 @@
 
 #include "formats/atf/writer.h"
 #include "formats/core/figures.h"
-#include "storage/trace/unnamed_file.h"
+#include "storage/read/unnamed_file.h"
 
 namespace collect::convert {
 
@@ -43,9 +43,9 @@ Status OrderedThread::copy(const atf::SessionReader& alone, const std::string& d
                            ConvertLog& log) {
   const atf::SessionThread& thread = alone.threads().front();
   const atf::Version version = thread.index->version();
-  auto events = trace::UnnamedFile::create(directory);
+  auto events = read::UnnamedFile::create(directory);
   if (!events.ok()) return events.error();
-  auto details = trace::UnnamedFile::create(directory);
+  auto details = read::UnnamedFile::create(directory);
   if (!details.ok()) return details.error();
   std::array<uint8_t, atf::kEventBytes> event_bytes{};
   std::vector<uint8_t> record_bytes;
@@ -67,7 +67,7 @@ Status OrderedThread::copy(const atf::SessionReader& alone, const std::string& d
     }
     ++event_count;
   }
-  const auto keep = [](trace::UnnamedFile& file, trace::FileBytes& bytes) -> Status {
+  const auto keep = [](read::UnnamedFile& file, read::FileBytes& bytes) -> Status {
     auto written = file.bytes();
     if (!written.ok()) return written.error();
     bytes = std::move(*written);

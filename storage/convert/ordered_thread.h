@@ -7,7 +7,7 @@
 
 #include "formats/atf/session_reader.h"
 #include "storage/convert/convert_log.h"
-#include "storage/trace/file_bytes.h"
+#include "storage/read/file_bytes.h"
 
 namespace collect::convert {
 
@@ -42,7 +42,7 @@ class OrderedThread {
   uint64_t record_count_ = 0;
   Bytes events_;
   std::optional<Bytes> details_;
-  trace::FileBytes copied_events_, copied_details_;
+  read::FileBytes copied_events_, copied_details_;
 };
 
 }  // namespace collect::convert

@@ -6,8 +6,8 @@
 #include "formats/wtf/transcode.h"
 #include "storage/convert/conversions.h"
 #include "storage/convert/wtf_binary.h"
-#include "storage/output_file.h"
-#include "storage/trace/unnamed_file.h"
+#include "storage/fs/output_file.h"
+#include "storage/read/unnamed_file.h"
 
 namespace collect::convert {
 namespace {
@@ -26,7 +26,7 @@ Result<uint64_t> to_binary_form(const Options& options, Bytes file, ByteSink& ou
 
 Result<uint64_t> to_json_form(const Options& options, Bytes file, ByteSink& out,
                               wtf::Findings& findings, ConvertLog& log) {
-  auto binary = trace::UnnamedFile::create(directory_of(options.output));
+  auto binary = read::UnnamedFile::create(directory_of(options.output));
   if (!binary.ok()) return binary.error();
   const auto events = to_binary_form(options, file, *binary, findings, log);
   if (!events.ok()) return events.error();
@@ -57,7 +57,7 @@ Status wtf_to_wtf(const Options& options, Bytes file, ConvertLog& log) {
   auto out = storage::OutputFile::create(options.output, options.force);
   if (!out.ok()) return out.error();
   wtf::Findings findings;
-  const auto events = options.to == trace::CaptureKind::kWtfJson
+  const auto events = options.to == read::CaptureKind::kWtfJson
                           ? to_json_form(options, file, *out, findings, log)
                           : to_binary_form(options, file, *out, findings, log);
   if (!events.ok()) return events.error();

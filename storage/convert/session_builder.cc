@@ -4,7 +4,7 @@
 
 #include "formats/atf/writer.h"
 #include "formats/core/crc32.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::convert {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "formats/atf/headers.h"
 #include "formats/core/result.h"
-#include "storage/posix_fs.h"
-#include "storage/session_writer.h"
+#include "storage/fs/posix_fs.h"
+#include "storage/session/session_writer.h"
 
 namespace collect::convert {
 

@@ -9,11 +9,11 @@
 #include "formats/atf/session_reader.h"
 #include "formats/atf/writer.h"
 #include "storage/convert/ordered_thread.h"
-#include "storage/manifest.h"
-#include "storage/session_health.h"
-#include "storage/trace/lod_files.h"
-#include "storage/trace/session_manifest.h"
-#include "storage/trace/thread_breaks.h"
+#include "storage/manifest/manifest.h"
+#include "storage/manifest/session_health.h"
+#include "storage/read/lod_files.h"
+#include "storage/read/session_manifest.h"
+#include "storage/read/thread_breaks.h"
 
 namespace collect::convert {
 namespace {
@@ -27,7 +27,7 @@ uint64_t less_than(uint64_t counted, uint64_t found) {
 }
 
 // A part at a time, so that of a large file little stays in memory. Parts are whole events.
-void each_part(Bytes section, const trace::FileBytes& file,
+void each_part(Bytes section, const read::FileBytes& file,
                const std::function<void(Bytes)>& read) {
   constexpr size_t kPartBytes = size_t{64} << 20;
   for (size_t at = 0; at < section.size(); at += kPartBytes) {
@@ -41,15 +41,15 @@ bool is_open(const auto& file) {
 }
 
 // What was checked when index.lod was made.
-std::optional<trace::ThreadLod> lod_of(const atf::SessionThread& thread,
-                                       const trace::TraceThread& files,
-                                       const std::optional<trace::SessionManifest>& manifest) {
+std::optional<read::ThreadLod> lod_of(const atf::SessionThread& thread,
+                                       const read::TraceThread& files,
+                                       const std::optional<read::SessionManifest>& manifest) {
   if (!thread.index || !manifest) return std::nullopt;
-  return trace::find_lod(files, *thread.index, trace::call_gaps_of(*manifest, thread.n),
-                         trace::call_stalls_of(*manifest, thread.n));
+  return read::find_lod(files, *thread.index, read::call_gaps_of(*manifest, thread.n),
+                         read::call_stalls_of(*manifest, thread.n));
 }
 
-void check_events(const atf::IndexReader& index, const trace::TraceThread& files,
+void check_events(const atf::IndexReader& index, const read::TraceThread& files,
                   const std::string& name, ConvertLog& log) {
   uint32_t checksum = 0;
   uint64_t unknown = 0;
@@ -66,8 +66,8 @@ void check_events(const atf::IndexReader& index, const trace::TraceThread& files
   }
 }
 
-void check_thread(const atf::SessionThread& thread, const trace::TraceThread& files,
-                  const std::optional<trace::SessionManifest>& manifest, ConvertLog& log) {
+void check_thread(const atf::SessionThread& thread, const read::TraceThread& files,
+                  const std::optional<read::SessionManifest>& manifest, ConvertLog& log) {
   const std::string name = "thread_" + std::to_string(thread.n) + ": ";
   for (const atf::Finding& finding : thread.findings.list()) {
     if (finding.severity == Severity::kError) log.missing(name + finding.sentence);
@@ -114,10 +114,10 @@ void compare_counts(const storage::Manifest& manifest, const atf::SessionReader&
 }
 
 // Whether the manifest says that the session is complete; what it says is missing goes to `log`.
-bool is_said_to_be_complete(const trace::Trace& trace, const atf::SessionReader& session,
+bool is_said_to_be_complete(const read::Trace& trace, const atf::SessionReader& session,
                             ConvertLog& log) {
   if (!trace.manifest) {
-    log.missing(trace::session_health(trace, nullptr)->missing);
+    log.missing(read::session_health(trace, nullptr)->missing);
     return false;
   }
   const auto manifest = storage::manifest_from_json(*trace.manifest);
@@ -146,24 +146,24 @@ uint64_t open_files(const atf::SessionReader& session) {
 
 }  // namespace
 
-void check_session_input(const trace::Trace& trace, ConvertLog& log) {
+void check_session_input(const read::Trace& trace, ConvertLog& log) {
   for (const std::string& sentence : trace.unopened()) log.missing(sentence);
   const atf::SessionReader session(trace.files());
-  std::optional<trace::SessionManifest> manifest;
+  std::optional<read::SessionManifest> manifest;
   if (trace.manifest) {
-    auto parsed = trace::SessionManifest::parse(*trace.manifest);
+    auto parsed = read::SessionManifest::parse(*trace.manifest);
     if (parsed.ok()) manifest = std::move(*parsed);
   }
   for (size_t i = 0; i < trace.threads.size(); ++i) {
     check_thread(session.threads()[i], trace.threads[i], manifest, log);
   }
   // Of one thread, or one file, that was asked for the session may be missing.
-  const bool has_manifest = trace.kind == trace::TraceKind::kSession;
+  const bool has_manifest = trace.kind == read::TraceKind::kSession;
   if (has_manifest && !is_said_to_be_complete(trace, session, log)) return;
   log.missing("files that were never finalized", open_files(session));
 }
 
-storage::Manifest converted_manifest(const trace::Trace& trace, const ConvertLog& log) {
+storage::Manifest converted_manifest(const read::Trace& trace, const ConvertLog& log) {
   using storage::SessionState;
   storage::Manifest manifest;
   manifest.state = SessionState::kComplete;

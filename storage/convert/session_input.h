@@ -4,16 +4,16 @@
 #pragma once
 
 #include "storage/convert/convert_log.h"
-#include "storage/manifest.h"
-#include "storage/trace/session_files.h"
+#include "storage/manifest/manifest.h"
+#include "storage/read/session_files.h"
 
 namespace collect::convert {
 
 // Reads every event once, for the checksums, unless index.lod says that this was done.
-void check_session_input(const trace::Trace& trace, ConvertLog& log);
+void check_session_input(const read::Trace& trace, ConvertLog& log);
 
 // What a conversion says of the session: its manifest as far as one can be read, with what `log`
 // misses in it. Never complete where anything is missing, and never recording.
-storage::Manifest converted_manifest(const trace::Trace& trace, const ConvertLog& log);
+storage::Manifest converted_manifest(const read::Trace& trace, const ConvertLog& log);
 
 }  // namespace collect::convert

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "storage/convert/convert_log.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::convert {
 

@@ -8,7 +8,7 @@
 #include <random>
 #include <system_error>
 
-#include "storage/leftovers.h"
+#include "storage/fs/leftovers.h"
 
 namespace collect::convert {
 namespace {

@@ -11,7 +11,7 @@ Result<WtfBinary> WtfBinary::of(Bytes file, wtf::Findings& findings, const std::
   WtfBinary binary(file);
   const Bytes head = file.first(std::min(file.size(), wtf::kSniffBytes));
   if (wtf::file_kind(head) != wtf::FileKind::kJson) return binary;
-  auto output = trace::UnnamedFile::create(directory);
+  auto output = read::UnnamedFile::create(directory);
   if (!output.ok()) return output.error();
   const auto totals = wtf::json_to_binary(file, *output, findings);
   if (!totals.ok()) return totals.error();

@@ -6,8 +6,8 @@
 
 #include "formats/core/bytes.h"
 #include "formats/wtf/finding.h"
-#include "storage/trace/file_bytes.h"
-#include "storage/trace/unnamed_file.h"
+#include "storage/read/file_bytes.h"
+#include "storage/read/unnamed_file.h"
 
 namespace collect::convert {
 
@@ -16,7 +16,7 @@ class WtfBinary {
   // `file` outlives it. What the conversion of JSON finds ends in `findings`. `directory` is where
   // the temporary file lies.
   static Result<WtfBinary> of(Bytes file, wtf::Findings& findings,
-                              const std::string& directory = trace::temporary_directory());
+                              const std::string& directory = read::temporary_directory());
 
   Bytes bytes() const { return converted_.bytes().empty() ? file_ : converted_.bytes(); }
 
@@ -24,7 +24,7 @@ class WtfBinary {
   explicit WtfBinary(Bytes file) : file_(file) {}
 
   Bytes file_;
-  trace::FileBytes converted_;
+  read::FileBytes converted_;
 };
 
 }  // namespace collect::convert

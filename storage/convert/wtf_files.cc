@@ -5,7 +5,7 @@
 
 #include "formats/atf/reader.h"
 #include "storage/convert/wtf_events.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::convert {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "formats/wtf/writer.h"
 #include "storage/convert/convert_log.h"
-#include "storage/leftovers.h"
-#include "storage/output_file.h"
-#include "storage/session_health.h"
+#include "storage/fs/leftovers.h"
+#include "storage/fs/output_file.h"
+#include "storage/manifest/session_health.h"
 
 namespace collect::convert {
 

@@ -11,14 +11,14 @@
 #include "formats/calls/function_slots.h"
 #include "formats/calls/open_calls.h"
 #include "storage/convert/wtf_files.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/read/session_manifest.h"
 
 namespace collect::convert {
 
 class WtfScopes {
  public:
   // `names` and `log` outlive it.
-  WtfScopes(const storage::Manifest& session, const trace::NameTable& names, std::string output,
+  WtfScopes(const storage::Manifest& session, const read::NameTable& names, std::string output,
             ConvertLog& log)
       : identity_(session.identity), names_(names), log_(log), files_(session, std::move(output)) {}
 
@@ -75,7 +75,7 @@ class WtfScopes {
   std::string text_of(uint32_t slot) const;
 
   const storage::SessionIdentity identity_;
-  const trace::NameTable& names_;
+  const read::NameTable& names_;
   ConvertLog& log_;
   WtfFiles files_;
   std::vector<Thread> threads_;

@@ -11,7 +11,7 @@
 #include "storage/convert/session_builder.h"
 #include "storage/convert/wtf_events.h"
 #include "storage/convert/wtf_zone_name.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::convert {
 namespace {

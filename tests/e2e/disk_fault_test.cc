@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "storage/posix_fs.h"
+#include "storage/fs/posix_fs.h"
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/raw_agent.h"
 #include "tests/e2e/recorded_session.h"

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "storage/collector_identity.h"
-#include "storage/manifest_file.h"
-#include "storage/session_layout.h"
+#include "storage/model/collector_identity.h"
+#include "storage/manifest/manifest_file.h"
+#include "storage/model/session_layout.h"
 #include "tests/fleet/heap_use.h"
 
 namespace collect::fleet {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "storage/fs.h"
+#include "storage/fs/fs.h"
 
 namespace collect::fleet {
 

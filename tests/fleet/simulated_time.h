@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "storage/clock.h"
+#include "storage/fs/clock.h"
 
 namespace collect::fleet {
 

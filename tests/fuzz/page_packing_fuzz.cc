@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "storage/page_packing.h"
+#include "storage/container/page_packing.h"
 #include "tests/fuzz/any_codec.h"
 
 namespace {

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "formats/core/bytes.h"
-#include "storage/manifest.h"
-#include "storage/record_scan.h"
+#include "storage/manifest/manifest.h"
+#include "storage/thread/record_scan.h"
 
 using namespace collect;
 using namespace collect::storage;

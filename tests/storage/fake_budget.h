@@ -1,7 +1,7 @@
 // What the machine leaves to a session, as a test wants it.
 #pragma once
 
-#include "storage/session_budget.h"
+#include "storage/session/session_budget.h"
 
 namespace collect::storage::test {
 

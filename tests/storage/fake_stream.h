@@ -9,7 +9,7 @@
 
 #include "formats/atf/layout.h"
 #include "formats/core/crc32.h"
-#include "storage/session_types.h"
+#include "storage/model/session_types.h"
 
 namespace collect::storage::test {
 

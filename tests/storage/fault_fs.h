@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "storage/posix_fs.h"
+#include "storage/fs/posix_fs.h"
 
 namespace collect::storage::test {
 

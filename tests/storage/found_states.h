@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::storage::test {
 

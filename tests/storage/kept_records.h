@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "formats/core/bytes.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::storage::test {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/posix_fs.h"
+#include "storage/fs/posix_fs.h"
 
 namespace collect::storage::test {
 

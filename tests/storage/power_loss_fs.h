@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/fs.h"
+#include "storage/fs/fs.h"
 
 namespace collect::storage::test {
 

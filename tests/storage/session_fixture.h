@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "formats/atf/check.h"
-#include "storage/manifest.h"
-#include "storage/posix_fs.h"
-#include "storage/session_layout.h"
-#include "storage/session_writer.h"
+#include "storage/manifest/manifest.h"
+#include "storage/fs/posix_fs.h"
+#include "storage/model/session_layout.h"
+#include "storage/session/session_writer.h"
 #include "tests/formats/programs.h"
 #include "tests/formats/reference_files.h"
 #include "tests/storage/fake_stream.h"

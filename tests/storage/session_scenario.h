@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/session_writer.h"
+#include "storage/session/session_writer.h"
 #include "tests/storage/fault_fs.h"
 #include "tests/storage/session_fixture.h"
 

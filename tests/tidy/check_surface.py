@@ -15,7 +15,7 @@ CONFIG = "daemon/config.h"
 DAEMON_FLAGS = "daemon/config.cc"
 VARIABLES = "formats/core/environment_names.h"
 CONTROL = "proto/control/"  # every .proto below it
-MANIFEST = "storage/manifest.cc"
+MANIFEST = "storage/manifest/manifest.cc"
 # Tests of the real daemon: a field of the control plane or of the manifest that none of them names
 # is only tested within its room.
 END_TO_END = "tests/e2e/"

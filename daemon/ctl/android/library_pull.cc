@@ -10,9 +10,9 @@
 
 #include "formats/core/hex.h"
 #include "formats/core/printable.h"
-#include "storage/manifest_file.h"
-#include "storage/posix_fs.h"
-#include "storage/trace/unnamed_file.h"
+#include "storage/manifest/manifest_file.h"
+#include "storage/fs/posix_fs.h"
+#include "storage/read/unnamed_file.h"
 
 namespace collect::ctl {
 namespace {
@@ -53,8 +53,8 @@ LibraryPull::~LibraryPull() {
 
 Status LibraryPull::make_folder() {
   if (!folder_.empty()) return {};
-  std::string name = trace::temporary_directory() + "/collectctl-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) return errno_error(errno, trace::temporary_directory());
+  std::string name = read::temporary_directory() + "/collectctl-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) return errno_error(errno, read::temporary_directory());
   folder_ = name;
   return {};
 }

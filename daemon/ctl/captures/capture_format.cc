@@ -5,7 +5,7 @@
 
 #include "daemon/ctl/terminal/terminal.h"
 #include "formats/core/figures.h"
-#include "storage/trace/capture_kind.h"
+#include "storage/read/capture_kind.h"
 
 namespace collect::ctl {
 namespace {
@@ -38,7 +38,7 @@ void print_finding(TextOut& out, const std::string& path, const CaptureFinding& 
 }
 
 // What its format says of the file, and what a gzip file lacks of it.
-CaptureReport check(const CaptureFormat& format, const trace::Trace& trace, const BytesDone& done) {
+CaptureReport check(const CaptureFormat& format, const read::Trace& trace, const BytesDone& done) {
   CaptureReport report = format.check(trace.file(), done);
   for (const std::string& sentence : trace.unopened()) {
     report.findings.push_back({Severity::kError, "gzip", 0, sentence});
@@ -88,24 +88,24 @@ std::string_view to_text(CaptureGrade grade) {
 }
 
 const CaptureFormat* capture_format_of(Bytes file) {
-  const auto kind = trace::capture_kind_of(file);
+  const auto kind = read::capture_kind_of(file);
   if (!kind) return nullptr;
   switch (*kind) {
-    case trace::CaptureKind::kRtc:
+    case read::CaptureKind::kRtc:
       return &kRtcCapture;
-    case trace::CaptureKind::kWtf:
-    case trace::CaptureKind::kWtfJson:
+    case read::CaptureKind::kWtf:
+    case read::CaptureKind::kWtfJson:
       return &kWtfCapture;
-    case trace::CaptureKind::kDial9:
+    case read::CaptureKind::kDial9:
       return &kDial9Capture;
-    case trace::CaptureKind::kAtf:
+    case read::CaptureKind::kAtf:
       break;
   }
   return nullptr;
 }
 
 int inspect_capture(const CaptureFormat& format, const InspectOptions& options,
-                    const trace::Trace& trace, std::ostream& out, std::ostream& err) {
+                    const read::Trace& trace, std::ostream& out, std::ostream& err) {
   const std::string& path = trace.path;
   const Bytes file = trace.file();
   const CaptureReport report =
@@ -140,7 +140,7 @@ int inspect_capture(const CaptureFormat& format, const InspectOptions& options,
 }
 
 int verify_capture(const CaptureFormat& format, const VerifyOptions& options,
-                   const trace::Trace& trace, std::ostream& out, std::ostream& err) {
+                   const read::Trace& trace, std::ostream& out, std::ostream& err) {
   const std::string& path = trace.path;
   const CaptureReport report =
       check(format, trace, percent_line(err, options.progress, trace.file().size(), "checking"));

@@ -25,7 +25,7 @@
 #include "formats/core/bytes.h"
 #include "formats/core/findings.h"
 #include "formats/core/result.h"
-#include "storage/trace/session_files.h"
+#include "storage/read/session_files.h"
 
 namespace collect::ctl {
 
@@ -79,9 +79,9 @@ extern const CaptureFormat kDial9Capture;
 
 // The three commands on such a file; exit codes as in inspect.h, verify.h and dump.h.
 int inspect_capture(const CaptureFormat& format, const InspectOptions& options,
-                    const trace::Trace& trace, std::ostream& out, std::ostream& err);
+                    const read::Trace& trace, std::ostream& out, std::ostream& err);
 int verify_capture(const CaptureFormat& format, const VerifyOptions& options,
-                   const trace::Trace& trace, std::ostream& out, std::ostream& err);
+                   const read::Trace& trace, std::ostream& out, std::ostream& err);
 int dump_capture(const CaptureFormat& format, const DumpOptions& options, const std::string& path,
                  Bytes file, std::ostream& out, std::ostream& err);
 

@@ -10,7 +10,7 @@
 #include "formats/wtf/text.h"
 #include "formats/wtf/transcode.h"
 #include "storage/convert/wtf_binary.h"
-#include "storage/trace/unnamed_file.h"
+#include "storage/read/unnamed_file.h"
 
 namespace collect::ctl {
 namespace {
@@ -225,7 +225,7 @@ Status rewrite(Bytes file, ByteSink& out, const BytesDone& done, wtf::Findings& 
     const auto events = wtf::rewrite(binary->bytes(), out, findings, done);
     return events.ok() ? Status() : events.error();
   }
-  auto whole = trace::UnnamedFile::create(trace::temporary_directory());
+  auto whole = read::UnnamedFile::create(read::temporary_directory());
   if (!whole.ok()) return whole.error();
   const auto events = wtf::rewrite(binary->bytes(), *whole, findings, done);
   if (!events.ok()) return events.error();

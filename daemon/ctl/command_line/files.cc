@@ -13,7 +13,7 @@
 #include "daemon/ctl/command_line/newest_capture.h"
 #include "daemon/ctl/run/program_paths.h"
 #include "daemon/ctl/terminal/json.h"
-#include "storage/thread_pattern.h"
+#include "storage/model/thread_pattern.h"
 
 namespace collect::ctl {
 

@@ -9,7 +9,7 @@
 #include "daemon/runtime/newest_recording.h"
 #include "daemon/runtime/running_collectors.h"
 #include "formats/core/printable.h"
-#include "storage/trace/session_search.h"
+#include "storage/read/session_search.h"
 
 namespace collect::ctl {
 namespace {
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using runtime::NewestRecording;
 
 struct Candidate {
-  trace::FoundSession session;
+  read::FoundSession session;
   std::string path;  // of the session
   std::string root;  // where it was found, as the user would name it
 };
@@ -27,14 +27,14 @@ struct Candidate {
 std::optional<Candidate> newest_below(const std::string& root) {
   const auto directory = storage::RootedDirectory::open(root);
   if (!directory.ok()) return std::nullopt;
-  const std::vector<trace::FoundSession> found = trace::find_sessions(*directory);
+  const std::vector<read::FoundSession> found = read::find_sessions(*directory);
   if (found.empty()) return std::nullopt;
-  trace::FoundSession newest = trace::newest_with_events(*directory, found);
+  read::FoundSession newest = read::newest_with_events(*directory, found);
   const std::string path = directory->path_of(newest.below);
   return Candidate{std::move(newest), path, root};
 }
 
-bool is_newer(const trace::FoundSession& session, const trace::FoundSession& than) {
+bool is_newer(const read::FoundSession& session, const read::FoundSession& than) {
   return std::tie(session.stamp, session.attempt, session.written) >
          std::tie(than.stamp, than.attempt, than.written);
 }

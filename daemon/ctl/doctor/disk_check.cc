@@ -5,7 +5,7 @@
 #include "daemon/ctl/doctor/checks.h"
 #include "formats/core/figures.h"
 #include "formats/core/printable.h"
-#include "storage/trace/unnamed_file.h"
+#include "storage/read/unnamed_file.h"
 
 namespace collect::ctl {
 namespace {
@@ -41,7 +41,7 @@ struct Speed {
   double seconds = 0;
 };
 
-Result<Speed> measure(trace::UnnamedFile& file, uint64_t most) {
+Result<Speed> measure(read::UnnamedFile& file, uint64_t most) {
   const std::vector<uint8_t> piece = random_piece();
   Speed speed;
   const Clock::time_point begin = Clock::now();
@@ -83,7 +83,7 @@ Check check_speed(const Result<Speed>& speed) {
 
 std::vector<Check> check_store(const std::string& root, bool is_served) {
   const std::string where = nearest_directory(root);
-  Result<trace::UnnamedFile> file = trace::UnnamedFile::create(where);
+  Result<read::UnnamedFile> file = read::UnnamedFile::create(where);
   if (!file.ok() && is_served && file.code() == Code::kPermission) {
     return {{"disk speed", Verdict::kOk,
              "not measured: the collector's user alone may write to " + printable(where), ""}};

@@ -9,7 +9,7 @@
 #include "formats/core/hex.h"
 #include "formats/folded/writer.h"
 #include "formats/pprof/writer.h"
-#include "storage/trace/lod_files.h"
+#include "storage/read/lod_files.h"
 
 namespace collect::ctl {
 namespace {
@@ -192,7 +192,7 @@ Status for_each_tree(ExportedSession& session, convert::ConvertLog& log, F&& f) 
     std::vector<uint32_t> reasons;
     const std::vector<calls::Stall> stalls = session.stalls_of(thread.n);
     calls::ThreadCalls<CallTree> calls(slots, tree, stalls, session.window());
-    trace::read_calls(session.trace.thread(thread.n), *thread.index,
+    read::read_calls(session.trace.thread(thread.n), *thread.index,
                       session.gaps_of(thread.n, reasons), stalls, session.window(), calls);
     const ThreadResult result{thread.n, thread.index->header().thread_id, calls.counts()};
     all.add(calls.counts());
@@ -288,7 +288,7 @@ class ProfileFrames {
     const uint64_t mapping = loaded == mappings_.end() ? 0 : loaded->second.id;
     const uint64_t address =
         loaded == mappings_.end() ? 0 : loaded->second.base + (id & UINT32_MAX);
-    const trace::SourceLocation* source = names_->source_of(slot);
+    const read::SourceLocation* source = names_->source_of(slot);
     locations_[slot] = source == nullptr ? writer_.add_location(names_->of(slot), mapping, address)
                                          : writer_.add_location(names_->of(slot), mapping, address,
                                                                 source->file, source->line);

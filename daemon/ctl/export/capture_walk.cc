@@ -7,10 +7,10 @@
 #include "formats/calls/function_seconds.h"
 #include "formats/calls/sinks.h"
 #include "formats/core/hex.h"
-#include "storage/collector_identity.h"
-#include "storage/record_ranges.h"
-#include "storage/session_health.h"
-#include "storage/trace/lod_files.h"
+#include "storage/model/collector_identity.h"
+#include "storage/manifest/record_ranges.h"
+#include "storage/manifest/session_health.h"
+#include "storage/read/lod_files.h"
 
 namespace collect::ctl {
 namespace {
@@ -136,7 +136,7 @@ Status CaptureWalk::add_thread(const CaptureSession& of, const atf::SessionThrea
     const auto gaps = session.gaps_of(thread.n, reasons);
     const auto stalls = session.stalls_of(thread.n);
     calls::ThreadCalls<decltype(sink)> calls(slots, sink, stalls, window);
-    trace::read_calls(session.trace.thread(thread.n), *thread.index, gaps, stalls, window, calls);
+    read::read_calls(session.trace.thread(thread.n), *thread.index, gaps, stalls, window, calls);
     seconds.finish_thread();
     COLLECT_TRY(ended.status());
     COLLECT_TRY(second_status);
@@ -161,7 +161,7 @@ Status CaptureWalk::add_thread(const CaptureSession& of, const atf::SessionThrea
   }
   counts_.events += events;
   if (what_ == WalkedRows::kEventsOnly) return {};
-  const trace::ManifestThread* said = session.manifest.thread(thread.n);
+  const read::ManifestThread* said = session.manifest.thread(thread.n);
   ThreadRow row{thread.n, thread.index->header().thread_id, session.name_of_thread(thread.n),
                 events, said == nullptr ? 0 : said->lost_events};
   counts_.lost_events += row.lost_events;

@@ -1,7 +1,7 @@
 #include "daemon/ctl/export/chrome_target.h"
 
 #include "formats/core/figures.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl {
 

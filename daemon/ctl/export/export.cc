@@ -13,8 +13,8 @@
 #include "daemon/ctl/export/thread_time_line.h"
 #include "formats/core/figures.h"
 #include "storage/convert/session_kinds.h"
-#include "storage/output_file.h"
-#include "storage/trace/lod_files.h"
+#include "storage/fs/output_file.h"
+#include "storage/read/lod_files.h"
 
 namespace collect::ctl {
 namespace {
@@ -64,7 +64,7 @@ class TimeLineExport {
                                session.name_of_thread(thread.n)};
       ThreadTimeLine line(session, thread, who, names, window, target_, rate, counts_);
       calls::ThreadCalls<ThreadTimeLine> calls(slots, line, line.stalls(), window);
-      trace::read_calls(session.trace.thread(thread.n), *thread.index, line.gaps(), line.stalls(),
+      read::read_calls(session.trace.thread(thread.n), *thread.index, line.gaps(), line.stalls(),
                         window, calls);
       line.finish();
       log_.count("events", calls.counts().events);
@@ -150,12 +150,12 @@ Status export_perfetto(ExportedSessions& sessions, ByteSink& out, convert::Conve
 }
 
 // Those of which a thread is wanted; a word may mean threads of some of them alone.
-Result<ExportedSessions> open_sessions(const std::vector<const trace::Trace*>& traces,
+Result<ExportedSessions> open_sessions(const std::vector<const read::Trace*>& traces,
                                        const ExportSelection& selection) {
   ExportedSessions sessions;
   std::vector<Status> found(selection.threads.size());  // by word
   std::vector<bool> is_found(selection.threads.size());
-  for (const trace::Trace* trace : traces) {
+  for (const read::Trace* trace : traces) {
     ExportSelection own = selection;
     own.threads.clear();
     for (size_t i = 0; i < selection.threads.size(); ++i) {
@@ -249,7 +249,7 @@ Status export_view(ExportedSessions& sessions, Target format, ByteSink& out,
   return Error{Code::kInvalidArgument, std::string(name_of(format)) + " is no format of viewers"};
 }
 
-Status export_sessions(const std::vector<const trace::Trace*>& traces,
+Status export_sessions(const std::vector<const read::Trace*>& traces,
                        const ExportSelection& selection, Target format, const std::string& output,
                        convert::ConvertLog& log) {
   auto opened = open_sessions(traces, selection);

@@ -19,7 +19,7 @@ namespace collect::ctl {
 //   kInvalidArgument  `format` is not one of viewers, a word of the selection makes no sense, or a
 //                     clock is not known
 //   kNotFound         a thread or function that was asked for is in none of the sessions
-Status export_sessions(const std::vector<const trace::Trace*>& traces,
+Status export_sessions(const std::vector<const read::Trace*>& traces,
                        const ExportSelection& selection, Target format, const std::string& output,
                        convert::ConvertLog& log);
 

@@ -3,26 +3,26 @@
 #include <algorithm>
 
 #include "daemon/ctl/offline/thread_choice.h"
-#include "storage/trace/thread_breaks.h"
+#include "storage/read/thread_breaks.h"
 
 namespace collect::ctl {
 
-Status ExportedSession::find_threads(const trace::Trace& opened, const std::string& word) {
-  trace::SessionManifest said;
+Status ExportedSession::find_threads(const read::Trace& opened, const std::string& word) {
+  read::SessionManifest said;
   if (opened.manifest) {
-    auto parsed = trace::SessionManifest::parse(*opened.manifest);
+    auto parsed = read::SessionManifest::parse(*opened.manifest);
     if (parsed.ok()) said = std::move(*parsed);
   }
   const auto threads = chosen_threads({word}, opened, said);
   return threads.ok() ? Status() : threads.error();
 }
 
-Result<std::unique_ptr<ExportedSession>> ExportedSession::open(const trace::Trace& opened,
+Result<std::unique_ptr<ExportedSession>> ExportedSession::open(const read::Trace& opened,
                                                                const ExportSelection& selection) {
-  trace::SessionManifest said;
+  read::SessionManifest said;
   storage::Manifest whole;
   if (opened.manifest) {
-    auto parsed = trace::SessionManifest::parse(*opened.manifest);
+    auto parsed = read::SessionManifest::parse(*opened.manifest);
     if (parsed.ok()) said = std::move(*parsed);
     auto strict = storage::manifest_from_json(*opened.manifest);
     if (strict.ok()) whole = std::move(*strict);
@@ -108,7 +108,7 @@ std::string ExportedSession::device() const {
 }
 
 std::string ExportedSession::name_of_thread(uint32_t n) const {
-  const trace::ManifestThread* said = manifest.thread(n);
+  const read::ManifestThread* said = manifest.thread(n);
   return said == nullptr ? "" : said->name;
 }
 
@@ -120,7 +120,7 @@ bool ExportedSession::has_thread(uint32_t n) const {
 
 std::vector<calls::Gap> ExportedSession::gaps_of(uint32_t n, std::vector<uint32_t>& reasons) const {
   std::vector<calls::Gap> gaps;
-  for (const storage::Gap& gap : trace::event_gaps_of(manifest, n)) {
+  for (const storage::Gap& gap : read::event_gaps_of(manifest, n)) {
     gaps.push_back({gap.before_seq, gap.lost, gap.first_ns, gap.last_ns});
     reasons.push_back(gap.reasons);
   }
@@ -128,11 +128,11 @@ std::vector<calls::Gap> ExportedSession::gaps_of(uint32_t n, std::vector<uint32_
 }
 
 std::vector<calls::Stall> ExportedSession::stalls_of(uint32_t n) const {
-  return trace::call_stalls_of(manifest, n);
+  return read::call_stalls_of(manifest, n);
 }
 
 void ExportedSession::drop_pages(uint32_t n) const {
-  const trace::TraceThread* files = trace.thread(n);
+  const read::TraceThread* files = trace.thread(n);
   if (files == nullptr) return;
   files->index.drop_pages();
   if (files->detail) files->detail->drop_pages();

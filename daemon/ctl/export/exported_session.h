@@ -14,9 +14,9 @@
 #include "formats/atf/session_reader.h"
 #include "formats/calls/running_time.h"
 #include "formats/calls/thread_calls.h"
-#include "storage/manifest.h"
-#include "storage/trace/session_files.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/manifest/manifest.h"
+#include "storage/read/session_files.h"
+#include "storage/read/session_manifest.h"
 
 namespace collect::ctl {
 
@@ -24,7 +24,7 @@ namespace collect::ctl {
 struct ExportSelection {
   // Numbers are of the device clock; of several sessions: since the epoch.
   WindowWords when{.until_option = "--until"};
-  std::vector<std::string> threads;    // storage/thread_pattern.h; empty: all
+  std::vector<std::string> threads;    // storage/model/thread_pattern.h; empty: all
   std::vector<std::string> functions;  // symbolize/function_pattern.h; empty: all
 
   // Of the events; functions do not count.
@@ -34,9 +34,9 @@ struct ExportSelection {
 class ExportedSession {
  public:
   // kNotFound: the word means no thread of this session; kInvalidArgument: it names none.
-  static Status find_threads(const trace::Trace& opened, const std::string& word);
+  static Status find_threads(const read::Trace& opened, const std::string& word);
   // kInvalidArgument, kNotFound: a word of `selection` means nothing here. `opened` outlives it.
-  static Result<std::unique_ptr<ExportedSession>> open(const trace::Trace& opened,
+  static Result<std::unique_ptr<ExportedSession>> open(const read::Trace& opened,
                                                        const ExportSelection& selection);
   ExportedSession(const ExportedSession&) = delete;
   ExportedSession& operator=(const ExportedSession&) = delete;
@@ -67,16 +67,16 @@ class ExportedSession {
   // The pages of a thread's files that were read leave this process.
   void drop_pages(uint32_t n) const;
 
-  const trace::Trace& trace;
-  const trace::SessionManifest manifest;  // lenient: names
+  const read::Trace& trace;
+  const read::SessionManifest manifest;  // lenient: names
   const storage::Manifest about;          // gaps, stalls, markers; empty where it cannot be read
-  const trace::NameTable names;
+  const read::NameTable names;
   const atf::SessionReader reader;  // of the chosen threads
   FunctionFilter functions;
   std::optional<DeviceClock> clock;  // of several sessions
 
  private:
-  ExportedSession(const trace::Trace& opened, trace::SessionManifest said, storage::Manifest whole,
+  ExportedSession(const read::Trace& opened, read::SessionManifest said, storage::Manifest whole,
                   const std::vector<uint32_t>& only)
       : trace(opened),
         manifest(std::move(said)),

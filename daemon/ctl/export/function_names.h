@@ -5,14 +5,14 @@
 #include <string_view>
 
 #include "formats/calls/function_slots.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/read/session_manifest.h"
 
 namespace collect::ctl {
 
 class FunctionNames {
  public:
   // Both outlive it.
-  FunctionNames(const trace::NameTable& names, const calls::FunctionSlots& slots)
+  FunctionNames(const read::NameTable& names, const calls::FunctionSlots& slots)
       : names_(names), slots_(slots) {}
 
   // Valid until the next call.
@@ -21,14 +21,14 @@ class FunctionNames {
     return id == calls::FunctionSlots::kOther ? "(all other functions)" : names_.name_of(id);
   }
   // Null where it is not known.
-  const trace::SourceLocation* source_of(uint32_t slot) const {
+  const read::SourceLocation* source_of(uint32_t slot) const {
     const uint64_t id = slots_.function_of(slot);
     return id == calls::FunctionSlots::kOther ? nullptr : names_.source_of(id);
   }
   uint64_t id_of(uint32_t slot) const { return slots_.function_of(slot); }
 
  private:
-  const trace::NameTable& names_;
+  const read::NameTable& names_;
   const calls::FunctionSlots& slots_;
 };
 

@@ -14,7 +14,7 @@
 #include "formats/calls/sinks.h"
 #include "formats/core/figures.h"
 #include "formats/html/writer.h"
-#include "storage/trace/lod_files.h"
+#include "storage/read/lod_files.h"
 
 namespace collect::ctl {
 namespace {
@@ -113,8 +113,8 @@ class PageExport {
     ThreadPart part{session, thread, {}, session.stalls_of(thread.n), std::nullopt};
     std::vector<uint32_t> reasons;
     part.gaps = session.gaps_of(thread.n, reasons);
-    if (const trace::TraceThread* files = session.trace.thread(thread.n)) {
-      part.lod = trace::find_lod(*files, *thread.index, part.gaps, part.stalls);
+    if (const read::TraceThread* files = session.trace.thread(thread.n)) {
+      part.lod = read::find_lod(*files, *thread.index, part.gaps, part.stalls);
     }
     if (!shows(*thread.index)) {
       ++threads_left_out_;
@@ -143,7 +143,7 @@ class PageExport {
     const atf::SessionThread& thread;
     std::vector<calls::Gap> gaps;
     std::vector<calls::Stall> stalls;
-    std::optional<trace::ThreadLod> lod;
+    std::optional<read::ThreadLod> lod;
   };
 
   // The page's time on the device's clock.
@@ -173,7 +173,7 @@ class PageExport {
       return;
     }
     calls::ThreadCalls calls(slots, totals, part.stalls, part.session.window());
-    trace::read_calls(part.session.trace.thread(part.thread.n), *part.thread.index, part.gaps,
+    read::read_calls(part.session.trace.thread(part.thread.n), *part.thread.index, part.gaps,
                       part.stalls, part.session.window(), calls);
     counts_.add(calls.counts());
   }
@@ -217,7 +217,7 @@ class PageExport {
     const FunctionNames functions(part.session.names, slots);
     const auto read = [&](auto& sink) {
       calls::ThreadCalls calls(slots, sink, part.stalls, part.session.window());
-      trace::read_calls(part.session.trace.thread(part.thread.n), *part.thread.index, part.gaps,
+      read::read_calls(part.session.trace.thread(part.thread.n), *part.thread.index, part.gaps,
                         part.stalls, part.session.window(), calls);
       counts_.add(calls.counts());
     };

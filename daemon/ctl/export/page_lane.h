@@ -11,7 +11,7 @@
 #include "daemon/ctl/export/page_names.h"
 #include "formats/calls/call_bars.h"
 #include "formats/html/writer.h"
-#include "storage/trace/lod_files.h"
+#include "storage/read/lod_files.h"
 
 namespace collect::ctl {
 

@@ -16,7 +16,7 @@ uint64_t PageNames::number_of(const ExportedSession& session, const FunctionName
     page_.modules.emplace_back();
   }
   std::string& place = page_.places[known->second];
-  const trace::SourceLocation* source = place.empty() ? functions.source_of(slot) : nullptr;
+  const read::SourceLocation* source = place.empty() ? functions.source_of(slot) : nullptr;
   if (source != nullptr) place = source->file + ":" + std::to_string(source->line);
   std::string& module = page_.modules[known->second];
   const uint64_t id = functions.id_of(slot);

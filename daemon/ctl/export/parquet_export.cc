@@ -208,8 +208,8 @@ class ParquetRows : public CaptureRows {
   }
 
   Status function(const FunctionLocation& place, const calls::FunctionTimes& times) override {
-    const trace::NameTable& names = of_->session.names;
-    const trace::SourceLocation* source = names.source_of(place.function);
+    const read::NameTable& names = of_->session.names;
+    const read::SourceLocation* source = names.source_of(place.function);
     ParquetTable& table = tables_.functions;
     table.text(of_->id);
     table.number(place.function);

@@ -11,7 +11,7 @@
 
 #include "formats/parquet/writer.h"
 #include "storage/convert/convert_log.h"
-#include "storage/output_file.h"
+#include "storage/fs/output_file.h"
 
 namespace collect::ctl {
 

@@ -1,7 +1,7 @@
 #include "daemon/ctl/export/perfetto_target.h"
 
 #include "formats/core/figures.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl {
 namespace {
@@ -72,7 +72,7 @@ void PerfettoTarget::begin_call(uint64_t ns, uint32_t function, const EventNotes
   writer_.begin_call(
       ns, function,
       [&] {
-        const trace::SourceLocation* source = names_->source_of(function);
+        const read::SourceLocation* source = names_->source_of(function);
         return source == nullptr
                    ? perfetto::FunctionText(names_->of(function))
                    : perfetto::FunctionText(names_->of(function), source->file, source->line);

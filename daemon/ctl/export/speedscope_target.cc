@@ -1,7 +1,7 @@
 #include "daemon/ctl/export/speedscope_target.h"
 
 #include "formats/core/figures.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl {
 
@@ -27,7 +27,7 @@ void SpeedscopeTarget::begin_call(uint64_t ns, uint32_t function, const EventNot
   }
   if (notes != nullptr) ++details_;
   writer_.open(ns, writer_.frame_of(function, [&] {
-    const trace::SourceLocation* source = names_->source_of(function);
+    const read::SourceLocation* source = names_->source_of(function);
     return source == nullptr ? speedscope::Frame{names_->of(function)}
                              : speedscope::Frame{names_->of(function), source->file, source->line};
   }));

@@ -3,7 +3,7 @@
 namespace collect::ctl {
 
 std::string_view name_of(Target target) {
-  if (!is_view(target)) return trace::capture_kind_name(static_cast<trace::CaptureKind>(target));
+  if (!is_view(target)) return read::capture_kind_name(static_cast<read::CaptureKind>(target));
   return kViewNames[static_cast<size_t>(target) - static_cast<size_t>(kFirstView)];
 }
 

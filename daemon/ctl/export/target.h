@@ -8,11 +8,11 @@
 #include <string>
 #include <string_view>
 
-#include "storage/trace/capture_kind.h"
+#include "storage/read/capture_kind.h"
 
 namespace collect::ctl {
 
-// trace::CaptureKind's values first, then those of viewers.
+// read::CaptureKind's values first, then those of viewers.
 enum class Target : uint8_t {
   kAtf,
   kRtc,
@@ -28,7 +28,7 @@ enum class Target : uint8_t {
   kParquet,
 };
 inline constexpr Target kFirstView = Target::kPerfetto;
-static_assert(static_cast<int>(trace::CaptureKind::kDial9) + 1 == static_cast<int>(kFirstView));
+static_assert(static_cast<int>(read::CaptureKind::kDial9) + 1 == static_cast<int>(kFirstView));
 
 inline constexpr auto kViewNames = std::to_array<std::string_view>(
     {"perfetto", "chrome", "speedscope", "folded", "pprof", "html", "parquet"});

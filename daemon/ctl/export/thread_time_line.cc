@@ -4,7 +4,7 @@
 
 #include "daemon/ctl/offline/detail_registers.h"
 #include "formats/core/hex.h"
-#include "storage/trace/thread_breaks.h"
+#include "storage/read/thread_breaks.h"
 
 namespace collect::ctl {
 namespace {
@@ -42,7 +42,7 @@ ThreadTimeLine::ThreadTimeLine(ExportedSession& session, const atf::SessionThrea
       rate_(rate),
       counts_(counts),
       gaps_(session.gaps_of(who.n, reasons_)),
-      within_(trace::stalls_of(session.manifest, who.n)) {
+      within_(read::stalls_of(session.manifest, who.n)) {
   if (thread.detail) details_.emplace(thread.detail->records());
 }
 

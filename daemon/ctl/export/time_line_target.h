@@ -10,7 +10,7 @@
 #include "formats/core/event_note.h"
 #include "formats/core/result.h"
 #include "storage/convert/convert_log.h"
-#include "storage/session_types.h"
+#include "storage/model/session_types.h"
 
 namespace collect::ctl {
 

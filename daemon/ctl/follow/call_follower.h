@@ -21,7 +21,7 @@
 #include "daemon/ctl/offline/function_filter.h"
 #include "formats/calls/function_slots.h"
 #include "formats/calls/thread_calls.h"
-#include "storage/thread_pattern.h"
+#include "storage/model/thread_pattern.h"
 
 namespace collect::ctl::follow {
 

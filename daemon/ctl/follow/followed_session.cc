@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "storage/manifest.h"
-#include "storage/trace/session_files.h"
-#include "storage/trace/session_search.h"
-#include "storage/trace/thread_breaks.h"
+#include "storage/manifest/manifest.h"
+#include "storage/read/session_files.h"
+#include "storage/read/session_search.h"
+#include "storage/read/thread_breaks.h"
 
 namespace collect::ctl::follow {
 
@@ -24,7 +24,7 @@ Status FollowedSession::look() {
   for (auto& [n, thread] : threads_) thread.settled = thread.index ? thread.index->size() : 0;
   COLLECT_TRY(look_at_manifest());
   for (const std::string& name : *names) {
-    const auto n = trace::number_after(name, "thread_");
+    const auto n = read::number_after(name, "thread_");
     if (!n) continue;
     const auto [at, is_new] = threads_.try_emplace(*n);
     if (is_new) {
@@ -43,7 +43,7 @@ void FollowedSession::look_at(FollowedThread& thread) {
   const std::string below = "thread_" + std::to_string(thread.n) + "/index.atf";
   const auto status = root_.look_at(below);
   if (!status.ok() || static_cast<uint64_t>(status->st_size) == thread.size_bytes) return;
-  auto file = trace::FileBytes::open(root_, below);
+  auto file = read::FileBytes::open(root_, below);
   if (!file) return;  // not yet: the next look tries again
   atf::Findings findings;
   auto index = atf::IndexReader::open(file->bytes(), findings);
@@ -63,10 +63,10 @@ Status FollowedSession::look_at_manifest() {
   // It is replaced as a whole.
   const int64_t time_ns = status->st_mtim.tv_sec * int64_t{1'000'000'000} + status->st_mtim.tv_nsec;
   if (status->st_ino == manifest_inode_ && time_ns == manifest_time_ns_) return {};
-  const auto file = trace::FileBytes::open(root_, "manifest.json");
+  const auto file = read::FileBytes::open(root_, "manifest.json");
   if (!file || file->bytes().size() > storage::kMaxManifestBytes) return {};
   std::string text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
-  auto said = trace::SessionManifest::parse(text);
+  auto said = read::SessionManifest::parse(text);
   if (!said.ok()) return {};
   manifest_inode_ = status->st_ino;
   manifest_time_ns_ = time_ns;
@@ -79,11 +79,11 @@ Status FollowedSession::look_at_manifest() {
 }
 
 void FollowedSession::apply_manifest(FollowedThread& thread) const {
-  if (const trace::ManifestThread* said = said_.thread(thread.n)) {
+  if (const read::ManifestThread* said = said_.thread(thread.n)) {
     thread.name = said->name;
     thread.lost = said->lost_events;
   }
-  thread.gaps = trace::call_gaps_of(said_, thread.n);
+  thread.gaps = read::call_gaps_of(said_, thread.n);
 }
 
 }  // namespace collect::ctl::follow

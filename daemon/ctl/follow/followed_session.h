@@ -12,9 +12,9 @@
 
 #include "formats/atf/reader.h"
 #include "formats/calls/call.h"
-#include "storage/rooted_directory.h"
-#include "storage/trace/file_bytes.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/fs/rooted_directory.h"
+#include "storage/read/file_bytes.h"
+#include "storage/read/session_manifest.h"
 
 namespace collect::ctl::follow {
 
@@ -22,7 +22,7 @@ struct FollowedThread {
   uint32_t n = 0;  // of thread_N
   uint32_t thread_id = 0;
   std::string name;
-  trace::FileBytes file;
+  read::FileBytes file;
   std::optional<atf::IndexReader> index;  // absent: nothing of it can be read yet
   uint64_t size_bytes = 0;
   uint64_t settled = 0;  // events of the look before: those that may be read
@@ -41,7 +41,7 @@ class FollowedSession {
   const std::map<uint32_t, FollowedThread>& threads() const { return threads_; }
   bool is_sealed() const { return is_sealed_; }
   const std::string& manifest() const { return text_; }
-  const trace::SessionManifest& said() const { return said_; }
+  const read::SessionManifest& said() const { return said_; }
   uint64_t manifests() const { return manifests_; }  // how many were read
 
  private:
@@ -53,7 +53,7 @@ class FollowedSession {
   storage::RootedDirectory root_;
   std::map<uint32_t, FollowedThread> threads_;
   std::string text_;
-  trace::SessionManifest said_;
+  read::SessionManifest said_;
   uint64_t manifests_ = 0;
   bool is_sealed_ = false;
   uint64_t manifest_inode_ = 0;

@@ -6,7 +6,7 @@
 #include "daemon/ctl/follow/limits.h"
 #include "daemon/symbolize/session_names.h"
 #include "formats/core/threads.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl::follow {
 namespace {
@@ -32,11 +32,11 @@ const std::string* LiveNames::name_of(uint64_t function_id) {
   return nullptr;
 }
 
-void LiveNames::look_up(const std::string& manifest, const trace::SessionManifest& said) {
+void LiveNames::look_up(const std::string& manifest, const read::SessionManifest& said) {
   if (!table_ || said_->modules.size() != said.modules.size() ||
       said_->symbols.size() != said.symbols.size()) {
     said_ = said;
-    table_ = std::make_unique<trace::NameTable>(*said_);
+    table_ = std::make_unique<read::NameTable>(*said_);
   }
   take_found();
   if (lookup_.joinable() || wanted_.empty() || Clock::now() < next_lookup_) return;
@@ -62,7 +62,7 @@ void LiveNames::look_up(const std::string& manifest, const trace::SessionManifes
   }
 }
 
-void LiveNames::finish(const std::string& manifest, const trace::SessionManifest& said) {
+void LiveNames::finish(const std::string& manifest, const read::SessionManifest& said) {
   wait();
   next_lookup_ = {};
   look_up(manifest, said);

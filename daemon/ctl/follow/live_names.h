@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "daemon/symbolize/symbolizer.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/read/session_manifest.h"
 
 namespace collect::ctl::follow {
 
@@ -31,9 +31,9 @@ class LiveNames {
   // The name, or that of its module and the offset. Null: it is being looked up; ask again.
   const std::string* name_of(uint64_t function_id);
   // What is to be looked up is, as soon as no other lookup runs. `manifest` has the modules.
-  void look_up(const std::string& manifest, const trace::SessionManifest& said);
+  void look_up(const std::string& manifest, const read::SessionManifest& said);
   // The same at once, and waits for it: kSeedNamesTime at most.
-  void finish(const std::string& manifest, const trace::SessionManifest& said);
+  void finish(const std::string& manifest, const read::SessionManifest& said);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -49,8 +49,8 @@ class LiveNames {
   std::unordered_set<uint64_t> wanted_;
   std::vector<uint64_t> in_lookup_;
   std::string unnamed_;  // the last answer about a function beyond kMaxNames
-  std::optional<trace::SessionManifest> said_;
-  std::unique_ptr<trace::NameTable> table_;
+  std::optional<read::SessionManifest> said_;
+  std::unique_ptr<read::NameTable> table_;
   std::jthread lookup_;
   Clock::time_point next_lookup_{};
   std::atomic<bool> stop_{false};

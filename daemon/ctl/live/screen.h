@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/leftovers.h"
+#include "storage/fs/leftovers.h"
 
 namespace collect::ctl {
 

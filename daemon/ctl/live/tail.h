@@ -14,7 +14,7 @@ namespace collect::ctl {
 struct FollowedCalls {
   std::string session;                      // empty: the newest that records
   std::vector<std::string> functions;       // symbolize/function_pattern.h
-  std::vector<std::string> threads;         // storage/thread_pattern.h
+  std::vector<std::string> threads;         // storage/model/thread_pattern.h
   std::chrono::nanoseconds interval{0};     // between two messages; 0: the collector's default
   std::chrono::nanoseconds slower_than{0};  // only calls that took at least this long
   std::chrono::nanoseconds duration{0};     // 0: until the session is sealed

@@ -19,7 +19,7 @@
 #include "daemon/ctl/online/output.h"
 #include "daemon/ctl/online/text.h"
 #include "formats/core/threads.h"
-#include "storage/rooted_directory.h"
+#include "storage/fs/rooted_directory.h"
 
 namespace collect::ctl {
 namespace {

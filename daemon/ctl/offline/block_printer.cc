@@ -12,7 +12,7 @@ std::vector<PrintedThread> printed_threads(const DumpedSession& session) {
       printed.tid = thread.index->header().thread_id;
       printed.has_depth = thread.index->version() == atf::Version::kV1;
     }
-    const trace::ManifestThread* said = session.manifest.thread(thread.n);
+    const read::ManifestThread* said = session.manifest.thread(thread.n);
     if (said != nullptr) printed.name = said->name;
     threads.push_back(std::move(printed));
   }

@@ -15,13 +15,13 @@
 #include "daemon/symbolize/symbolizer.h"
 #include "storage/convert/convert.h"
 #include "storage/convert/session_input.h"
-#include "storage/trace/lod_files.h"
+#include "storage/read/lod_files.h"
 
 namespace collect::ctl {
 namespace {
 
 namespace fs = std::filesystem;
-using trace::CaptureKind;
+using read::CaptureKind;
 
 convert::Options conversion_of(const ConvertOptions& options) {
   convert::Options conversion;
@@ -37,7 +37,7 @@ convert::Options conversion_of(const ConvertOptions& options) {
 Status run_view(const ConvertOptions& options, const convert::Options& conversion,
                 const std::vector<convert::Input>& inputs, convert::ConvertLog& log) {
   std::vector<convert::AtfSession> sessions(inputs.size());
-  std::vector<const trace::Trace*> traces;
+  std::vector<const read::Trace*> traces;
   for (size_t i = 0; i < inputs.size(); ++i) {
     COLLECT_TRY(sessions[i].open(conversion, inputs[i], log));
     traces.push_back(&sessions[i].trace());
@@ -46,7 +46,7 @@ Status run_view(const ConvertOptions& options, const convert::Options& conversio
 }
 
 // Without names there still is a view.
-void look_names_up(trace::Trace& trace, convert::ConvertLog& log) {
+void look_names_up(read::Trace& trace, convert::ConvertLog& log) {
   symbolize::SymbolizerOptions symbols;
   symbols.program = symbolize::symbolizer_program();
   const Status named = name_functions(trace, symbols, symbolize::kMaxSessionTime);
@@ -80,7 +80,7 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
       err << "collectctl: " << printable_sentence(input.trace.choice) << "\n";
     if (input.kind == CaptureKind::kAtf && options.to == Target::kHtml) {
       // A page is looked at again. Where it cannot be kept, this one is made without it.
-      (void)trace::make_lods(input.trace, [](size_t, size_t) {});
+      (void)read::make_lods(input.trace, [](size_t, size_t) {});
     }
     if (input.kind == CaptureKind::kAtf) convert::check_session_input(input.trace, log);
     for (const auto& [path, bytes] : input.files) {

@@ -12,7 +12,7 @@
 namespace collect::ctl {
 namespace {
 
-using trace::CaptureKind;
+using read::CaptureKind;
 
 constexpr size_t kShownKinds = 3;  // of what is left out
 
@@ -53,7 +53,7 @@ void print_convert_losses(Target to, const convert::ConvertLog& log, std::ostrea
 void print_convert_json(const ConvertOptions& options, CaptureKind from,
                         const convert::ConvertLog& log, TextOut& out) {
   Json document = json_document();
-  document["from"] = trace::capture_kind_name(from);
+  document["from"] = read::capture_kind_name(from);
   document["to"] = name_of(options.to);
   document["written"] = Json::array();
   for (const auto& [path, bytes] : log.written()) {

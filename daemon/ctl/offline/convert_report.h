@@ -7,11 +7,11 @@
 #include "daemon/ctl/offline/convert_command.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "storage/convert/convert_log.h"
-#include "storage/trace/capture_kind.h"
+#include "storage/read/capture_kind.h"
 
 namespace collect::ctl {
 
-void print_convert_json(const ConvertOptions& options, trace::CaptureKind from,
+void print_convert_json(const ConvertOptions& options, read::CaptureKind from,
                         const convert::ConvertLog& log, TextOut& out);
 void print_convert_text(const convert::ConvertLog& log, TextOut& out);
 void print_convert_losses(Target to, const convert::ConvertLog& log, std::ostream& err);

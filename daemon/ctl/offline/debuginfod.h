@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "formats/core/result.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl {
 

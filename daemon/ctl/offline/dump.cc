@@ -10,14 +10,14 @@
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
-#include "storage/manifest.h"
-#include "storage/trace/capture_kind.h"
+#include "storage/manifest/manifest.h"
+#include "storage/read/capture_kind.h"
 
 namespace collect::ctl {
 namespace {
 
 // A detail file without its index beside it: its records are all there is.
-int dump_detail_alone(const DumpOptions& options, const trace::Trace& trace, const Answer& answer) {
+int dump_detail_alone(const DumpOptions& options, const read::Trace& trace, const Answer& answer) {
   atf::Findings findings;
   const auto reader = atf::DetailReader::open(trace.threads[0].detail->bytes(), findings);
   if (!reader) {
@@ -124,15 +124,15 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
   std::vector<std::unique_ptr<DumpedSession>> sessions;
   bool unreadable = false;
   for (const std::string& path : options.paths) {
-    auto trace = trace::open_trace(path);
+    auto trace = read::open_trace(path);
     if (!trace) {
       return answer.refuse(trace.error(), 2);
     }
     if (!trace->choice.empty()) err << "collectctl: " << printable_sentence(trace->choice) << "\n";
     unreadable |= say_unopened(*trace, err);
     const CaptureFormat* format =
-        trace->kind == trace::TraceKind::kUnknownFile ? capture_format_of(trace->file()) : nullptr;
-    const bool is_detail = trace->kind == trace::TraceKind::kDetailFile;
+        trace->kind == read::TraceKind::kUnknownFile ? capture_format_of(trace->file()) : nullptr;
+    const bool is_detail = trace->kind == read::TraceKind::kDetailFile;
     if (options.paths.size() > 1 && (format != nullptr || is_detail)) {
       return answer.refuse_briefly(
           {Code::kUnsupported,
@@ -143,13 +143,13 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
       const int code = dump_capture(*format, options, trace->path, trace->file(), out, err);
       return std::max(code, unreadable ? 1 : 0);
     }
-    if (trace->kind == trace::TraceKind::kUnknownFile) {
-      return answer.refuse(trace::not_a_capture(trace->path, trace->file()), 2);
+    if (trace->kind == read::TraceKind::kUnknownFile) {
+      return answer.refuse(read::not_a_capture(trace->path, trace->file()), 2);
     }
     if (is_detail) return dump_detail_alone(options, *trace, answer);
-    trace::SessionManifest manifest;
+    read::SessionManifest manifest;
     if (trace->manifest) {
-      auto parsed = trace::SessionManifest::parse(*trace->manifest);
+      auto parsed = read::SessionManifest::parse(*trace->manifest);
       if (parsed) {
         manifest = std::move(parsed).value();
       } else {

@@ -17,7 +17,7 @@ struct DumpOptions {
   bool json = false;
   bool merged = false;  // time order across threads, and sessions, instead of one by one
   bool detail = false;  // with registers and stack bytes, where there are any
-  std::vector<std::string> threads;  // storage/thread_pattern.h; empty: all
+  std::vector<std::string> threads;  // storage/model/thread_pattern.h; empty: all
   WindowWords when;  // numbers are of the device clock; of merged sessions: since the epoch
   std::vector<std::string> functions;  // symbolize/function_pattern.h; empty: all
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // events printed

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "storage/trace/thread_breaks.h"
+#include "storage/read/thread_breaks.h"
 
 namespace collect::ctl {
 class DumpBlocks::Source {
@@ -136,7 +136,7 @@ class DumpBlocks::Source {
   void add_stalls(size_t thread) {
     if (!options_.functions.empty() || !session_.reader.threads()[thread].index) return;
     for (const storage::Stall& stall :
-         trace::stalls_of(session_.manifest, session_.reader.threads()[thread].n)) {
+         read::stalls_of(session_.manifest, session_.reader.threads()[thread].n)) {
       stalls_.push_back({thread, stall});
     }
   }

@@ -9,7 +9,7 @@
 #include "daemon/ctl/offline/block_printer.h"
 #include "daemon/ctl/offline/dump_blocks.h"
 #include "daemon/ctl/offline/ordered_work.h"
-#include "storage/trace/workers.h"
+#include "storage/read/workers.h"
 
 namespace collect::ctl {
 namespace {
@@ -66,7 +66,7 @@ class Dump {
     if (done()) return false;
     DumpBlocks blocks(options_, sessions_);
     all_ = blocks.events();
-    const size_t workers = trace::workers_for(all_ / DumpBlock::kEvents);
+    const size_t workers = read::workers_for(all_ / DumpBlock::kEvents);
     for (size_t i = 0; i <= workers; ++i)
       printers_.emplace_back(options_, sessions_, origins_, filters_);
     work_in_order<Piece>(

@@ -16,23 +16,23 @@
 #include "daemon/ctl/offline/function_filter.h"
 #include "daemon/ctl/offline/time_window.h"
 #include "formats/atf/session_reader.h"
-#include "storage/trace/session_files.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/read/session_files.h"
+#include "storage/read/session_manifest.h"
 
 namespace collect::ctl {
 
 // One session to print, and what keeps its bytes.
 struct DumpedSession {
-  DumpedSession(trace::Trace opened, trace::SessionManifest said,
+  DumpedSession(read::Trace opened, read::SessionManifest said,
                 const std::vector<uint32_t>& only_threads)
       : trace(std::move(opened)),
         manifest(std::move(said)),
         names(manifest),
         reader(trace.files(only_threads)) {}
 
-  const trace::Trace trace;
-  const trace::SessionManifest manifest;
-  const trace::NameTable names;
+  const read::Trace trace;
+  const read::SessionManifest manifest;
+  const read::NameTable names;
   const atf::SessionReader reader;
   std::optional<FunctionFilter> filter;
   std::optional<DeviceClock> clock;  // on the common time line; unset: times are the device's

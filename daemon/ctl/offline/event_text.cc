@@ -72,7 +72,7 @@ std::string_view kind_key(atf::EventKind kind) {
 
 }  // namespace
 
-JsonEvents::JsonEvents(const trace::NameTable& names, const std::vector<PrintedThread>& threads,
+JsonEvents::JsonEvents(const read::NameTable& names, const std::vector<PrintedThread>& threads,
                        const DeviceClock* clock, const std::string& session)
     : names_(names), clock_(clock) {
   const std::string opening = std::string(kJsonLineStart) +
@@ -162,7 +162,7 @@ CallLocation CallPlaces::move(size_t thread, const atf::IndexEvent& event) {
   return place;
 }
 
-TextEvents::TextEvents(const trace::NameTable& names, std::vector<PrintedThread> threads,
+TextEvents::TextEvents(const read::NameTable& names, std::vector<PrintedThread> threads,
                        uint64_t origin_ns, Margin margin)
     : names_(names), threads_(std::move(threads)), origin_ns_(origin_ns), margin_(margin) {}
 

@@ -15,7 +15,7 @@
 #include "formats/atf/reader.h"
 #include "formats/calls/function_slots.h"
 #include "formats/calls/open_calls.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/read/session_manifest.h"
 
 namespace collect::ctl {
 
@@ -35,7 +35,7 @@ struct PrintedThread {
 class JsonEvents {
  public:
   // A clock that is not null puts the events on a time line, where `time_ns` is their place.
-  JsonEvents(const trace::NameTable& names, const std::vector<PrintedThread>& threads,
+  JsonEvents(const read::NameTable& names, const std::vector<PrintedThread>& threads,
              const DeviceClock* clock, const std::string& session);
 
   void print(TextBuffer& out, size_t thread, uint64_t seq, const atf::IndexEvent& event,
@@ -51,7 +51,7 @@ class JsonEvents {
   };
   void put_times(TextBuffer& out, uint64_t ts_ns, uint64_t time_ns);
 
-  const trace::NameTable& names_;
+  const read::NameTable& names_;
   const DeviceClock* const clock_;
   std::vector<std::string> prefixes_;  // by position: up to the thread's id
   std::vector<bool> has_depth_;        // by position
@@ -90,7 +90,7 @@ class TextEvents {
     bool thread = false;  // lines of several threads alternate
     size_t session = 0;   // not 0: lines of several sessions do, and this is the number shown
   };
-  TextEvents(const trace::NameTable& names, std::vector<PrintedThread> threads, uint64_t origin_ns,
+  TextEvents(const read::NameTable& names, std::vector<PrintedThread> threads, uint64_t origin_ns,
              Margin margin);
 
   void begin_thread(TextBuffer& out, size_t thread, uint64_t events);
@@ -109,7 +109,7 @@ class TextEvents {
   void print_margin(TextBuffer& out, size_t thread, std::optional<int64_t> since_ns,
                     std::optional<uint64_t> duration_ns, uint32_t depth);
 
-  const trace::NameTable& names_;
+  const read::NameTable& names_;
   std::vector<PrintedThread> threads_;
   uint64_t origin_ns_;
   const Margin margin_;

@@ -53,7 +53,7 @@ Status NameFilter::check_all_found(std::string_view what,
 }
 
 Result<FunctionFilter> FunctionFilter::make(const std::vector<std::string>& words,
-                                            const trace::NameTable& names) {
+                                            const read::NameTable& names) {
   auto made = NameFilter::make(words);
   if (!made.ok()) return made.error();
   FunctionFilter filter;

@@ -10,7 +10,7 @@
 
 #include "daemon/symbolize/function_pattern.h"
 #include "formats/core/result.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/read/session_manifest.h"
 
 namespace collect::ctl {
 
@@ -43,7 +43,7 @@ class FunctionFilter {
  public:
   // `names` must outlive the filter.
   static Result<FunctionFilter> make(const std::vector<std::string>& words,
-                                     const trace::NameTable& names);
+                                     const read::NameTable& names);
 
   bool everything() const { return filter_.everything(); }
   // Not thread-safe: it remembers its decisions.
@@ -58,7 +58,7 @@ class FunctionFilter {
   static constexpr size_t kMaxRemembered = size_t{1} << 20;
 
   NameFilter filter_;
-  const trace::NameTable* names_ = nullptr;
+  const read::NameTable* names_ = nullptr;
   std::unordered_map<uint64_t, bool> decided_;
 };
 

@@ -26,7 +26,7 @@ std::string_view grade_color(atf::Grade grade) {
 
 class TextInspection {
  public:
-  TextInspection(const InspectOptions& options, const trace::Trace& trace,
+  TextInspection(const InspectOptions& options, const read::Trace& trace,
                  const TraceReport& report, TextOut& out)
       : options_(options), trace_(trace), report_(report), out_(out) {}
 
@@ -53,7 +53,7 @@ class TextInspection {
 
   void print_session() {
     if (const auto& manifest = report_.manifest;
-        manifest && trace_.kind == trace::TraceKind::kSession) {
+        manifest && trace_.kind == read::TraceKind::kSession) {
       line("manifest");
       out_.printable(manifest->said_state);
       out_.put(manifest->said_state.empty() ? "format " : ", format ");
@@ -103,7 +103,7 @@ class TextInspection {
   }
 
   void print_stalls() {
-    if (!report_.manifest || trace_.kind != trace::TraceKind::kSession) return;
+    if (!report_.manifest || trace_.kind != read::TraceKind::kSession) return;
     const storage::StallTotals stalls = report_.manifest->stall_totals();
     if (stalls.count == 0) return;
     line("stalls");
@@ -114,7 +114,7 @@ class TextInspection {
   }
 
   void print_switched_off() {
-    if (!report_.manifest || trace_.kind != trace::TraceKind::kSession) return;
+    if (!report_.manifest || trace_.kind != read::TraceKind::kSession) return;
     const auto functions = switched_off(*report_.manifest);
     if (functions.empty()) return;
     line("off");
@@ -126,7 +126,7 @@ class TextInspection {
   void print_thread(const atf::ThreadReport& thread) {
     out_.put("thread ");
     out_.dec(thread.n);
-    const trace::ManifestThread* said =
+    const read::ManifestThread* said =
         report_.manifest ? report_.manifest->thread(thread.n) : nullptr;
     if (said != nullptr && !said->name.empty()) {
       out_.put(" \"");
@@ -214,13 +214,13 @@ class TextInspection {
   }
 
   const InspectOptions& options_;
-  const trace::Trace& trace_;
+  const read::Trace& trace_;
   const TraceReport& report_;
   TextOut& out_;
 };
 
 // A file that begins like no format we know, shown by its first bytes.
-void print_unknown(TextOut& out, const trace::Trace& trace, bool json) {
+void print_unknown(TextOut& out, const read::Trace& trace, bool json) {
   constexpr size_t kShownBytes = 16;
   const Bytes content = trace.threads[0].index.bytes();
   const Bytes shown = content.first(std::min(kShownBytes, content.size()));
@@ -247,19 +247,19 @@ void print_unknown(TextOut& out, const trace::Trace& trace, bool json) {
 }  // namespace
 
 int inspect(const InspectOptions& options, std::ostream& out, std::ostream& err) {
-  auto trace = trace::open_trace(options.path);
+  auto trace = read::open_trace(options.path);
   if (!trace) {
     return Answer{options.json, out, err}.refuse(trace.error(), 2);
   }
   if (!trace->choice.empty()) err << "collectctl: " << printable_sentence(trace->choice) << "\n";
   (void)say_unopened(*trace, err);
-  if (trace->kind == trace::TraceKind::kUnknownFile) {
+  if (trace->kind == read::TraceKind::kUnknownFile) {
     if (const CaptureFormat* format = capture_format_of(trace->file())) {
       return inspect_capture(*format, options, *trace, out, err);
     }
   }
   TextOut text(out);
-  if (trace->kind == trace::TraceKind::kUnknownFile) {
+  if (trace->kind == read::TraceKind::kUnknownFile) {
     print_unknown(text, *trace, options.json);
     return 1;
   }

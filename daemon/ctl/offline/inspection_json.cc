@@ -20,7 +20,7 @@ Json json_of(const DeviceClock& clock) {
   return json;
 }
 
-Json json_of(const trace::SessionManifest& manifest) {
+Json json_of(const read::SessionManifest& manifest) {
   Json json{{"format_version", manifest.format_version}};
   add_text(json, "state", manifest.said_state);
   add_text(json, "process", manifest.identity.process_name);
@@ -83,17 +83,17 @@ Json json_of(const atf::ThreadReport& thread) {
 
 }  // namespace
 
-std::string_view kind_name(trace::TraceKind kind) {
+std::string_view kind_name(read::TraceKind kind) {
   switch (kind) {
-    case trace::TraceKind::kSession:
+    case read::TraceKind::kSession:
       return "session";
-    case trace::TraceKind::kThread:
+    case read::TraceKind::kThread:
       return "thread";
-    case trace::TraceKind::kIndexFile:
+    case read::TraceKind::kIndexFile:
       return "index";
-    case trace::TraceKind::kDetailFile:
+    case read::TraceKind::kDetailFile:
       return "detail";
-    case trace::TraceKind::kUnknownFile:
+    case read::TraceKind::kUnknownFile:
       return "unknown";
   }
   return "session";
@@ -104,8 +104,8 @@ std::string_view first_sentence(const atf::ThreadReport& thread) {
                                         : std::string_view(thread.findings.list()[0].sentence);
 }
 
-std::optional<DeviceClock> device_clock_of(const trace::Trace& trace) {
-  if (trace.kind != trace::TraceKind::kSession || !trace.manifest) return std::nullopt;
+std::optional<DeviceClock> device_clock_of(const read::Trace& trace) {
+  if (trace.kind != read::TraceKind::kSession || !trace.manifest) return std::nullopt;
   const auto manifest = storage::manifest_from_json(*trace.manifest);
   if (!manifest.ok()) return std::nullopt;
   auto clock = TimeLine().add(*manifest);
@@ -113,7 +113,7 @@ std::optional<DeviceClock> device_clock_of(const trace::Trace& trace) {
   return std::move(*clock);
 }
 
-Json inspection_json(const trace::Trace& trace, const TraceReport& report) {
+Json inspection_json(const read::Trace& trace, const TraceReport& report) {
   Json json = json_document();
   json["path"] = trace.path;
   json["format"] = "atf";

@@ -8,15 +8,15 @@
 #include "daemon/ctl/offline/time_line.h"
 #include "daemon/ctl/offline/trace_check.h"
 #include "daemon/ctl/terminal/json.h"
-#include "storage/trace/session_files.h"
+#include "storage/read/session_files.h"
 
 namespace collect::ctl {
 
-std::string_view kind_name(trace::TraceKind kind);
+std::string_view kind_name(read::TraceKind kind);
 std::string_view first_sentence(const atf::ThreadReport& thread);
 // Where the manifest says how its clock relates to others.
-std::optional<DeviceClock> device_clock_of(const trace::Trace& trace);
+std::optional<DeviceClock> device_clock_of(const read::Trace& trace);
 
-Json inspection_json(const trace::Trace& trace, const TraceReport& report);
+Json inspection_json(const read::Trace& trace, const TraceReport& report);
 
 }  // namespace collect::ctl

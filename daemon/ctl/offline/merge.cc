@@ -8,8 +8,8 @@
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/figures.h"
-#include "storage/collector_identity.h"
-#include "storage/merge_parts.h"
+#include "storage/model/collector_identity.h"
+#include "storage/rebuild/merge_parts.h"
 
 namespace collect::ctl {
 namespace {

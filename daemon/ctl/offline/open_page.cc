@@ -14,7 +14,7 @@
 
 #include "formats/core/crc32.h"
 #include "formats/core/printable.h"
-#include "storage/trace/session_files.h"
+#include "storage/read/session_files.h"
 
 namespace collect::ctl {
 namespace {
@@ -140,7 +140,7 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
       input = fs::absolute(input, ignored).lexically_normal().string();
       continue;
     }
-    const auto trace = trace::open_trace(input);
+    const auto trace = read::open_trace(input);
     if (!trace.ok()) {
       err << "collectctl: " << to_string(trace.error()) << "\n";
       return 2;

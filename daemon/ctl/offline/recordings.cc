@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "storage/convert/whole_session.h"
-#include "storage/session_layout.h"
-#include "storage/trace/session_search.h"
+#include "storage/model/session_layout.h"
+#include "storage/read/session_search.h"
 
 namespace collect::ctl {
 
@@ -20,7 +20,7 @@ Result<std::vector<std::string>> sessions_of(const std::string& path) {
   if (!root.ok()) return root.error();
   bool all = true;
   std::vector<std::string> sessions;
-  for (const trace::FoundSession& found : trace::find_sessions(*root, &all)) {
+  for (const read::FoundSession& found : read::find_sessions(*root, &all)) {
     sessions.push_back((place / found.below).string());
   }
   if (!all) return Error{Code::kLimit, path + ": too many directories; name the sessions"};

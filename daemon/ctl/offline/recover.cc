@@ -9,12 +9,12 @@
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/figures.h"
-#include "storage/output_file.h"
-#include "storage/posix_fs.h"
-#include "storage/session_layout.h"
-#include "storage/session_writer.h"
-#include "storage/trace/capture_kind.h"
-#include "storage/trace/session_files.h"
+#include "storage/fs/output_file.h"
+#include "storage/fs/posix_fs.h"
+#include "storage/model/session_layout.h"
+#include "storage/session/session_writer.h"
+#include "storage/read/capture_kind.h"
+#include "storage/read/session_files.h"
 
 namespace collect::ctl {
 namespace {
@@ -116,15 +116,15 @@ Result<Outcome> recover_file(const CaptureFormat& format, const RecoverOptions& 
 }
 
 Result<Outcome> recover_path(const RecoverOptions& options, std::ostream& err) {
-  auto trace = trace::open_trace(options.path);
+  auto trace = read::open_trace(options.path);
   if (!trace.ok()) return trace.error();
   if (!trace->choice.empty()) err << "collectctl: " << printable_sentence(trace->choice) << "\n";
-  if (trace->kind == trace::TraceKind::kSession) {
+  if (trace->kind == read::TraceKind::kSession) {
     const std::string directory = trace->path;
-    *trace = trace::Trace();  // unmapped: files are cut and written now
+    *trace = read::Trace();  // unmapped: files are cut and written now
     return recover_session(directory);
   }
-  if (trace->kind == trace::TraceKind::kUnknownFile) {
+  if (trace->kind == read::TraceKind::kUnknownFile) {
     const Bytes file = trace->file();
     if (const CaptureFormat* format = capture_format_of(file)) {
       auto outcome = recover_file(*format, options, trace->path, file, err);
@@ -133,7 +133,7 @@ Result<Outcome> recover_path(const RecoverOptions& options, std::ostream& err) {
       outcome->missing.insert(outcome->missing.begin(), unread.begin(), unread.end());
       return outcome;
     }
-    return trace::not_a_capture(trace->path, file);
+    return read::not_a_capture(trace->path, file);
   }
   return Error{Code::kInvalidArgument,
                options.path + ": a part of a session; name the session's directory"};

@@ -187,7 +187,7 @@ class Graph {
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr int kMostCompared = 64;
 
-  const trace::NameTable& names_;
+  const read::NameTable& names_;
   const std::vector<CallTree::Node>& nodes_;
   const calls::FunctionSlots& slots_;
   std::vector<Path> paths_;      // by node

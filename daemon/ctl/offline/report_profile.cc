@@ -12,8 +12,8 @@
 #include "formats/calls/caller_totals.h"
 #include "formats/calls/function_totals.h"
 #include "formats/calls/module_totals.h"
-#include "storage/manifest.h"
-#include "storage/trace/capture_kind.h"
+#include "storage/manifest/manifest.h"
+#include "storage/read/capture_kind.h"
 
 namespace collect::ctl {
 namespace {
@@ -34,12 +34,12 @@ void add_counts(ReportProfile& profile,
   for (const auto& worker : workers) profile.counts.add(worker->counts);
 }
 
-ReportRow function_row(const trace::NameTable& names, uint64_t id,
+ReportRow function_row(const read::NameTable& names, uint64_t id,
                        const calls::FunctionTimes& times) {
   ReportRow row;
   row.id = id;
   row.name = report_name(names, id);
-  if (const trace::SourceLocation* source = names.source_of(id)) row.source = *source;
+  if (const read::SourceLocation* source = names.source_of(id)) row.source = *source;
   row.times = {times.calls, times.total_ns, times.self_ns};
   row.exceptions = times.exceptions;
   row.open = times.open_at_end;
@@ -130,7 +130,7 @@ ReportProfile by_thread(const ReportedCapture& capture,
   const auto keep = [&](ReportWorker<RecordedTime>& worker, size_t i,
                         const calls::ThreadCounts& counts) {
     const atf::SessionThread& thread = *capture.threads()[i];
-    const trace::ManifestThread* said = capture.manifest().thread(thread.n);
+    const read::ManifestThread* said = capture.manifest().thread(thread.n);
     ReportRow& row = profile.rows[i];
     row.id = thread.n;
     row.thread_id = said != nullptr && said->says(storage::kThreadIdKey)
@@ -147,7 +147,7 @@ ReportProfile by_thread(const ReportedCapture& capture,
 
 }  // namespace
 
-std::string report_name(const trace::NameTable& names, uint64_t function_id) {
+std::string report_name(const read::NameTable& names, uint64_t function_id) {
   if (function_id == calls::FunctionSlots::kOther) return "(all other functions)";
   std::string name;
   names.append_name(name, function_id);
@@ -198,17 +198,17 @@ void sort_rows(std::vector<ReportRow>& rows, ReportSort sort) {
 int ReportedCapture::open(const std::string& path, const ReportOptions& options,
                           const Answer& answer) {
   std::ostream& err = answer.err;
-  auto trace = trace::open_trace(path);
+  auto trace = read::open_trace(path);
   if (!trace) {
     return answer.refuse(trace.error(), 2);
   }
   trace_ = std::move(trace).value();
   if (!trace_->choice.empty()) err << "collectctl: " << printable_sentence(trace_->choice) << "\n";
   is_unreadable_ = say_unopened(*trace_, err);
-  if (trace_->kind == trace::TraceKind::kUnknownFile) {
+  if (trace_->kind == read::TraceKind::kUnknownFile) {
     const CaptureFormat* format = capture_format_of(trace_->file());
     if (format == nullptr)
-      return answer.refuse(trace::not_a_capture(trace_->path, trace_->file()), 2);
+      return answer.refuse(read::not_a_capture(trace_->path, trace_->file()), 2);
     return answer.refuse_briefly(
         {Code::kUnsupported,
          trace_->path + ": " + std::string(format->title) +
@@ -217,7 +217,7 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
   }
   bool has_manifest = false;
   if (trace_->manifest) {
-    auto parsed = trace::SessionManifest::parse(*trace_->manifest);
+    auto parsed = read::SessionManifest::parse(*trace_->manifest);
     if (parsed) {
       manifest_ = std::move(parsed).value();
       has_manifest = true;
@@ -227,7 +227,7 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
           << "; functions stay unnamed\n";
     }
   }
-  health_ = trace::session_health(*trace_, has_manifest ? &manifest_ : nullptr);
+  health_ = read::session_health(*trace_, has_manifest ? &manifest_ : nullptr);
   const auto chosen = chosen_threads(options.threads, *trace_, manifest_);
   if (!chosen.ok()) {
     return answer.refuse_briefly(chosen.error(), chosen.code() == Code::kNotFound ? 1 : 2);
@@ -243,7 +243,7 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
       continue;
     }
     threads_.push_back(&thread);
-    const trace::ManifestThread* said = manifest_.thread(thread.n);
+    const read::ManifestThread* said = manifest_.thread(thread.n);
     if (said != nullptr) lost_ += said->lost_events;
   }
   return choose_window(options, answer);

@@ -16,11 +16,11 @@
 #include "formats/calls/function_totals.h"
 #include "formats/calls/group_times.h"
 #include "formats/calls/read_thread.h"
-#include "storage/trace/lod_files.h"
-#include "storage/trace/session_files.h"
-#include "storage/trace/session_manifest.h"
-#include "storage/trace/thread_breaks.h"
-#include "storage/trace/workers.h"
+#include "storage/read/lod_files.h"
+#include "storage/read/session_files.h"
+#include "storage/read/session_manifest.h"
+#include "storage/read/thread_breaks.h"
+#include "storage/read/workers.h"
 
 namespace collect::ctl {
 
@@ -32,11 +32,11 @@ class ReportedCapture {
   // `answer`.
   int open(const std::string& path, const ReportOptions& options, const Answer& answer);
 
-  const trace::Trace& trace() const { return *trace_; }
-  const trace::SessionManifest& manifest() const { return manifest_; }
+  const read::Trace& trace() const { return *trace_; }
+  const read::SessionManifest& manifest() const { return manifest_; }
   // Nothing where nobody can say: single files, and other programs' sessions.
   const std::optional<storage::SessionHealth>& health() const { return health_; }
-  const trace::NameTable& names() const { return *names_; }
+  const read::NameTable& names() const { return *names_; }
   const std::vector<const atf::SessionThread*>& threads() const { return threads_; }
   const calls::Window& window() const { return window_; }
   // With a window, of the readable threads in it; else of the whole capture.
@@ -48,10 +48,10 @@ class ReportedCapture {
  private:
   int choose_window(const ReportOptions& options, const Answer& answer);
 
-  std::optional<trace::Trace> trace_;
-  trace::SessionManifest manifest_;
+  std::optional<read::Trace> trace_;
+  read::SessionManifest manifest_;
   std::optional<storage::SessionHealth> health_;
-  std::optional<trace::NameTable> names_;
+  std::optional<read::NameTable> names_;
   std::optional<atf::SessionReader> reader_;
   std::vector<const atf::SessionThread*> threads_;  // that can be read
   calls::Window window_;
@@ -85,18 +85,18 @@ std::vector<std::unique_ptr<ReportWorker<Sink>>> read_capture(
     const ReportedCapture& capture, const std::function<void(size_t, size_t)>& progress,
     Done&& done) {
   const auto& threads = capture.threads();
-  std::vector<std::unique_ptr<ReportWorker<Sink>>> workers(trace::workers_for(threads.size()));
+  std::vector<std::unique_ptr<ReportWorker<Sink>>> workers(read::workers_for(threads.size()));
   for (auto& worker : workers) worker = std::make_unique<ReportWorker<Sink>>();
-  trace::share_work(threads.size(), progress, [&](size_t number, size_t i) {
+  read::share_work(threads.size(), progress, [&](size_t number, size_t i) {
     ReportWorker<Sink>& worker = *workers[number];
     const uint32_t n = threads[i]->n;
-    const std::vector<calls::Gap> gaps = trace::call_gaps_of(capture.manifest(), n);
-    const std::vector<calls::Stall> stalls = trace::call_stalls_of(capture.manifest(), n);
+    const std::vector<calls::Gap> gaps = read::call_gaps_of(capture.manifest(), n);
+    const std::vector<calls::Stall> stalls = read::call_stalls_of(capture.manifest(), n);
     if constexpr (std::is_same_v<Sink, calls::FunctionTotals>) {
       // Of a whole thread they may have been added up already.
-      const trace::TraceThread* files = capture.trace().thread(n);
+      const read::TraceThread* files = capture.trace().thread(n);
       const auto lod = files != nullptr && capture.window().is_everything()
-                           ? trace::find_lod(*files, *threads[i]->index, gaps, stalls)
+                           ? read::find_lod(*files, *threads[i]->index, gaps, stalls)
                            : std::nullopt;
       if (lod) {
         worker.sink.add(worker.slots, lod->summary->totals, lod->summary->slots);
@@ -106,7 +106,7 @@ std::vector<std::unique_ptr<ReportWorker<Sink>>> read_capture(
       }
     }
     calls::ThreadCalls<Sink> thread(worker.slots, worker.sink, stalls, capture.window());
-    trace::read_calls(capture.trace().thread(n), *threads[i]->index, gaps, stalls, capture.window(),
+    read::read_calls(capture.trace().thread(n), *threads[i]->index, gaps, stalls, capture.window(),
                       thread);
     worker.counts.add(thread.counts());
     done(worker, i, thread.counts());
@@ -122,7 +122,7 @@ struct ReportPercentiles {
 struct ReportRow {
   std::string name;
   std::string caller;              // of kCaller
-  trace::SourceLocation source{};  // of kFunction
+  read::SourceLocation source{};  // of kFunction
   uint64_t id = 0;                 // of the function; the module's; N of thread_N
   uint64_t caller_id = 0;          // of kCaller
   uint32_t thread_id = 0;          // of kThread
@@ -144,7 +144,7 @@ struct ReportProfile {
 inline constexpr char kNoCallerName[] = "(nobody)";
 inline constexpr char kCallerInDoubtName[] = "(unknown, behind a gap)";
 
-std::string report_name(const trace::NameTable& names, uint64_t function_id);
+std::string report_name(const read::NameTable& names, uint64_t function_id);
 ReportProfile profile_of(const ReportedCapture& capture, const ReportOptions& options,
                          std::ostream& err);
 // Largest first, or by name; of equal ones in the order of names and ids.

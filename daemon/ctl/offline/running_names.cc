@@ -5,14 +5,14 @@
 
 #include "daemon/symbolize/session_names.h"
 #include "formats/atf/session_reader.h"
-#include "storage/function_set.h"
-#include "storage/manifest.h"
+#include "storage/model/function_set.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl {
 namespace {
 
 // As the readers see the files: the header of one that is written has no count yet.
-storage::FunctionSet functions_of(const trace::Trace& trace) {
+storage::FunctionSet functions_of(const read::Trace& trace) {
   constexpr size_t kPartBytes = size_t{64} << 20;  // of which little stays in memory
   static_assert(kPartBytes % atf::kEventBytes == 0);
   storage::FunctionSet functions;
@@ -32,15 +32,15 @@ storage::FunctionSet functions_of(const trace::Trace& trace) {
 
 }  // namespace
 
-bool is_recording(const trace::Trace& trace) {
+bool is_recording(const read::Trace& trace) {
   if (!trace.manifest) return false;
   const auto manifest = storage::manifest_from_json(*trace.manifest);
   return manifest.ok() && manifest->state == storage::SessionState::kRecording;
 }
 
-Status name_functions(trace::Trace& trace, const symbolize::SymbolizerOptions& options,
+Status name_functions(read::Trace& trace, const symbolize::SymbolizerOptions& options,
                       std::chrono::milliseconds most_time) {
-  if (!trace.manifest || trace.kind != trace::TraceKind::kSession) return {};
+  if (!trace.manifest || trace.kind != read::TraceKind::kSession) return {};
   const auto json = nlohmann::json::parse(*trace.manifest, nullptr, false);
   if (!json.is_object() || !json.contains("state")) return {};
   auto manifest = storage::manifest_from_json(*trace.manifest);

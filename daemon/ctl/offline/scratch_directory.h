@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "storage/leftovers.h"
+#include "storage/fs/leftovers.h"
 
 namespace collect::ctl {
 

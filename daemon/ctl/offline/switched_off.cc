@@ -7,7 +7,7 @@
 
 #include "formats/core/figures.h"
 #include "formats/core/printable.h"
-#include "storage/posix_fs.h"
+#include "storage/fs/posix_fs.h"
 
 namespace collect::ctl {
 namespace {

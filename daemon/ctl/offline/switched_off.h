@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl {
 

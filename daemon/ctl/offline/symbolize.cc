@@ -12,11 +12,11 @@
 #include "daemon/symbolize/session_names.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "formats/core/figures.h"
-#include "storage/manifest_file.h"
-#include "storage/posix_fs.h"
-#include "storage/session_layout.h"
-#include "storage/stored_functions.h"
-#include "storage/trace/session_files.h"
+#include "storage/manifest/manifest_file.h"
+#include "storage/fs/posix_fs.h"
+#include "storage/model/session_layout.h"
+#include "storage/model/stored_functions.h"
+#include "storage/read/session_files.h"
 
 namespace collect::ctl {
 namespace {
@@ -65,9 +65,9 @@ Result<std::unique_ptr<storage::RootLock>> lock_root(storage::Fs& files,
 }
 
 Result<std::string> session_directory(const SymbolizeOptions& options, std::ostream& err) {
-  const auto trace = trace::open_trace(options.path);
+  const auto trace = read::open_trace(options.path);
   if (!trace.ok()) return trace.error();
-  if (trace->kind != trace::TraceKind::kSession) {
+  if (trace->kind != read::TraceKind::kSession) {
     return Error{Code::kInvalidArgument,
                  options.path + ": not a session; name the session's directory"};
   }

@@ -1,12 +1,12 @@
 #include "daemon/ctl/offline/thread_choice.h"
 
-#include "storage/thread_pattern.h"
+#include "storage/model/thread_pattern.h"
 
 namespace collect::ctl {
 
 Result<std::vector<uint32_t>> chosen_threads(const std::vector<std::string>& words,
-                                             const trace::Trace& trace,
-                                             const trace::SessionManifest& manifest) {
+                                             const read::Trace& trace,
+                                             const read::SessionManifest& manifest) {
   std::vector<uint32_t> chosen;
   if (words.empty()) return chosen;
   std::vector<storage::ThreadIdentity> threads;
@@ -14,7 +14,7 @@ Result<std::vector<uint32_t>> chosen_threads(const std::vector<std::string>& wor
   for (const atf::SessionThread& thread : session.threads()) {
     storage::ThreadIdentity identity{thread.n, std::nullopt, ""};
     if (thread.index) identity.thread_id = thread.index->header().thread_id;
-    if (const trace::ManifestThread* said = manifest.thread(thread.n); said != nullptr) {
+    if (const read::ManifestThread* said = manifest.thread(thread.n); said != nullptr) {
       if (said->says(storage::kThreadIdKey)) identity.thread_id = said->thread_id;
       identity.name = said->name;
     }

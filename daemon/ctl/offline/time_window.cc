@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl {
 

@@ -11,22 +11,22 @@
 #include "daemon/ctl/terminal/terminal.h"
 #include "formats/atf/thread_check.h"
 #include "formats/core/printable.h"
-#include "storage/forgiven_json.h"
-#include "storage/session_layout.h"
-#include "storage/trace/lod_files.h"
-#include "storage/trace/thread_breaks.h"
-#include "storage/trace/workers.h"
+#include "storage/manifest/forgiven_json.h"
+#include "storage/model/session_layout.h"
+#include "storage/read/lod_files.h"
+#include "storage/read/thread_breaks.h"
+#include "storage/read/workers.h"
 
 namespace collect::ctl {
 namespace {
 
 class ManifestCheck {
  public:
-  ManifestCheck(const trace::Trace& trace, TraceReport& report) : trace_(trace), report_(report) {}
+  ManifestCheck(const read::Trace& trace, TraceReport& report) : trace_(trace), report_(report) {}
 
   void run() {
-    report_.is_session = trace_.kind == trace::TraceKind::kSession;
-    report_.health = trace::session_health(trace_, nullptr);
+    report_.is_session = trace_.kind == read::TraceKind::kSession;
+    report_.health = read::session_health(trace_, nullptr);
     if (!trace_.manifest) {
       // A thread or a file may lie anywhere; only a session is expected to have one.
       const bool is_session = report_.is_session;
@@ -37,7 +37,7 @@ class ManifestCheck {
           refused ? sentence_of(*error) : "there is no manifest");
       return;
     }
-    auto manifest = trace::SessionManifest::parse(*trace_.manifest);
+    auto manifest = read::SessionManifest::parse(*trace_.manifest);
     if (!manifest) {
       add(Severity::kWarning, "", manifest.error().message);
       return;
@@ -51,8 +51,8 @@ class ManifestCheck {
     for (const storage::ManifestProblem& problem : report_.manifest->problems) {
       add(Severity::kError, problem.place, problem.sentence);
     }
-    if (trace_.kind != trace::TraceKind::kSession) return;
-    report_.health = trace::session_health(trace_, &*report_.manifest);
+    if (trace_.kind != read::TraceKind::kSession) return;
+    report_.health = read::session_health(trace_, &*report_.manifest);
     check_list();
     for (size_t i = 0; i < report_.manifest->threads.size(); ++i) check_thread(i);
     check_times();
@@ -72,9 +72,9 @@ class ManifestCheck {
 
   void check_list() {
     std::vector<uint32_t> listed, there;
-    for (const trace::ManifestThread& thread : report_.manifest->threads)
+    for (const read::ManifestThread& thread : report_.manifest->threads)
       listed.push_back(thread.id);
-    for (const trace::TraceThread& thread : trace_.threads) there.push_back(thread.n);
+    for (const read::TraceThread& thread : trace_.threads) there.push_back(thread.n);
     std::sort(listed.begin(), listed.end());
     if (listed != there) {
       add(Severity::kWarning, "/threads",
@@ -90,7 +90,7 @@ class ManifestCheck {
   }
 
   void check_thread(size_t position) {
-    const trace::ManifestThread& said = report_.manifest->threads[position];
+    const read::ManifestThread& said = report_.manifest->threads[position];
     const auto found =
         std::lower_bound(report_.threads.begin(), report_.threads.end(), said.id,
                          [](const atf::ThreadReport& a, uint32_t n) { return a.n < n; });
@@ -114,7 +114,7 @@ class ManifestCheck {
   }
 
   void check_times() {
-    const trace::SessionManifest& manifest = *report_.manifest;
+    const read::SessionManifest& manifest = *report_.manifest;
     const auto first = report_.first_ns();
     if (!first || manifest.time_end_ns == 0 || is_live()) return;
     if (*first < manifest.time_start_ns || *report_.last_ns() > manifest.time_end_ns) {
@@ -123,7 +123,7 @@ class ManifestCheck {
   }
 
   void check_totals() {
-    const trace::SessionManifest& manifest = *report_.manifest;
+    const read::SessionManifest& manifest = *report_.manifest;
     const uint8_t unsaid = manifest.totals_unsaid;
     if ((unsaid & storage::kEventsKey) == 0) {
       compare(manifest.totals.events, report_.events(), "/totals/events", "events");
@@ -133,7 +133,7 @@ class ManifestCheck {
               "detail records");
     }
     uint64_t events = 0, records = 0;
-    for (const trace::ManifestThread& thread : manifest.threads) {
+    for (const read::ManifestThread& thread : manifest.threads) {
       events += thread.lost_events;
       records += thread.lost_detail_records;
     }
@@ -151,12 +151,12 @@ class ManifestCheck {
 
   // What is missing is explained by a gap each: their sum is the thread's loss.
   void check_gaps() {
-    const trace::SessionManifest& manifest = *report_.manifest;
+    const read::SessionManifest& manifest = *report_.manifest;
     std::map<uint32_t, std::array<uint64_t, 2>> sums;
     for (const storage::Gap& gap : manifest.gaps)
       sums[gap.thread][gap.lane == Lane::kDetail ? 1 : 0] += gap.lost;
     for (size_t i = 0; i < manifest.threads.size(); ++i) {
-      const trace::ManifestThread& thread = manifest.threads[i];
+      const read::ManifestThread& thread = manifest.threads[i];
       const auto& sum = sums[thread.id];
       const std::string place = "/threads/" + std::to_string(i);
       const auto compare_gaps = [&](storage::ManifestKey key, uint64_t said, uint64_t gaps,
@@ -177,7 +177,7 @@ class ManifestCheck {
     return error.message.starts_with(path) ? error.message.substr(path.size()) : error.message;
   }
 
-  const trace::Trace& trace_;
+  const read::Trace& trace_;
   TraceReport& report_;
 };
 
@@ -200,11 +200,11 @@ uint64_t TraceReport::lost_events() const {
   uint64_t sum = 0;
   if (is_session) {
     sum = manifest->lost_without_stream;
-    for (const trace::ManifestThread& thread : manifest->threads) sum += thread.lost_events;
+    for (const read::ManifestThread& thread : manifest->threads) sum += thread.lost_events;
     return sum;
   }
   for (const atf::ThreadReport& here : threads) {
-    if (const trace::ManifestThread* said = manifest->thread(here.n)) sum += said->lost_events;
+    if (const read::ManifestThread* said = manifest->thread(here.n)) sum += said->lost_events;
   }
   return sum;
 }
@@ -254,17 +254,17 @@ uint64_t TraceReport::count(Severity severity) const {
 namespace {
 
 // What it says is in the events too, so one that views leave alone is no fault of the capture.
-void check_lods(const trace::Trace& trace, TraceReport& report) {
-  const trace::SessionManifest none;
-  const trace::SessionManifest& manifest = report.manifest ? *report.manifest : none;
-  for (const trace::TraceThread& files : trace.threads) {
+void check_lods(const read::Trace& trace, TraceReport& report) {
+  const read::SessionManifest none;
+  const read::SessionManifest& manifest = report.manifest ? *report.manifest : none;
+  for (const read::TraceThread& files : trace.threads) {
     if (!files.lod) continue;
     atf::Findings ignored;
     const auto index = atf::IndexReader::open(files.index.bytes(), ignored);
     if (!index) continue;
     const auto problem =
-        trace::problem_of_lod(files, *index, trace::call_gaps_of(manifest, files.n),
-                              trace::call_stalls_of(manifest, files.n));
+        read::problem_of_lod(files, *index, read::call_gaps_of(manifest, files.n),
+                              read::call_stalls_of(manifest, files.n));
     if (!problem) continue;
     const std::string path = files.index_path.substr(0, files.index_path.rfind('/') + 1);
     report.manifest_findings.push_back(
@@ -286,12 +286,12 @@ class SessionCheck {
     atf::RangeTally tally;
   };
 
-  explicit SessionCheck(const trace::Trace& trace) : trace_(trace) {}
+  explicit SessionCheck(const read::Trace& trace) : trace_(trace) {}
 
   // At most that many can work at once.
   size_t pieces() const {
     uint64_t pieces = trace_.threads.size();
-    for (const trace::TraceThread& thread : trace_.threads) {
+    for (const read::TraceThread& thread : trace_.threads) {
       pieces += thread.index.bytes().size() / atf::ThreadCheck::kRangeBytes;
       if (thread.detail) pieces += thread.detail->bytes().size() / atf::ThreadCheck::kRangeBytes;
     }
@@ -312,33 +312,33 @@ class SessionCheck {
   }
 
  private:
-  std::shared_ptr<atf::ThreadCheck> checked(const trace::TraceThread& thread) const {
+  std::shared_ptr<atf::ThreadCheck> checked(const read::TraceThread& thread) const {
     std::optional<Bytes> index, detail;
-    if (trace_.kind != trace::TraceKind::kDetailFile) index = thread.index.bytes();
+    if (trace_.kind != read::TraceKind::kDetailFile) index = thread.index.bytes();
     if (thread.detail) detail = thread.detail->bytes();
     return std::make_shared<atf::ThreadCheck>(thread.n, index, detail);
   }
 
-  const trace::Trace& trace_;
+  const read::Trace& trace_;
   size_t thread_ = 0;                        // the one that is divided
   std::shared_ptr<atf::ThreadCheck> check_;  // of it
 };
 
 }  // namespace
 
-bool say_unopened(const trace::Trace& trace, std::ostream& err) {
+bool say_unopened(const read::Trace& trace, std::ostream& err) {
   for (const std::string& sentence : trace.unopened()) {
     err << "collectctl: " << printable_sentence(sentence) << "\n";
   }
   return std::any_of(
-      trace.threads.begin(), trace.threads.end(), [](const trace::TraceThread& thread) {
+      trace.threads.begin(), trace.threads.end(), [](const read::TraceThread& thread) {
         const bool is_cut =
             !thread.index.missing().empty() || (thread.detail && !thread.detail->missing().empty());
         return is_cut || (thread.error && thread.error->code != Code::kNotFound);
       });
 }
 
-TraceReport check_trace(const trace::Trace& trace,
+TraceReport check_trace(const read::Trace& trace,
                         const std::function<void(size_t, size_t)>& progress) {
   TraceReport report;
   const size_t count = trace.threads.size();
@@ -347,7 +347,7 @@ TraceReport check_trace(const trace::Trace& trace,
   using Piece = SessionCheck::Piece;
   progress(0, count);
   work_in_order<Piece>(
-      trace::workers_for(session.pieces()), [&](Piece& piece) { return session.make(piece); },
+      read::workers_for(session.pieces()), [&](Piece& piece) { return session.make(piece); },
       [](size_t, Piece& piece) {
         if (piece.range) piece.tally = piece.check->look(*piece.range);
       },

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "formats/atf/check.h"
-#include "storage/trace/session_files.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/read/session_files.h"
+#include "storage/read/session_manifest.h"
 
 namespace collect::ctl {
 
@@ -22,7 +22,7 @@ struct ManifestFinding {
 
 struct TraceReport {
   std::vector<atf::ThreadReport> threads;  // in the order of Trace::threads
-  std::optional<trace::SessionManifest> manifest;
+  std::optional<read::SessionManifest> manifest;
   std::vector<ManifestFinding> manifest_findings;
   bool is_session = false;  // not one thread or file of it
   atf::Grade grade{};  // FORMAT.md "Grades"; a manifest that contradicts the files is damage too
@@ -42,12 +42,12 @@ struct TraceReport {
 };
 
 // `progress` is told before each thread: its position and the number of threads.
-TraceReport check_trace(const trace::Trace& trace,
+TraceReport check_trace(const read::Trace& trace,
                         const std::function<void(size_t, size_t)>& progress);
 
 // Says which files are there and were not opened, or not to their end; whether there is one of a
 // thread.
-bool say_unopened(const trace::Trace& trace, std::ostream& err);
+bool say_unopened(const read::Trace& trace, std::ostream& err);
 
 // A progress line on a terminal; says nothing before `err` has something worth waiting for.
 std::function<void(size_t, size_t)> progress_line(std::ostream& err, bool wanted);

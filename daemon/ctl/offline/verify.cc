@@ -6,18 +6,18 @@
 #include "daemon/ctl/offline/trace_check.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/text_out.h"
-#include "storage/trace/capture_kind.h"
+#include "storage/read/capture_kind.h"
 
 namespace collect::ctl {
 namespace {
 
-const std::string& path_of(const trace::TraceThread& thread, Lane lane) {
+const std::string& path_of(const read::TraceThread& thread, Lane lane) {
   return lane == Lane::kIndex ? thread.index_path : thread.detail_path;
 }
 
 class VerifyPrinter {
  public:
-  VerifyPrinter(const VerifyOptions& options, const trace::Trace& trace, const TraceReport& report,
+  VerifyPrinter(const VerifyOptions& options, const read::Trace& trace, const TraceReport& report,
                 std::ostream& out)
       : options_(options), trace_(trace), report_(report), out_(out) {}
 
@@ -158,7 +158,7 @@ class VerifyPrinter {
   }
 
   const VerifyOptions& options_;
-  const trace::Trace& trace_;
+  const read::Trace& trace_;
   const TraceReport& report_;
   TextOut out_;
 };
@@ -167,16 +167,16 @@ class VerifyPrinter {
 
 int verify(const VerifyOptions& options, std::ostream& out, std::ostream& err) {
   const Answer answer{options.json, out, err};
-  auto trace = trace::open_trace(options.path);
+  auto trace = read::open_trace(options.path);
   if (!trace) {
     return answer.refuse(trace.error(), 2);
   }
   if (!trace->choice.empty()) err << "collectctl: " << printable_sentence(trace->choice) << "\n";
-  if (trace->kind == trace::TraceKind::kUnknownFile) {
+  if (trace->kind == read::TraceKind::kUnknownFile) {
     if (const CaptureFormat* format = capture_format_of(trace->file())) {
       return verify_capture(*format, options, *trace, out, err);
     }
-    return answer.refuse(trace::not_a_capture(trace->path, trace->file()), 2);
+    return answer.refuse(read::not_a_capture(trace->path, trace->file()), 2);
   }
   const TraceReport report = check_trace(*trace, progress_line(err, options.progress));
   return VerifyPrinter(options, *trace, report, out).print();

@@ -32,7 +32,7 @@ struct Online {
 struct DetailOptions {
   control::v1::DetailMode mode = control::v1::DETAIL_MODE_UNSPECIFIED;
   std::string target;                    // session or agent; empty: every agent
-  std::vector<std::string> threads;      // storage/thread_pattern.h
+  std::vector<std::string> threads;      // storage/model/thread_pattern.h
   std::vector<std::string> functions;    // symbolize/function_pattern.h
   std::chrono::nanoseconds duration{0};  // 0: until stopped
   std::chrono::nanoseconds pre_roll{0};

@@ -11,12 +11,12 @@
 #include "daemon/ctl/online/message_json.h"
 #include "daemon/ctl/online/output.h"
 #include "daemon/ctl/terminal/terminal.h"
-#include "storage/manifest.h"
-#include "storage/session_health.h"
-#include "storage/session_layout.h"
-#include "storage/trace/file_bytes.h"
-#include "storage/trace/session_files.h"
-#include "storage/trace/session_search.h"
+#include "storage/manifest/manifest.h"
+#include "storage/manifest/session_health.h"
+#include "storage/model/session_layout.h"
+#include "storage/read/file_bytes.h"
+#include "storage/read/session_files.h"
+#include "storage/read/session_search.h"
 
 namespace collect::ctl {
 namespace {
@@ -41,11 +41,11 @@ api::SessionState state_of(storage::SessionState state) {
 }
 
 Result<api::Session> read_manifest(const RootedDirectory& root, const std::string& below) {
-  const auto file = trace::FileBytes::open(root, trace::joined(below, storage::kManifestFile));
+  const auto file = read::FileBytes::open(root, read::joined(below, storage::kManifestFile));
   if (!file.ok()) return file.error();
   const Bytes bytes = file->bytes();
   if (bytes.size() > storage::kMaxManifestBytes) {
-    return Error{Code::kLimit, root.path_of(trace::joined(below, storage::kManifestFile)) +
+    return Error{Code::kLimit, root.path_of(read::joined(below, storage::kManifestFile)) +
                                    ": larger than " + std::to_string(storage::kMaxManifestBytes) +
                                    " bytes"};
   }
@@ -155,7 +155,7 @@ int list_stored_sessions(const StoredSessionsOptions& options, std::ostream& out
   const auto root = RootedDirectory::open(directory.string());
   if (!root.ok()) return answer.refuse_briefly(root.error(), 2);
   bool all = true;
-  const std::vector<trace::FoundSession> found = trace::find_sessions(*root, &all);
+  const std::vector<read::FoundSession> found = read::find_sessions(*root, &all);
   if (found.empty()) {
     return answer.refuse_briefly({Code::kNotFound, root->path() + ": no session in it"}, 2);
   }
@@ -174,7 +174,7 @@ int list_stored_sessions(const StoredSessionsOptions& options, std::ostream& out
   out.flush();
   if (!all) {
     err << "collectctl: " << printable(root->path()) << ": only the first "
-        << with_thousands(trace::kMaxSearchedDirectories) << " directories were searched\n";
+        << with_thousands(read::kMaxSearchedDirectories) << " directories were searched\n";
   }
   return code;
 }

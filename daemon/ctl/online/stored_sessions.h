@@ -6,7 +6,7 @@
 #include <string>
 
 #include "collect/control/v1/control.pb.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl {
 

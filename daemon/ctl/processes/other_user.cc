@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "daemon/principal/secret.h"
-#include "storage/rooted_directory.h"
+#include "storage/fs/rooted_directory.h"
 
 namespace collect::ctl {
 namespace {

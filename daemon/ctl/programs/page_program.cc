@@ -20,7 +20,7 @@
 #include "daemon/web/limits.h"
 #include "daemon/web/page_request.h"
 #include "storage/convert/session_input.h"
-#include "storage/trace/lod_files.h"
+#include "storage/read/lod_files.h"
 
 namespace collect::ctl {
 namespace {
@@ -51,8 +51,8 @@ Result<web::PageRequest> read_request() {
                "the request has more than " + std::to_string(web::kMaxPageRequestBytes) + " bytes"};
 }
 
-Status put_record(const trace::Trace& trace, const web::PageRequest& request, ByteSink& out) {
-  const trace::TraceThread* files = trace.thread(request.thread);
+Status put_record(const read::Trace& trace, const web::PageRequest& request, ByteSink& out) {
+  const read::TraceThread* files = trace.thread(request.thread);
   std::optional<atf::DetailRecord> record;
   std::optional<atf::SessionReader> session;
   if (files != nullptr) session.emplace(trace.files({request.thread}));
@@ -69,9 +69,9 @@ Status put_record(const trace::Trace& trace, const web::PageRequest& request, By
 }
 
 Status make_page(const web::PageRequest& request, ByteSink& out) {
-  auto trace = trace::open_trace(request.directory);
+  auto trace = read::open_trace(request.directory);
   if (!trace.ok()) return trace.error();
-  if (trace->kind != trace::TraceKind::kSession) {
+  if (trace->kind != read::TraceKind::kSession) {
     return Error{Code::kNotFound, request.directory + ": no session"};
   }
   if (request.want == web::PageWant::kRecord) return put_record(*trace, request, out);
@@ -79,7 +79,7 @@ Status make_page(const web::PageRequest& request, ByteSink& out) {
   const bool is_sealed = !is_recording(*trace);
   if (is_whole || request.want == web::PageWant::kLods) {
     // Without them there still is a page, which takes longer.
-    const Status made = trace::make_lods(*trace, [](size_t, size_t) {});
+    const Status made = read::make_lods(*trace, [](size_t, size_t) {});
     if (request.want == web::PageWant::kLods) return made;
   }
   convert::ConvertLog log;

@@ -8,9 +8,9 @@
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "formats/core/threads.h"
-#include "storage/leftovers.h"
-#include "storage/standard_output.h"
-#include "storage/standard_streams.h"
+#include "storage/fs/leftovers.h"
+#include "storage/fs/standard_output.h"
+#include "storage/fs/standard_streams.h"
 
 namespace collect::ctl {
 namespace {

@@ -14,8 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/ctl/run/run_environment.h"
-#include "storage/posix_fs.h"
-#include "storage/rooted_directory.h"
+#include "storage/fs/posix_fs.h"
+#include "storage/fs/rooted_directory.h"
 
 namespace collect::ctl {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "daemon/ctl/run/elf_interpreter.h"
 #include "daemon/ctl/run/program_paths.h"
-#include "storage/rooted_directory.h"
+#include "storage/fs/rooted_directory.h"
 
 namespace collect::ctl {
 namespace {

@@ -6,7 +6,7 @@
 #include "daemon/ctl/run/run_summary.h"
 #include "daemon/runtime/newest_recording.h"
 #include "formats/core/printable.h"
-#include "storage/trace/session_search.h"
+#include "storage/read/session_search.h"
 
 namespace collect::ctl {
 
@@ -17,7 +17,7 @@ void note_newest_session(const std::vector<control::v1::Session>& sessions,
   runtime::NewestRecording newest{largest->path(), largest->name(), control.address, ""};
   // Processes that the program started have sessions that begin later, and are no newer.
   for (const control::v1::Session& session : sessions) {
-    newest.stamp = std::max(newest.stamp, trace::named_session(session.path()).stamp);
+    newest.stamp = std::max(newest.stamp, read::named_session(session.path()).stamp);
   }
   if (const Status noted = runtime::note_newest(newest); !noted.ok()) {
     err << "collectctl: report and open will not find this recording without its path: "

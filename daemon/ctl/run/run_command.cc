@@ -28,8 +28,8 @@
 #include "daemon/symbolize/nearest_function.h"
 #include "formats/core/environment_names.h"
 #include "formats/core/threads.h"
-#include "storage/manifest.h"
-#include "storage/posix_fs.h"
+#include "storage/manifest/manifest.h"
+#include "storage/fs/posix_fs.h"
 
 namespace collect::ctl {
 namespace {

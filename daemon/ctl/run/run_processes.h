@@ -18,7 +18,7 @@
 #include "collect/control/v1/control.pb.h"
 #include "formats/core/result.h"
 #include "formats/core/run_file.h"
-#include "storage/rooted_directory.h"
+#include "storage/fs/rooted_directory.h"
 
 namespace collect::ctl {
 

@@ -10,7 +10,7 @@
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/upload/download.h"
 #include "formats/core/figures.h"
-#include "storage/posix_fs.h"
+#include "storage/fs/posix_fs.h"
 
 namespace collect::ctl {
 namespace {

@@ -10,7 +10,7 @@
 #include "daemon/upload/store.h"
 #include "daemon/upload/upload_status.h"
 #include "daemon/upload/uploader.h"
-#include "storage/posix_fs.h"
+#include "storage/fs/posix_fs.h"
 
 namespace collect::ctl {
 namespace {

@@ -7,8 +7,8 @@
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/upload/commit_object.h"
 #include "formats/core/figures.h"
-#include "storage/manifest.h"
-#include "storage/session_layout.h"
+#include "storage/manifest/manifest.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::ctl {
 namespace {

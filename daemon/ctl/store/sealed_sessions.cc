@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "daemon/upload/part_keys.h"
 #include "formats/core/result.h"
-#include "storage/fs.h"
-#include "storage/session_layout.h"
+#include "storage/fs/fs.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::ctl {
 

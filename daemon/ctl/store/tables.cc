@@ -6,14 +6,14 @@
 
 #include "daemon/ctl/export/parquet_export.h"
 #include "daemon/ctl/offline/scratch_directory.h"
-#include "storage/trace/session_files.h"
+#include "storage/read/session_files.h"
 
 namespace collect::ctl {
 namespace {
 
 Status make(const storage::SessionPath& session_path, ParquetTables which,
             const std::string& directory) {
-  const auto trace = trace::open_trace(session_path.directory);
+  const auto trace = read::open_trace(session_path.directory);
   if (!trace.ok()) return trace.error();
   auto session = ExportedSession::open(*trace, {});
   if (!session.ok()) return session.error();

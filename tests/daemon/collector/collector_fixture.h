@@ -20,7 +20,7 @@
 #include "daemon/collector/collector.h"
 #include "daemon/symbolize/symbol_file.h"
 #include "daemon/symbolize/symbolizer.h"
-#include "storage/posix_fs.h"
+#include "storage/fs/posix_fs.h"
 #include "tests/fakes/fake_agent.h"
 
 namespace collect::daemon {

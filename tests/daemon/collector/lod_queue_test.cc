@@ -7,7 +7,7 @@
 #include <fstream>
 #include <future>
 
-#include "storage/posix_fs.h"
+#include "storage/fs/posix_fs.h"
 
 namespace collect::daemon {
 namespace {

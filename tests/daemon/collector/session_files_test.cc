@@ -7,8 +7,8 @@
 
 #include "daemon/collector/session_converter.h"
 #include "daemon/ingest/limits.h"
-#include "storage/manifest.h"
-#include "storage/session_layout.h"
+#include "storage/manifest/manifest.h"
+#include "storage/model/session_layout.h"
 #include "tests/daemon/collector/collector_fixture.h"
 
 namespace collect::daemon {

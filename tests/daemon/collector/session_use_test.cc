@@ -10,7 +10,7 @@
 
 #include "daemon/collector/rule_book.h"
 #include "daemon/collector/session_converter.h"
-#include "storage/posix_fs.h"
+#include "storage/fs/posix_fs.h"
 
 namespace collect::daemon {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/collector/collector_fixture.h"
 
 namespace collect::daemon {

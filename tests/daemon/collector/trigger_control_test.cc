@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "formats/atf/layout.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/collector/agent_commands_fixture.h"
 
 namespace collect::daemon {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "daemon/ingest/loaded_modules.h"
-#include "storage/session_layout.h"
+#include "storage/model/session_layout.h"
 #include "tests/daemon/ingest/peer_parts.h"
 
 namespace collect::ingest {

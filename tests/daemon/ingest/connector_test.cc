@@ -8,7 +8,7 @@
 
 #include "daemon/ingest/core.h"
 #include "daemon/ingest/io_thread.h"
-#include "storage/posix_fs.h"
+#include "storage/fs/posix_fs.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/daemon/ingest/io_loop.h"
 

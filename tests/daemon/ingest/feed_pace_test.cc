@@ -5,7 +5,7 @@
 
 #include "daemon/ingest/clock_fit.h"
 #include "daemon/ingest/dial9_feed.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/daemon/ingest/io_loop.h"
 #include "tests/fakes/dial9_stream.h"

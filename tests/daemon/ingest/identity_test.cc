@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "daemon/ingest/handshake.h"
-#include "storage/resume_key.h"
+#include "storage/model/resume_key.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/fakes/handshake.h"
 

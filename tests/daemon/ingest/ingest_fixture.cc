@@ -10,7 +10,7 @@
 #include <iterator>
 
 #include "formats/atf/layout.h"
-#include "storage/session_layout.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::ingest {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "daemon/ingest/ingest.h"
-#include "storage/posix_fs.h"
+#include "storage/fs/posix_fs.h"
 #include "tests/fakes/fake_agent.h"
 #include "tests/fakes/log_text.h"
 

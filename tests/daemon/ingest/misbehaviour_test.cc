@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "formats/core/crc32.h"
-#include "storage/clock.h"
+#include "storage/fs/clock.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/fakes/handshake.h"
 

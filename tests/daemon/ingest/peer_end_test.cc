@@ -4,7 +4,7 @@
 
 #include <future>
 
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/ingest/peer_fixture.h"
 
 namespace collect::ingest {

@@ -10,7 +10,7 @@
 
 #include "daemon/ingest/control_frames.h"
 #include "daemon/ingest/data_frames.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/daemon/ingest/io_loop.h"
 #include "tests/storage/fault_fs.h"

@@ -2,7 +2,7 @@
 // words.
 #include <gmock/gmock.h>
 
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/ingest/peer_fixture.h"
 
 namespace collect::ingest {

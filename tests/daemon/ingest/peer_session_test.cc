@@ -7,7 +7,7 @@
 #include <future>
 
 #include "formats/atf/layout.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/ingest/peer_fixture.h"
 
 namespace collect::ingest {

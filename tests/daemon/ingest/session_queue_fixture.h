@@ -9,7 +9,7 @@
 
 #include "daemon/ingest/core.h"
 #include "daemon/ingest/session_queue.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/daemon/ingest/io_loop.h"
 #include "tests/storage/fault_fs.h"

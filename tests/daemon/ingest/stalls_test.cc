@@ -2,7 +2,7 @@
 // sense.
 #include <gmock/gmock.h>
 
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 
 namespace collect::ingest {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 
 namespace collect::ingest {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "formats/core/bytes.h"
-#include "storage/session_types.h"
+#include "storage/model/session_types.h"
 
 namespace collect::symbolize::test {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "daemon/upload/uploader.h"
-#include "storage/session_files.h"
+#include "storage/model/session_files.h"
 #include "tests/daemon/upload/fake_s3.h"
 #include "tests/storage/session_fixture.h"
 #include "tests/storage/session_scenario.h"

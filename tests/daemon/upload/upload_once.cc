@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-#include "storage/posix_fs.h"
+#include "storage/fs/posix_fs.h"
 #include "tests/daemon/upload/fake_s3.h"
 #include "tests/daemon/upload/upload_fixture.h"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/ctl/android/phone_fixture.h"
 
 namespace collect::ctl {

@@ -10,7 +10,7 @@
 #include "formats/calls/call_tree.h"
 #include "formats/calls/open_calls.h"
 #include "storage/convert/convert_log.h"
-#include "storage/trace/session_files.h"
+#include "storage/read/session_files.h"
 #include "tests/daemon/ctl/export/export_fixture.h"
 
 namespace collect::ctl {
@@ -341,7 +341,7 @@ TEST_F(ExportEdges, WithoutAManifestThereAreNumbers) {
 TEST_F(ExportEdges, EachThreadIsAStepOfTheProgress) {
   for (int n = 0; n < 3; ++n) write_thread(n, index_of({{1000, kCall, 0xA}}, 100));
   write_manifest("", "[]");
-  const auto trace = trace::open_trace(session_.string());
+  const auto trace = read::open_trace(session_.string());
   ASSERT_TRUE(trace.ok());
   for_each_view([&](Target format) {
     std::vector<std::pair<uint64_t, uint64_t>> said;
@@ -361,7 +361,7 @@ TEST_F(ExportEdges, EachThreadIsAStepOfTheProgress) {
 TEST_F(ExportEdges, AKindOfCaptureIsNoView) {
   write_thread(0, index_of({{1000, kCall, 0xA}}, 100));
   write_manifest("", "[]");
-  const auto trace = trace::open_trace(session_.string());
+  const auto trace = read::open_trace(session_.string());
   ASSERT_TRUE(trace.ok());
   convert::ConvertLog log;
   const Status made = export_sessions({&*trace}, {}, Target::kRtc, output(), log);

@@ -1,6 +1,6 @@
 // index.lod beside the events of a large thread: views say with it what they say without it, and
 // a damaged or stale one is noticed and made anew.
-#include "storage/trace/lod_files.h"
+#include "storage/read/lod_files.h"
 
 #include <chrono>
 #include <functional>
@@ -175,9 +175,9 @@ TEST_F(LodFiles, AStaleOneIsNotUsed) {
   manifest.replace(manifest.find("400001"), 6, "400003");
   write_text(session_ / "manifest.json", manifest);
   EXPECT_THAT(verified(), ::testing::HasSubstr("index.lod: warning: was made of another state"));
-  auto trace = trace::open_trace(session_.string());
+  auto trace = read::open_trace(session_.string());
   ASSERT_TRUE(trace.ok());
-  ASSERT_TRUE(trace::make_lods(*trace, [](size_t, size_t) {}).ok());
+  ASSERT_TRUE(read::make_lods(*trace, [](size_t, size_t) {}).ok());
   EXPECT_THAT(verified(), ::testing::Not(::testing::HasSubstr("index.lod")));
 }
 
@@ -185,9 +185,9 @@ TEST_F(LodFiles, AStaleOneIsNotUsed) {
 TEST_F(LodFiles, AnInterruptedOneIsReplaced) {
   write_large_session();
   write_text(session_ / "thread_0" / "index.lod.new", "half");
-  auto trace = trace::open_trace(session_.string());
+  auto trace = read::open_trace(session_.string());
   ASSERT_TRUE(trace.ok());
-  ASSERT_TRUE(trace::make_lods(*trace, [](size_t, size_t) {}).ok());
+  ASSERT_TRUE(read::make_lods(*trace, [](size_t, size_t) {}).ok());
   EXPECT_TRUE(fs::exists(lod()));
   EXPECT_FALSE(fs::exists(session_ / "thread_0" / "index.lod.new"));
 }

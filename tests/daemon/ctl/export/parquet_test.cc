@@ -144,7 +144,7 @@ TEST_F(ParquetTest, APartOfIt) {
 TEST_F(ParquetTest, AFileIsNoDirectory) {
   write_stalled_session();
   write_text(output(), "kept");
-  const auto trace = trace::open_trace(session_.string());
+  const auto trace = read::open_trace(session_.string());
   ASSERT_TRUE(trace.ok());
   convert::ConvertLog log;
   const Status made = export_sessions({&*trace}, {}, Target::kParquet, output(), log);

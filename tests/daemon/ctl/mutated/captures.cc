@@ -10,7 +10,7 @@
 #include "proto/wire/frame_encoder.h"
 #include "proto/wire/page_codec.h"
 #include "storage/convert/session_builder.h"
-#include "storage/session_types.h"
+#include "storage/model/session_types.h"
 #include "tests/daemon/ctl/mutated/mutation.h"
 #include "tests/fakes/dial9_stream.h"
 #include "tests/formats/atf/built_thread.h"

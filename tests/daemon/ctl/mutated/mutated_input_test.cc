@@ -24,7 +24,7 @@
 #include "formats/core/crc32.h"
 #include "proto/wire/frame_decoder.h"
 #include "proto/wire/page_codec.h"
-#include "storage/record_scan.h"
+#include "storage/thread/record_scan.h"
 #include "tests/daemon/ctl/mutated/bounded_child.h"
 #include "tests/daemon/ctl/mutated/mutation.h"
 #include "tests/formats/core/terminal_safe.h"

@@ -18,8 +18,8 @@
 #include "storage/convert/convert.h"
 #include "storage/convert/session_builder.h"
 #include "storage/convert/whole_session.h"
-#include "storage/manifest.h"
-#include "storage/output_file.h"
+#include "storage/manifest/manifest.h"
+#include "storage/fs/output_file.h"
 #include "tests/daemon/ctl/offline/convert_fixture.h"
 #include "tests/daemon/ctl/words/inputs.h"
 
@@ -212,7 +212,7 @@ TEST_F(CarriedTest, ASessionWithoutAManifestIsToldByItsHeaders) {
   std::vector<uint8_t> index = index_of({{7000, kCall, 0xA}, {9000, kCall, 0xB}}, 77);
   index[kArchAt] = static_cast<uint8_t>(atf::Arch::kArm64);
   write_thread(0, index);
-  const auto trace = trace::open_trace(session_.string());
+  const auto trace = read::open_trace(session_.string());
   ASSERT_TRUE(trace.ok());
   const atf::SessionReader session(trace->files());
   const atf::IndexHeader& header = session.threads()[0].index->header();
@@ -290,7 +290,7 @@ TEST_F(CarriedTest, CallsHaveTheirDepth) {
   }
   const auto session = builder.finish(true, "");
   ASSERT_TRUE(session.ok());
-  const auto trace = trace::open_trace(*session);
+  const auto trace = read::open_trace(*session);
   ASSERT_TRUE(trace.ok());
   const atf::SessionReader reader(trace->files());
   std::vector<uint32_t> depths;
@@ -313,7 +313,7 @@ std::vector<double> timebases(const std::string& root, uint64_t start_ns, uint64
   }
   const auto session = builder.finish(true, "");
   EXPECT_TRUE(session.ok());
-  const auto trace = trace::open_trace(*session);
+  const auto trace = read::open_trace(*session);
   EXPECT_TRUE(trace.ok());
   convert::ConvertLog log;
   EXPECT_TRUE(convert::atf_to_wtf(*trace, root + "/timed.wtf-trace", log).ok());
@@ -404,7 +404,7 @@ TEST_F(CarriedTest, LongConversionsSayHowFarTheyAre) {
   }
   const auto session = builder.finish(true, "exit");
   ASSERT_TRUE(session.ok());
-  const auto trace = trace::open_trace(*session);
+  const auto trace = read::open_trace(*session);
   ASSERT_TRUE(trace.ok());
   using Steps = std::vector<std::pair<uint64_t, uint64_t>>;
   Steps steps;

@@ -273,7 +273,7 @@ TEST_F(Dial9Fields, ADetailRecordHasItsFlagsAndBytes) {
   atf::testing::write_file(at("x.bin"), stream.out.take());
   ASSERT_EQ(run(at("x.bin"), Target::kAtf, at("back")), 0) << err_.str();
   EXPECT_EQ(report_["left_out"], nlohmann::json::object());
-  const auto trace = trace::open_trace(written());
+  const auto trace = read::open_trace(written());
   ASSERT_TRUE(trace.ok());
   const atf::SessionReader session(trace->files());
   ASSERT_TRUE(session.threads()[0].detail);

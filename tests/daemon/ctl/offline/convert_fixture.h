@@ -15,7 +15,7 @@
 
 #include "daemon/ctl/offline/convert_command.h"
 #include "storage/convert/session_builder.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/ctl/offline/session.h"
 
 namespace collect::ctl::testing {

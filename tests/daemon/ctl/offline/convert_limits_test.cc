@@ -22,7 +22,7 @@
 #include "storage/convert/event_tally.h"
 #include "storage/convert/session_builder.h"
 #include "storage/convert/wtf_events.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/ctl/offline/built_streams.h"
 #include "tests/daemon/ctl/offline/convert_fixture.h"
 
@@ -102,7 +102,7 @@ TEST(ConvertWords, ListsAreBoundedAndWhatIsNotListedIsCounted) {
                                   "collectctl: left out, wtf has no place for it: 3 some\n"));
   std::ostringstream out;
   TextOut text(out);
-  print_convert_json({}, trace::CaptureKind::kRtc, whole, text);
+  print_convert_json({}, read::CaptureKind::kRtc, whole, text);
   text.flush();
   const json report = json::parse(out.str());
   EXPECT_EQ(report["missing_left_out"], 9);
@@ -446,7 +446,7 @@ TEST_F(ConvertLimits, NamesInAWtfTrace) {
   }
   const auto session = builder.finish(true, "");
   ASSERT_TRUE(session.ok());
-  const auto trace = trace::open_trace(*session);
+  const auto trace = read::open_trace(*session);
   ASSERT_TRUE(trace.ok());
   convert::ConvertLog log;
   const std::string path = (root_ / "x.wtf-trace").string();

@@ -319,7 +319,7 @@ TEST_F(RtcTest, ASessionGoesIntoTheOtherVersionAndBackWithoutAnyChange) {
       EXPECT_EQ(bytes_of(converted + "/thread_0/detail.atf")[5], other);
 
       // Every event and every record, each with its link, as an ATF reader has it.
-      const auto was = trace::open_trace(session), is = trace::open_trace(converted);
+      const auto was = read::open_trace(session), is = read::open_trace(converted);
       ASSERT_TRUE(was.ok() && is.ok());
       const atf::SessionReader before(was->files()), after(is->files());
       ASSERT_EQ(before.threads().size(), after.threads().size());

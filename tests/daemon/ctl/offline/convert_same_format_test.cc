@@ -90,7 +90,7 @@ TEST_F(SameFormat, AWholeFileOfEachFormatKeepsEveryByte) {
     const fs::path sample = path.parent_path() / expected["sample"].get<std::string>();
     EXPECT_EQ(run_convert(sample, Target::kDial9, at("d.bin")), 0) << said_;
     EXPECT_EQ(report_["counts"]["events"], expected["frames"]["events"]) << sample;
-    const auto unpacked = trace::FileBytes::open(sample);  // it may be gzip
+    const auto unpacked = read::FileBytes::open(sample);  // it may be gzip
     ASSERT_TRUE(unpacked.ok());
     EXPECT_TRUE(std::ranges::equal(file_bytes(at("d.bin")), unpacked->bytes())) << sample;
     fs::remove(at("d.bin"));

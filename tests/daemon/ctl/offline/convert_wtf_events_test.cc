@@ -9,7 +9,7 @@
 #include "daemon/ctl/offline/convert_report.h"
 #include "formats/atf/session_reader.h"
 #include "storage/convert/conversions.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/read/session_manifest.h"
 #include "tests/daemon/ctl/offline/built_streams.h"
 
 namespace collect::ctl {
@@ -48,11 +48,11 @@ class WtfEvents : public testing::ConvertTest {
     return threads_.empty() ? std::vector<std::string>() : threads_[0].events;
   }
   void read(const std::string& directory) {
-    const auto trace = trace::open_trace(directory);
+    const auto trace = read::open_trace(directory);
     ASSERT_TRUE(trace.ok());
-    const auto manifest = trace::SessionManifest::parse(*trace->manifest);
+    const auto manifest = read::SessionManifest::parse(*trace->manifest);
     ASSERT_TRUE(manifest.ok());
-    const trace::NameTable names(*manifest);
+    const read::NameTable names(*manifest);
     const atf::SessionReader session(trace->files());
     for (const atf::SessionThread& thread : session.threads()) {
       ReadThread& one = threads_.emplace_back();

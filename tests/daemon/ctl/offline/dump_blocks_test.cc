@@ -55,10 +55,10 @@ class DumpProgressTest : public testing::OfflineTest {
   }
   std::vector<std::pair<uint64_t, uint64_t>> told(DumpOptions options) {
     options.functions = {"0x999"};
-    auto trace = trace::open_trace(session_.string());
+    auto trace = read::open_trace(session_.string());
     EXPECT_TRUE(trace.ok());
     std::vector<std::unique_ptr<DumpedSession>> sessions;
-    sessions.push_back(std::make_unique<DumpedSession>(std::move(*trace), trace::SessionManifest(),
+    sessions.push_back(std::make_unique<DumpedSession>(std::move(*trace), read::SessionManifest(),
                                                        std::vector<uint32_t>{}));
     sessions[0]->filter = *FunctionFilter::make(options.functions, sessions[0]->names);
     std::vector<std::pair<uint64_t, uint64_t>> told;

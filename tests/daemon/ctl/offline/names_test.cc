@@ -1,4 +1,4 @@
-#include "storage/trace/session_manifest.h"
+#include "storage/read/session_manifest.h"
 
 #include <gtest/gtest.h>
 
@@ -12,28 +12,28 @@ namespace collect::ctl {
 namespace {
 
 TEST(SessionManifest, ReadsThePublicFormat) {
-  const auto manifest = trace::SessionManifest::parse(R"({"threads":[{"id":3,"has_detail":true}],
+  const auto manifest = read::SessionManifest::parse(R"({"threads":[{"id":3,"has_detail":true}],
     "time_start_ns":5,"modules":[{"module_id":4159724229,"path":"<main>"}],
     "symbols":[{"function_id":"0xF7f05ac500000001","module_id":4159724229,"symbol_index":1,
     "name":"_main"}],"format_version":"2.1"})");
   ASSERT_TRUE(manifest.ok());
-  const trace::SessionManifest& read = manifest.value();
+  const read::SessionManifest& read = manifest.value();
   ASSERT_NE(read.thread(3), nullptr);
   EXPECT_EQ(read.thread(3)->has_detail, true);
   EXPECT_FALSE(read.thread(3)->says(storage::kEventsKey));
   EXPECT_EQ(read.thread(0), nullptr);
   EXPECT_TRUE(read.problems.empty());
-  EXPECT_EQ(trace::NameTable(read).name_of(0xF7F05AC500000001), "_main");
-  EXPECT_EQ(trace::NameTable(read).name_of(0xF7F05AC500000002), "<main>+0x2");
+  EXPECT_EQ(read::NameTable(read).name_of(0xF7F05AC500000001), "_main");
+  EXPECT_EQ(read::NameTable(read).name_of(0xF7F05AC500000002), "<main>+0x2");
 }
 
 TEST(SessionManifest, ForgivesRawControlCharactersAndBadUtf8) {
-  const auto manifest = trace::SessionManifest::parse(
+  const auto manifest = read::SessionManifest::parse(
       "{\"threads\":[],\n\"symbols\":[{\"function_id\":\"0x1\",\"name\":\"a\nb\tc\\\"\\\\\x01\"}]"
       "}");
   ASSERT_TRUE(manifest.ok());
   EXPECT_EQ(manifest.value().symbols[0].name, "a\nb\tc\"\\\x01");
-  const auto bytes = trace::SessionManifest::parse(
+  const auto bytes = read::SessionManifest::parse(
       "{\"threads\":[],\"symbols\":[{\"function_id\":\"0x1\",\"name\":\"a\xFF\x01z\"}]}");
   ASSERT_TRUE(bytes.ok());
   EXPECT_EQ(bytes.value().symbols[0].name, "a?\x01z");
@@ -41,13 +41,13 @@ TEST(SessionManifest, ForgivesRawControlCharactersAndBadUtf8) {
 
 TEST(SessionManifest, GarbageIsRefused) {
   for (const char* text : {"", "{", "[]", "42", "{\"threads\":{}}", "{\"modules\":[]}"}) {
-    EXPECT_FALSE(trace::SessionManifest::parse(text).ok()) << text;
+    EXPECT_FALSE(read::SessionManifest::parse(text).ok()) << text;
   }
 }
 
 TEST(SessionManifest, WrongTypesAreProblemsAndNotCrashes) {
   const auto manifest =
-      trace::SessionManifest::parse(R"({"threads":[1,{"id":-1},{"id":"x"},{"id":7},{"id":7},
+      read::SessionManifest::parse(R"({"threads":[1,{"id":-1},{"id":"x"},{"id":7},{"id":7},
     {"id":4294967296}],"modules":[null,{"module_id":"0"}],"gaps":[3,{"thread":1}],"totals":[],
     "symbols":[[],{"function_id":7},{"function_id":"0x"},{"function_id":"0x1g"},{"name":"n"}]})");
   ASSERT_TRUE(manifest.ok());
@@ -59,20 +59,20 @@ TEST(SessionManifest, WrongTypesAreProblemsAndNotCrashes) {
 
 TEST(SessionManifest, ProblemsHaveALimit) {
   std::string text = R"({"threads":[)";
-  for (size_t i = 0; i <= trace::SessionManifest::kMaxProblems; ++i) text += "0,";
+  for (size_t i = 0; i <= read::SessionManifest::kMaxProblems; ++i) text += "0,";
   text += R"({"id":1}]})";
-  const auto manifest = trace::SessionManifest::parse(text);
+  const auto manifest = read::SessionManifest::parse(text);
   ASSERT_TRUE(manifest.ok());
-  EXPECT_EQ(manifest.value().problems.size(), trace::SessionManifest::kMaxProblems);
+  EXPECT_EQ(manifest.value().problems.size(), read::SessionManifest::kMaxProblems);
 }
 
 // Ids that share a place in the cache must not share a name.
 TEST(NameTable, AnswersStayRightUnderTheCache) {
-  trace::SessionManifest manifest;
+  read::SessionManifest manifest;
   for (uint64_t id = 0; id < 20000; ++id) {
     manifest.symbols.push_back({id * 7, "f" + std::to_string(id)});
   }
-  const trace::NameTable names(manifest);
+  const read::NameTable names(manifest);
   for (int round = 0; round < 2; ++round) {
     for (uint64_t id = 0; id < 20000; ++id) {
       ASSERT_EQ(names.name_of(id * 7), "f" + std::to_string(id));
@@ -82,7 +82,7 @@ TEST(NameTable, AnswersStayRightUnderTheCache) {
 }
 
 TEST(FunctionFilter, AnEmptyFilterWantsEverything) {
-  const trace::NameTable names;
+  const read::NameTable names;
   auto filter = FunctionFilter::make({}, names);
   ASSERT_TRUE(filter.ok());
   EXPECT_TRUE(filter->wants(42));

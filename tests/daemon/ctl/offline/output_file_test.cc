@@ -1,5 +1,5 @@
 // Outputs and temporary files: whole or not at all, nothing left on the way, nothing followed.
-#include "storage/output_file.h"
+#include "storage/fs/output_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,8 +12,8 @@
 #include <functional>
 #include <set>
 
-#include "storage/trace/gzip_file.h"
-#include "storage/trace/unnamed_file.h"
+#include "storage/read/gzip_file.h"
+#include "storage/read/unnamed_file.h"
 #include "tests/daemon/ctl/offline/session.h"
 
 namespace collect::ctl {
@@ -241,7 +241,7 @@ TEST_F(OutputFileTest, WithoutProcItHasATemporaryNameUntilItIsWhole) {
 #endif
 
 TEST_F(OutputFileTest, AnUnnamedFileIsReadBack) {
-  auto file = trace::UnnamedFile::create(root_.string());
+  auto file = read::UnnamedFile::create(root_.string());
   ASSERT_TRUE(file.ok());
   const std::string large(3'000'001, 'x');
   ASSERT_TRUE(write(*file, large).ok());
@@ -257,22 +257,22 @@ TEST(InflateLimit, IsTheLeastOfThree) {
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   constexpr uint64_t kPlenty = uint64_t{1} << 50;
   // A small file may be a recording that packs well.
-  EXPECT_EQ(trace::inflate_limit(0, kPlenty, "/tmp").bytes, 256 * kMiB);
-  EXPECT_EQ(trace::inflate_limit(kMiB, kPlenty, "/tmp").bytes, 256 * kMiB);
-  EXPECT_EQ(trace::inflate_limit(2 * kMiB, kPlenty, "/tmp").bytes, 400 * kMiB);
-  EXPECT_EQ(trace::inflate_limit(2 * kMiB, kPlenty, "/tmp").why, "200 times its size");
-  EXPECT_EQ(trace::inflate_limit(kMiB, kPlenty, "/tmp").why, "much for so small a file");
+  EXPECT_EQ(read::inflate_limit(0, kPlenty, "/tmp").bytes, 256 * kMiB);
+  EXPECT_EQ(read::inflate_limit(kMiB, kPlenty, "/tmp").bytes, 256 * kMiB);
+  EXPECT_EQ(read::inflate_limit(2 * kMiB, kPlenty, "/tmp").bytes, 400 * kMiB);
+  EXPECT_EQ(read::inflate_limit(2 * kMiB, kPlenty, "/tmp").why, "200 times its size");
+  EXPECT_EQ(read::inflate_limit(kMiB, kPlenty, "/tmp").why, "much for so small a file");
   // A 200th of 16 GiB, rounded down, and a byte more.
-  EXPECT_EQ(trace::inflate_limit(85'899'345, kPlenty, "/tmp").bytes, 17'179'869'000u);
-  EXPECT_EQ(trace::inflate_limit(85'899'346, kPlenty, "/tmp").bytes, trace::kMaxInflatedBytes);
-  EXPECT_EQ(trace::inflate_limit(85'899'346, kPlenty, "/tmp").why,
+  EXPECT_EQ(read::inflate_limit(85'899'345, kPlenty, "/tmp").bytes, 17'179'869'000u);
+  EXPECT_EQ(read::inflate_limit(85'899'346, kPlenty, "/tmp").bytes, read::kMaxInflatedBytes);
+  EXPECT_EQ(read::inflate_limit(85'899'346, kPlenty, "/tmp").why,
             "the most that is unpacked on the way");
-  EXPECT_EQ(trace::inflate_limit(kPlenty, kPlenty, "/tmp").bytes, trace::kMaxInflatedBytes);
-  EXPECT_EQ(trace::inflate_limit(UINT64_MAX, kPlenty, "/tmp").bytes, trace::kMaxInflatedBytes);
-  const trace::InflateLimit full = trace::inflate_limit(2 * kMiB, 10 * kMiB, "/small");
+  EXPECT_EQ(read::inflate_limit(kPlenty, kPlenty, "/tmp").bytes, read::kMaxInflatedBytes);
+  EXPECT_EQ(read::inflate_limit(UINT64_MAX, kPlenty, "/tmp").bytes, read::kMaxInflatedBytes);
+  const read::InflateLimit full = read::inflate_limit(2 * kMiB, 10 * kMiB, "/small");
   EXPECT_EQ(full.bytes, 5 * kMiB);
   EXPECT_NE(full.why.find("/small"), std::string::npos);
-  EXPECT_EQ(trace::inflate_limit(kMiB, 0, "/tmp").bytes, 0u);
+  EXPECT_EQ(read::inflate_limit(kMiB, 0, "/tmp").bytes, 0u);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 #include "daemon/ctl/offline/report.h"
 #include "daemon/ctl/offline/verify.h"
 #include "formats/dial9/writer.h"
-#include "storage/trace/gzip_file.h"
+#include "storage/read/gzip_file.h"
 
 namespace collect::ctl {
 namespace {
@@ -207,11 +207,11 @@ TEST_F(PackedFiles, AGzipFileThatHoldsTooMuchIsRefused) {
   const std::string path = put("bomb.gz", gzip_of(zeros));
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_GE(fd, 0);
-  const auto refused = trace::inflate_gzip(fd, path, zeros.size() - 1);
+  const auto refused = read::inflate_gzip(fd, path, zeros.size() - 1);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.code(), Code::kLimit);
   EXPECT_NE(refused.error().message.find("more than 3999999 bytes"), std::string::npos);
-  auto fits = trace::inflate_gzip(fd, path, zeros.size());
+  auto fits = read::inflate_gzip(fd, path, zeros.size());
   ASSERT_TRUE(fits.ok());
   EXPECT_EQ(fits->file.bytes()->bytes().size(), 4'000'000u);
   ::close(fd);

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <sstream>
 
-#include "storage/posix_fs.h"
-#include "storage/session_layout.h"
+#include "storage/fs/posix_fs.h"
+#include "storage/model/session_layout.h"
 #include "tests/storage/found_states.h"
 #include "tests/storage/session_fixture.h"
 

@@ -6,9 +6,9 @@
 #include "daemon/ctl/offline/inspect.h"
 #include "daemon/ctl/offline/trace_check.h"
 #include "daemon/ctl/offline/verify.h"
-#include "storage/manifest.h"
-#include "storage/trace/session_files.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/manifest/manifest.h"
+#include "storage/read/session_files.h"
+#include "storage/read/session_manifest.h"
 #include "tests/daemon/ctl/offline/session.h"
 
 namespace collect::ctl {
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 TEST(ManifestFields, AreAllRead) {
   const auto parsed =
-      trace::SessionManifest::parse(R"json({"format_version":"2.3","state":"recovered",
+      read::SessionManifest::parse(R"json({"format_version":"2.3","state":"recovered",
     "reason":"cut off","time_start_ns":5,"time_end_ns":9,"process":{"name":"app"},
     "threads":[{"id":3,"has_detail":true,"ended":true,"thread_id":4711,"name":"main","events":10,
       "detail_records":11,"lost_events":12,"lost_detail_records":13},{"id":1}],
@@ -38,7 +38,7 @@ TEST(ManifestFields, AreAllRead) {
       "lost_without_stream":25}
 })json");
   ASSERT_TRUE(parsed.ok());
-  const trace::SessionManifest& manifest = *parsed;
+  const read::SessionManifest& manifest = *parsed;
   EXPECT_EQ(manifest.format_version, "2.3");
   EXPECT_EQ(manifest.said_state, "recovered");
   EXPECT_EQ(manifest.reason, "cut off");
@@ -46,7 +46,7 @@ TEST(ManifestFields, AreAllRead) {
   EXPECT_EQ(manifest.time_end_ns, 9u);
   EXPECT_EQ(manifest.identity.process_name, "app");
   EXPECT_TRUE(manifest.problems.empty());
-  const trace::ManifestThread* thread = manifest.thread(3);
+  const read::ManifestThread* thread = manifest.thread(3);
   ASSERT_NE(thread, nullptr);
   EXPECT_EQ(thread->id, 3u);
   EXPECT_EQ(thread->has_detail, true);
@@ -107,7 +107,7 @@ TEST(ManifestFields, AreAllRead) {
 TEST(ManifestFields, ReportsEachProblemWithItsPlace) {
   const auto problems = [](const std::string& lists) {
     const auto manifest =
-        trace::SessionManifest::parse(R"json({"threads":[{"id":0}],)json" + lists + "}");
+        read::SessionManifest::parse(R"json({"threads":[{"id":0}],)json" + lists + "}");
     EXPECT_TRUE(manifest.ok()) << lists;
     std::string text;
     for (const storage::ManifestProblem& problem : manifest->problems) {
@@ -115,7 +115,7 @@ TEST(ManifestFields, ReportsEachProblemWithItsPlace) {
     }
     return text;
   };
-  EXPECT_EQ(trace::SessionManifest::parse(R"json({"threads":[7,{"id":1},{"id":1},{"id":4294967295},
+  EXPECT_EQ(read::SessionManifest::parse(R"json({"threads":[7,{"id":1},{"id":1},{"id":4294967295},
                                                   {"id":4294967296}]})json")
                 ->threads.size(),
             2u);
@@ -148,7 +148,7 @@ TEST(ManifestFields, ReportsEachProblemWithItsPlace) {
 TEST(ManifestFields, ControlCharactersAndBytesAreForgiven) {
   const auto name = [](const std::string& raw) {
     const auto manifest =
-        trace::SessionManifest::parse("{\"threads\":[{\"id\":0,\"name\":\"" + raw + "\"}]}");
+        read::SessionManifest::parse("{\"threads\":[{\"id\":0,\"name\":\"" + raw + "\"}]}");
     EXPECT_TRUE(manifest.ok()) << raw;
     return manifest.ok() ? manifest->threads[0].name : "";
   };
@@ -159,11 +159,11 @@ TEST(ManifestFields, ControlCharactersAndBytesAreForgiven) {
 }
 
 TEST(ManifestFields, NamesOfFunctions) {
-  trace::SessionManifest manifest;
+  read::SessionManifest manifest;
   manifest.symbols = {{0x700000010, "main()", "a.cc", 3}, {0x700000020, ""}};
   manifest.modules = {
       {7, "/lib/libx.so", {}}, {8, "C:\\bin\\app.exe", {}}, {9, "", {}}, {10, "plain", {}}};
-  const trace::NameTable names(manifest);
+  const read::NameTable names(manifest);
   const auto appended = [&](uint64_t id) {
     std::string text = "<";
     names.append_name(text, id);
@@ -204,7 +204,7 @@ class SessionsBelow : public testing::OfflineTest {
   }
   // The session that is opened, below the root, and the sentence about it.
   std::string opened(const std::string& below = "") {
-    const auto trace = trace::open_trace((root_ / below).string());
+    const auto trace = read::open_trace((root_ / below).string());
     if (!trace.ok()) return trace.error().message;
     const std::string root = root_.string() + "/";
     EXPECT_TRUE(trace->path.starts_with(root)) << trace->path;
@@ -290,10 +290,10 @@ TEST_F(SessionsBelow, ASessionIsKnownByItsThreadsOrItsManifest) {
   make("e/pid_1");
   for (const int n : {10, 2}) write_thread(n, testing::index_of({{1, testing::kCall, 1}}, 1));
   fs::create_directories(session_ / "thread_2x");
-  const auto trace = trace::open_trace(session_.string());
+  const auto trace = read::open_trace(session_.string());
   ASSERT_TRUE(trace.ok());
   std::vector<uint32_t> numbers;
-  for (const trace::TraceThread& thread : trace->threads) numbers.push_back(thread.n);
+  for (const read::TraceThread& thread : trace->threads) numbers.push_back(thread.n);
   EXPECT_THAT(numbers, ElementsAre(0, 2, 10));
   EXPECT_EQ(trace->files({2}).size(), 1u);
   EXPECT_EQ(trace->files().size(), 3u);
@@ -307,10 +307,10 @@ TEST_F(SessionsBelow, PartsOfASessionKnowTheirNumberAndManifest) {
   write_thread(12, made.index, made.detail);
   const fs::path thread = session_ / "thread_12";
   for (const auto& [path, kind] :
-       {std::pair(thread, trace::TraceKind::kThread),
-        std::pair(thread / "index.atf", trace::TraceKind::kIndexFile),
-        std::pair(thread / "detail.atf", trace::TraceKind::kDetailFile)}) {
-    const auto trace = trace::open_trace(path.string());
+       {std::pair(thread, read::TraceKind::kThread),
+        std::pair(thread / "index.atf", read::TraceKind::kIndexFile),
+        std::pair(thread / "detail.atf", read::TraceKind::kDetailFile)}) {
+    const auto trace = read::open_trace(path.string());
     ASSERT_TRUE(trace.ok()) << path;
     EXPECT_EQ(trace->kind, kind);
     EXPECT_EQ(trace->path, path.string());
@@ -329,7 +329,7 @@ TEST_F(SessionsBelow, PartsOfASessionKnowTheirNumberAndManifest) {
   write_text(root_ / "elsewhere", "x");
   fs::create_symlink(root_ / "elsewhere", thread / "detail.atf");
   for (const fs::path& path : {thread / "index.atf", thread, session_}) {
-    const auto trace = trace::open_trace(path.string());
+    const auto trace = read::open_trace(path.string());
     ASSERT_TRUE(trace.ok());
     const auto said = trace->unopened();
     ASSERT_EQ(said.size(), 1u) << path;
@@ -340,13 +340,13 @@ TEST_F(SessionsBelow, PartsOfASessionKnowTheirNumberAndManifest) {
   }
   fs::remove(thread / "index.atf");
   fs::create_symlink(root_ / "elsewhere", thread / "index.atf");
-  const auto both = trace::open_trace(thread.string());
+  const auto both = read::open_trace(thread.string());
   ASSERT_TRUE(both.ok());
   EXPECT_THAT(both->unopened()[0], HasSubstr((thread / "index.atf").string()))
       << "of two the first";
   fs::remove(session_ / "manifest.json");
   fs::create_symlink(root_ / "elsewhere", session_ / "manifest.json");
-  const auto whole = trace::open_trace(session_.string());
+  const auto whole = read::open_trace(session_.string());
   ASSERT_TRUE(whole.ok());
   EXPECT_EQ(whole->unopened().size(), 2u);
   EXPECT_FALSE(whole->manifest.has_value());
@@ -355,9 +355,9 @@ TEST_F(SessionsBelow, PartsOfASessionKnowTheirNumberAndManifest) {
 TEST_F(SessionsBelow, AManifestHasALimit) {
   make("session_20250102_030405/pid_7");
   fs::resize_file(session_ / "manifest.json", storage::kMaxManifestBytes);
-  EXPECT_TRUE(trace::open_trace(session_.string())->manifest.has_value());
+  EXPECT_TRUE(read::open_trace(session_.string())->manifest.has_value());
   fs::resize_file(session_ / "manifest.json", storage::kMaxManifestBytes + 1);
-  const auto trace = trace::open_trace(session_.string());
+  const auto trace = read::open_trace(session_.string());
   EXPECT_FALSE(trace->manifest.has_value());
   EXPECT_EQ(trace->manifest_error->code, Code::kLimit);
   EXPECT_EQ(trace->manifest_error->message,
@@ -511,15 +511,15 @@ TEST_F(ManifestAgainstFiles, LostEventsAreThoseOfTheThreadsThatAreMeant) {
   replace("\"totals\":{", "\"totals\":{\"lost_without_stream\":7,");
   write_text(session_ / "manifest.json", manifest);
   const auto quiet = [](size_t, size_t) {};
-  const TraceReport session = check_trace(*trace::open_trace(session_.string()), quiet);
+  const TraceReport session = check_trace(*read::open_trace(session_.string()), quiet);
   EXPECT_EQ(session.lost_events(), 15u);
   const TraceReport thread =
-      check_trace(*trace::open_trace((session_ / "thread_0").string()), quiet);
+      check_trace(*read::open_trace((session_ / "thread_0").string()), quiet);
   EXPECT_EQ(thread.lost_events(), 5u);
   EXPECT_EQ(session.first_ns(), 1000u);
   EXPECT_EQ(session.last_ns(), 1110u);
   fs::remove(session_ / "manifest.json");
-  EXPECT_EQ(check_trace(*trace::open_trace(session_.string()), quiet).lost_events(), 0u);
+  EXPECT_EQ(check_trace(*read::open_trace(session_.string()), quiet).lost_events(), 0u);
 }
 
 TEST(ProgressLines, ShowsProgressInThreads) {

@@ -429,9 +429,9 @@ TEST(NameFilterTest, AnIdMeansOneFunctionAndNoName) {
 }
 
 TEST(FunctionFilterTest, EachFunctionIsDecidedOnce) {
-  trace::SessionManifest manifest;
+  read::SessionManifest manifest;
   manifest.symbols = {{1, "alpha"}, {2, "beta"}, {3, "gamma"}};
-  const trace::NameTable names(manifest);
+  const read::NameTable names(manifest);
   auto filter = FunctionFilter::make({"alpha", "0x2", "gamma"}, names);
   ASSERT_TRUE(filter.ok());
   for (int round = 0; round < 2; ++round) {

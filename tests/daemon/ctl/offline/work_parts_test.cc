@@ -13,11 +13,11 @@
 #include "daemon/ctl/offline/detail_registers.h"
 #include "daemon/ctl/offline/function_texts.h"
 #include "daemon/ctl/offline/thread_choice.h"
-#include "storage/trace/file_bytes.h"
-#include "storage/trace/gzip_file.h"
-#include "storage/trace/thread_breaks.h"
-#include "storage/trace/unnamed_file.h"
-#include "storage/trace/workers.h"
+#include "storage/read/file_bytes.h"
+#include "storage/read/gzip_file.h"
+#include "storage/read/thread_breaks.h"
+#include "storage/read/unnamed_file.h"
+#include "storage/read/workers.h"
 #include "tests/daemon/ctl/offline/session.h"
 
 namespace collect::ctl {
@@ -31,9 +31,9 @@ using ::testing::Pair;
 
 TEST(Workers, NoMoreThanPiecesAndCores) {
   const size_t cores = std::max<size_t>(std::thread::hardware_concurrency(), 1);
-  EXPECT_EQ(trace::workers_for(0), 1u);
-  EXPECT_EQ(trace::workers_for(1), 1u);
-  EXPECT_EQ(trace::workers_for(SIZE_MAX), cores);
+  EXPECT_EQ(read::workers_for(0), 1u);
+  EXPECT_EQ(read::workers_for(1), 1u);
+  EXPECT_EQ(read::workers_for(SIZE_MAX), cores);
 }
 
 TEST(Workers, DoEachPieceOnce) {
@@ -43,14 +43,14 @@ TEST(Workers, DoEachPieceOnce) {
     const std::thread::id caller = std::this_thread::get_id();
     std::mutex mutex;
     std::map<std::thread::id, size_t> worker_of;
-    trace::share_work(
+    read::share_work(
         count,
         [&](size_t piece, size_t all) {
           EXPECT_EQ(std::this_thread::get_id(), caller);
           told.emplace_back(piece, all);
         },
         [&](size_t worker, size_t piece) {
-          EXPECT_LT(worker, trace::workers_for(count));
+          EXPECT_LT(worker, read::workers_for(count));
           ASSERT_LT(piece, count);
           const std::lock_guard lock(mutex);
           const auto [known, is_new] = worker_of.try_emplace(std::this_thread::get_id(), worker);
@@ -170,36 +170,36 @@ class FilesInMemory : public testing::OfflineTest {
 };
 
 TEST_F(FilesInMemory, LargeOnesAreMappedAndSmallOnesCopied) {
-  for (const size_t size : {size_t{0}, size_t{1}, size_t{trace::kMaxCopiedBytes},
-                            size_t{trace::kMaxCopiedBytes + 1}, size_t{1'000'000}}) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{read::kMaxCopiedBytes},
+                            size_t{read::kMaxCopiedBytes + 1}, size_t{1'000'000}}) {
     const std::vector<uint8_t> bytes = noise(size);
     const std::string path = put("file" + std::to_string(size), bytes);
     {
-      auto opened = trace::FileBytes::open(path);
+      auto opened = read::FileBytes::open(path);
       ASSERT_TRUE(opened.ok());
-      EXPECT_EQ(is_mapped(path), size > trace::kMaxCopiedBytes);
+      EXPECT_EQ(is_mapped(path), size > read::kMaxCopiedBytes);
       EXPECT_TRUE(same(opened->bytes(), bytes)) << size;
       opened->drop_pages();
       EXPECT_TRUE(same(opened->bytes(), bytes)) << size;
       EXPECT_EQ(opened->missing(), "");
-      trace::FileBytes moved = std::move(*opened);
+      read::FileBytes moved = std::move(*opened);
       EXPECT_TRUE(same(moved.bytes(), bytes));
-      trace::FileBytes other;
+      read::FileBytes other;
       other = std::move(moved);
       EXPECT_TRUE(same(other.bytes(), bytes));
     }
     EXPECT_FALSE(is_mapped(path)) << "and it goes away";
   }
-  EXPECT_EQ(trace::FileBytes::open((root_ / "none").string()).code(), Code::kNotFound);
-  EXPECT_FALSE(trace::FileBytes::open(root_.string()).ok());
+  EXPECT_EQ(read::FileBytes::open((root_ / "none").string()).code(), Code::kNotFound);
+  EXPECT_FALSE(read::FileBytes::open(root_.string()).ok());
 }
 
 TEST_F(FilesInMemory, AFileWithoutANameKeepsWhatIsWritten) {
   for (const size_t part :
        {size_t{1}, size_t{700'000}, size_t{1} << 20, (size_t{1} << 20) + 1, size_t{2'500'000}}) {
-    auto made = trace::UnnamedFile::create(root_.string());
+    auto made = read::UnnamedFile::create(root_.string());
     ASSERT_TRUE(made.ok());
-    trace::UnnamedFile file = std::move(*made);
+    read::UnnamedFile file = std::move(*made);
     std::vector<uint8_t> expected;
     for (int i = 0; i < 4; ++i) {
       std::vector<uint8_t> bytes = noise(part + static_cast<size_t>(i));
@@ -217,7 +217,7 @@ TEST_F(FilesInMemory, AFileWithoutANameKeepsWhatIsWritten) {
   size_t names = 0;
   for (const auto& entry : testing::fs::directory_iterator(root_)) names += !entry.is_directory();
   EXPECT_EQ(names, 0u) << "it has no name";
-  const auto nowhere = trace::UnnamedFile::create((root_ / "none").string());
+  const auto nowhere = read::UnnamedFile::create((root_ / "none").string());
   EXPECT_EQ(nowhere.code(), Code::kNotFound);
   EXPECT_THAT(nowhere.error().message, HasSubstr((root_ / "none").string() + ": a temporary file"));
 }
@@ -226,18 +226,18 @@ TEST(TemporaryDirectory, IsTheUsersOrTmp) {
   const char* const given = std::getenv("TMPDIR");
   const std::string before = given == nullptr ? "" : given;
   ::setenv("TMPDIR", "/", 1);
-  EXPECT_EQ(trace::temporary_directory(), "/");
+  EXPECT_EQ(read::temporary_directory(), "/");
   ::setenv("TMPDIR", "/no-such-directory", 1);
-  EXPECT_EQ(trace::temporary_directory(), "/tmp");
+  EXPECT_EQ(read::temporary_directory(), "/tmp");
   ::unsetenv("TMPDIR");
-  EXPECT_EQ(trace::temporary_directory(), "/tmp");
+  EXPECT_EQ(read::temporary_directory(), "/tmp");
   if (given != nullptr) ::setenv("TMPDIR", before.c_str(), 1);
 }
 
 TEST(InflateLimits, TheLeastHolds) {
   constexpr uint64_t kMuch = UINT64_MAX;
   const auto of = [](uint64_t packed, uint64_t free_bytes) {
-    const trace::InflateLimit limit = trace::inflate_limit(packed, free_bytes, "/tmp");
+    const read::InflateLimit limit = read::inflate_limit(packed, free_bytes, "/tmp");
     return std::to_string(limit.bytes) + ", " + limit.why;
   };
   EXPECT_EQ(of(0, kMuch), "268435456, much for so small a file");
@@ -252,7 +252,7 @@ TEST(InflateLimits, TheLeastHolds) {
 }
 
 TEST(InflateLimits, AGzipFileBeginsWithItsTwoBytes) {
-  const auto looks = [](std::vector<uint8_t> head) { return trace::looks_like_gzip(head); };
+  const auto looks = [](std::vector<uint8_t> head) { return read::looks_like_gzip(head); };
   EXPECT_TRUE(looks({0x1f, 0x8b}));
   EXPECT_TRUE(looks({0x1f, 0x8b, 8}));
   EXPECT_FALSE(looks({0x1f}));
@@ -266,9 +266,9 @@ TEST(InflateLimits, AGzipFileBeginsWithItsTwoBytes) {
 class ThreadsMeant : public testing::OfflineTest {
  protected:
   Result<std::vector<uint32_t>> chosen(const std::vector<std::string>& words) {
-    const auto trace = trace::open_trace(session_.string());
+    const auto trace = read::open_trace(session_.string());
     EXPECT_TRUE(trace.ok());
-    const auto manifest = trace::SessionManifest::parse(*trace->manifest);
+    const auto manifest = read::SessionManifest::parse(*trace->manifest);
     EXPECT_TRUE(manifest.ok());
     return chosen_threads(words, *trace, *manifest);
   }
@@ -301,7 +301,7 @@ TEST_F(ThreadsMeant, ByNumberIdAndName) {
 }
 
 TEST(ThreadBreaks, StallsOfAThreadAndOfAllThreadsInOrder) {
-  const auto manifest = trace::SessionManifest::parse(R"({"threads":[],"stalls":[
+  const auto manifest = read::SessionManifest::parse(R"({"threads":[],"stalls":[
       {"kind":"page_wait","thread":2,"first_ns":50,"last_ns":60,"stalled_ns":7,"joined":3},
       {"kind":"stopped","first_ns":40,"last_ns":45},
       {"kind":"suspended","first_ns":55,"last_ns":58},
@@ -311,13 +311,13 @@ TEST(ThreadBreaks, StallsOfAThreadAndOfAllThreadsInOrder) {
   ASSERT_TRUE(manifest.ok());
   const auto firsts = [&](uint32_t thread) {
     std::vector<uint64_t> found;
-    for (const auto& stall : trace::stalls_of(*manifest, thread)) found.push_back(stall.first_ns);
+    for (const auto& stall : read::stalls_of(*manifest, thread)) found.push_back(stall.first_ns);
     return found;
   };
   EXPECT_THAT(firsts(2), ElementsAre(10, 40, 50, 55));
   EXPECT_THAT(firsts(1), ElementsAre(1, 40, 55));
   EXPECT_THAT(firsts(4), ElementsAre(40, 55));
-  const auto calls = trace::call_stalls_of(*manifest, 2);
+  const auto calls = read::call_stalls_of(*manifest, 2);
   ASSERT_EQ(calls.size(), 4u);
   EXPECT_EQ(calls[2].first_ns, 50u);
   EXPECT_EQ(calls[2].last_ns, 60u);

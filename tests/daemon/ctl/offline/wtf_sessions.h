@@ -17,8 +17,8 @@
 #include "daemon/ctl/offline/convert_command.h"
 #include "formats/wtf/check.h"
 #include "storage/convert/session_builder.h"
-#include "storage/manifest.h"
-#include "storage/trace/session_manifest.h"
+#include "storage/manifest/manifest.h"
+#include "storage/read/session_manifest.h"
 #include "tests/formats/atf/reference_files.h"
 #include "tests/left_out.h"
 
@@ -119,12 +119,12 @@ class WtfSessions : public ::testing::Test {
 
   static Plan read_session(const std::string& directory) {
     Plan plan;
-    const auto trace = trace::open_trace(directory);
+    const auto trace = read::open_trace(directory);
     EXPECT_TRUE(trace.ok());
     if (!trace.ok()) return plan;
-    const auto manifest = trace::SessionManifest::parse(*trace->manifest);
+    const auto manifest = read::SessionManifest::parse(*trace->manifest);
     EXPECT_TRUE(manifest.ok());
-    const trace::NameTable names(*manifest);
+    const read::NameTable names(*manifest);
     const atf::SessionReader session(trace->files());
     for (const atf::SessionThread& thread : session.threads()) {
       PlannedThread& read = plan.emplace_back();
@@ -138,7 +138,7 @@ class WtfSessions : public ::testing::Test {
     return plan;
   }
   static storage::Manifest manifest_of(const std::string& directory) {
-    const auto trace = trace::open_trace(directory);
+    const auto trace = read::open_trace(directory);
     auto manifest = storage::manifest_from_json(*trace->manifest);
     EXPECT_TRUE(manifest.ok());
     return std::move(*manifest);

@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "daemon/control/control_server.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/control/fake_collector.h"
 
 namespace collect::ctl {

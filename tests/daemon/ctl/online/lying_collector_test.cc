@@ -15,7 +15,7 @@
 #include "daemon/ctl/online/download.h"
 #include "formats/core/crc32.h"
 #include "formats/core/untrusted_pages.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl {
 namespace {

@@ -11,8 +11,8 @@
 #include "daemon/ctl/online/credentials.h"
 #include "daemon/ctl/online/output.h"
 #include "daemon/ctl/run/program_paths.h"
-#include "storage/trace/session_manifest.h"
-#include "storage/trace/thread_breaks.h"
+#include "storage/read/session_manifest.h"
+#include "storage/read/thread_breaks.h"
 
 namespace collect::ctl {
 namespace {
@@ -106,7 +106,7 @@ TEST_F(OnlineParts, ThePathOfAShellWithoutPathIsUsed) {
 }
 
 TEST_F(OnlineParts, OnlyLossesOfEventsWhoseSpotIsKnownBreakCalls) {
-  const auto manifest = trace::SessionManifest::parse(R"({"threads":[{"id":1}],"gaps":[
+  const auto manifest = read::SessionManifest::parse(R"({"threads":[{"id":1}],"gaps":[
       {"thread":1,"lane":"index","lost":3,"before_seq":9,"first_ns":5,"last_ns":7},
       {"thread":1,"lane":"detail","lost":4,"before_seq":2},
       {"thread":1,"lane":"index","lost":0,"before_seq":4},
@@ -115,7 +115,7 @@ TEST_F(OnlineParts, OnlyLossesOfEventsWhoseSpotIsKnownBreakCalls) {
       {"thread":2,"lane":"index","lost":8,"before_seq":1}],
       "totals":{"lost_events":17,"lost_without_stream":6}})");
   ASSERT_TRUE(manifest.ok());
-  const auto gaps = trace::call_gaps_of(*manifest, 1);
+  const auto gaps = read::call_gaps_of(*manifest, 1);
   ASSERT_EQ(gaps.size(), 2u);
   EXPECT_EQ(gaps[0].before_seq, 2u);
   EXPECT_EQ(gaps[0].lost, 1u);
@@ -123,8 +123,8 @@ TEST_F(OnlineParts, OnlyLossesOfEventsWhoseSpotIsKnownBreakCalls) {
   EXPECT_EQ(gaps[1].lost, 3u);
   EXPECT_EQ(gaps[1].first_ns, 5u);
   EXPECT_EQ(gaps[1].last_ns, 7u);
-  EXPECT_EQ(trace::call_gaps_of(*manifest, 2).size(), 1u);
-  EXPECT_TRUE(trace::call_gaps_of(*manifest, 3).empty());
+  EXPECT_EQ(read::call_gaps_of(*manifest, 2).size(), 1u);
+  EXPECT_TRUE(read::call_gaps_of(*manifest, 3).empty());
   EXPECT_EQ(manifest->lost_without_stream, 6u);
 }
 

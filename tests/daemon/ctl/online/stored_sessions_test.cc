@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/ctl/offline/session.h"
 
 namespace collect::ctl {

@@ -1,4 +1,4 @@
-#include "storage/leftovers.h"
+#include "storage/fs/leftovers.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

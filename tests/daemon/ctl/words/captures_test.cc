@@ -68,14 +68,14 @@ class CaptureWords : public ::testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   int run_verify(const VerifyOptions& options = {}) {
-    const auto trace = trace::open_trace((root_ / "x").string());
+    const auto trace = read::open_trace((root_ / "x").string());
     EXPECT_TRUE(trace.ok());
     out_.str("");
     err_.str("");
     return verify_capture(kWanted, options, *trace, out_, err_);
   }
   std::string inspected(const InspectOptions& options = {}) {
-    const auto trace = trace::open_trace((root_ / "x").string());
+    const auto trace = read::open_trace((root_ / "x").string());
     EXPECT_TRUE(trace.ok());
     out_.str("");
     err_.str("");
@@ -83,7 +83,7 @@ class CaptureWords : public ::testing::Test {
     return out_.str();
   }
   int run_dump(const DumpOptions& options = {}) {
-    const auto trace = trace::open_trace(path());
+    const auto trace = read::open_trace(path());
     EXPECT_TRUE(trace.ok());
     out_.str("");
     err_.str("");

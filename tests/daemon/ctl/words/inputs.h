@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "formats/atf/headers.h"
-#include "storage/manifest.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl::testing {
 

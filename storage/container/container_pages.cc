@@ -1,0 +1,116 @@
+#include "storage/container/container_pages.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "formats/core/crc32.h"
+#include "formats/rtc/reader.h"
+#include "proto/wire/page_codec.h"
+#include "storage/container/capture_layout.h"
+#include "storage/container/page_packing.h"
+#include "storage/model/session_layout.h"
+
+namespace collect::storage {
+namespace {
+
+constexpr size_t kWindowBytes = size_t{32} << 20;
+// More than the largest page with what may stand between its frames.
+constexpr size_t kOverlapBytes = size_t{8} << 20;
+static_assert(kOverlapBytes >= kMaxPageBytes + kMaxPageBytes / 2);
+
+using OnObject = std::function<Status(const rtc::Object&)>;
+
+Status read_window(Bytes window, const OnObject& on_object) {
+  rtc::ReaderOptions options;
+  options.verify_crc = false;  // each page has its own
+  auto reader = rtc::Reader::open(window, options);
+  if (!reader.ok()) return {};
+  rtc::Object object;
+  while (reader->next(object)) COLLECT_TRY(on_object(object));
+  return {};
+}
+
+Status read_container(Fs& fs, const std::string& path, const OnObject& on_object) {
+  const auto file = fs.open(path, OpenMode::kRead);
+  if (!file.ok()) return file.code() == Code::kExhausted ? Status(file.error()) : Status();
+  std::vector<uint8_t> window(kWindowBytes);
+  for (uint64_t begin = 0;; begin += kWindowBytes - kOverlapBytes) {
+    const auto got = (*file)->read_at(begin, window);
+    if (!got.ok()) return {};  // a second copy that cannot be read is none
+    COLLECT_TRY(read_window(Bytes(window).first(*got), on_object));
+    if (*got < window.size()) return {};
+  }
+}
+
+// Of all containers in the directory, oldest first.
+Status read_objects(Fs& fs, const std::string& directory, const OnObject& on_object) {
+  auto names = fs.list_directory(directory);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    if (!parse_container_name(name)) continue;
+    COLLECT_TRY(read_container(fs, directory + "/" + name, on_object));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Page> captured_page(Bytes object, std::vector<uint8_t>& unpacked) {
+  if (object.size() < sizeof(PageHeader)) {
+    return Error{Code::kDamaged, "a page without its header"};
+  }
+  Page page{load_le<PageHeader>(object.data())};
+  const Bytes sent = object.subspan(sizeof(PageHeader));
+  if (page.lane > Lane::kDetail || !wire::encodes(page.codec, page.lane)) {
+    return Error{Code::kDamaged, "not the header of a page"};
+  }
+  const auto damaged = [&](const char* why) {
+    return Error{Code::kDamaged, "the page of stream " + std::to_string(page.stream_id) +
+                                     " at record " + std::to_string(page.first_seq) + why};
+  };
+  page.bytes = sent;
+  if (page.codec != Codec::kRaw) {
+    if (!unpack_page(page, sent, unpacked)) return damaged(" cannot be unpacked");
+    page.codec = Codec::kRaw;
+    page.bytes = unpacked;
+  }
+  if (crc32c(page.bytes) != page.bytes_crc32c) return damaged(" does not have its checksum");
+  return page;
+}
+
+Status read_container_pages(Fs& fs, const std::string& directory,
+                            const std::function<Status(const Page&)>& on_page) {
+  std::vector<uint8_t> unpacked;
+  return read_objects(fs, directory, [&](const rtc::Object& object) -> Status {
+    const std::string& stream = object.stream->name;
+    if (stream != kIndexPagesStream && stream != kDetailPagesStream) return {};
+    const auto page = captured_page(object.payload(), unpacked);
+    return page.ok() ? on_page(*page) : Status();
+  });
+}
+
+Result<std::optional<Manifest>> newest_container_manifest(Fs& fs, const std::string& directory) {
+  std::optional<Manifest> newest;
+  const Status read = read_objects(fs, directory, [&](const rtc::Object& object) -> Status {
+    const bool is_whole = object.stream->name == kManifestStream;
+    if (!is_whole && object.stream->name != kChangesStream) return {};
+    const Bytes json = object.payload();
+    auto manifest = manifest_from_json({reinterpret_cast<const char*>(json.data()), json.size()});
+    if (!manifest.ok()) return {};
+    if (is_whole) {
+      newest = std::move(*manifest);
+    } else if (newest) {
+      for (const ModuleInfo& module : manifest->modules) {
+        const bool is_known = std::ranges::any_of(newest->modules, [&](const ModuleInfo& one) {
+          return one.module_id == module.module_id && one.loaded_ns == module.loaded_ns;
+        });
+        if (!is_known) newest->modules.push_back(module);
+      }
+    }
+    return {};
+  });
+  if (!read.ok()) return read.error();
+  return newest;
+}
+
+}  // namespace collect::storage

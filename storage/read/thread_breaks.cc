@@ -1,0 +1,54 @@
+#include "storage/read/thread_breaks.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace collect::read {
+
+std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t thread) {
+  std::vector<storage::Stall> stalls;
+  for (const std::optional<uint32_t> whose : {std::optional<uint32_t>(), std::optional(thread)}) {
+    const auto first = std::lower_bound(
+        manifest.stalls.begin(), manifest.stalls.end(), whose,
+        [](const storage::Stall& stall, const auto& wanted) { return stall.thread < wanted; });
+    for (auto at = first; at != manifest.stalls.end() && at->thread == whose; ++at) {
+      stalls.push_back(*at);
+    }
+  }
+  std::stable_sort(stalls.begin(), stalls.end(),
+                   [](const auto& a, const auto& b) { return a.first_ns < b.first_ns; });
+  return stalls;
+}
+
+std::vector<calls::Stall> call_stalls_of(const SessionManifest& manifest, uint32_t thread) {
+  std::vector<calls::Stall> stalls;
+  for (const storage::Stall& stall : stalls_of(manifest, thread)) {
+    stalls.push_back(
+        {stall.first_ns, stall.last_ns, stall.stalled_ns, stall.count, !stall.thread.has_value()});
+  }
+  return stalls;
+}
+
+std::vector<storage::Gap> event_gaps_of(const SessionManifest& manifest, uint32_t thread) {
+  std::vector<storage::Gap> gaps;
+  auto gap = std::lower_bound(
+      manifest.gaps.begin(), manifest.gaps.end(), thread,
+      [](const storage::Gap& each, uint32_t wanted) { return each.thread < wanted; });
+  for (; gap != manifest.gaps.end() && gap->thread == thread; ++gap) {
+    if (gap->lane == Lane::kDetail || gap->lost == 0 || !gap->has_place) continue;
+    gaps.push_back(*gap);
+  }
+  std::stable_sort(gaps.begin(), gaps.end(),
+                   [](const auto& a, const auto& b) { return a.before_seq < b.before_seq; });
+  return gaps;
+}
+
+std::vector<calls::Gap> call_gaps_of(const SessionManifest& manifest, uint32_t thread) {
+  std::vector<calls::Gap> gaps;
+  for (const storage::Gap& gap : event_gaps_of(manifest, thread)) {
+    gaps.push_back({gap.before_seq, gap.lost, gap.first_ns, gap.last_ns});
+  }
+  return gaps;
+}
+
+}  // namespace collect::read

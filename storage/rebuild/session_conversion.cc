@@ -1,0 +1,153 @@
+#include "storage/rebuild/session_conversion.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "formats/atf/writer.h"
+#include "storage/rebuild/session_pages.h"
+
+namespace collect::storage {
+namespace {
+
+uint32_t number_of(atf::Version version) {
+  return static_cast<uint32_t>(version);
+}
+
+Status check_input(const SessionPath& from, const Manifest& manifest, atf::Version version) {
+  if (manifest.state == SessionState::kRecording) {
+    return Error{Code::kUnsupported, from.name + " is not sealed yet"};
+  }
+  if (manifest.threads.empty() && !manifest.passthrough_streams.empty()) {
+    return Error{Code::kUnsupported,
+                 from.name + " is a stream of " +
+                     std::string(passthrough_kind_name(manifest.passthrough_streams.front().kind)) +
+                     " and has no ATF files"};
+  }
+  if (manifest.identity.version == version) {
+    return Error{Code::kUnsupported,
+                 from.name + " has ATF version " + std::to_string(number_of(version)) + " already"};
+  }
+  return {};
+}
+
+// Positions in the files instead of the agent's numbers, and stream ids that are there in any case:
+// threads that were found without a manifest have none.
+Manifest manifest_as_converted(const Manifest& manifest) {
+  Manifest told = manifest;
+  told.containers.clear();
+  told.containers_removed = 0;
+  told.passthrough_streams.clear();
+  for (ManifestThread& thread : told.threads) {
+    thread.stream_id = thread.id + 1;
+    thread.index_next = thread.events;
+    thread.detail_next = thread.detail_records;
+  }
+  return told;
+}
+
+class Conversion {
+ public:
+  Conversion(Fs& fs, const SessionOptions& options, const SessionPath& from, Manifest manifest,
+             atf::Version version, const MakingProgress& progress)
+      : fs_(fs),
+        from_(from),
+        was_(manifest.identity.version),
+        manifest_(std::move(manifest)),
+        progress_(progress),
+        session_(fs, options, "the session's files", version) {}
+
+  Result<ReplayReport> run() {
+    COLLECT_TRY(progress_(0, manifest_.totals.stored_bytes));
+    COLLECT_TRY(session_.begin(manifest_));
+    COLLECT_TRY(session_.explain(manifest_));
+    for (const ManifestThread& thread : manifest_.threads) {
+      const std::string directory = thread_directory_name(thread.id);
+      COLLECT_TRY(lane(thread, Lane::kIndex, directory + "/" + kIndexFile));
+      if (thread.has_detail) {
+        COLLECT_TRY(lane(thread, Lane::kDetail, directory + "/" + kDetailFile));
+      }
+    }
+    COLLECT_TRY(session_.manifest(manifest_));
+    auto report = session_.finish();
+    // Sealing is not interrupted, but nobody may want the session any more.
+    if (report.ok()) {
+      COLLECT_TRY(progress_(manifest_.totals.stored_bytes, manifest_.totals.stored_bytes));
+    }
+    return report;
+  }
+
+ private:
+  // What cannot be read is missing from the new session; what cannot be read now, because this
+  // machine is out of something, is an error.
+  Status lane(const ManifestThread& thread, Lane lane, const std::string& path) {
+    auto input = open_lane(fs_, from_.directory + "/" + path, lane);
+    if (!input.ok() && input.code() == Code::kExhausted) return input.error();
+    if (!input.ok()) {
+      session_.missing({input.error().message});
+      return {};
+    }
+    if (input->version != was_ || input->thread_id != thread.thread_id) {
+      session_.missing({path + ": not of this session: of another ATF version, or thread"});
+      return {};
+    }
+    if (!input->checksum) session_.missing({path + ": it has no footer, or a wrong one"});
+    input->source.thread = thread.id;
+    input->source.stream_id = thread.stream_id;
+    LanePages pages(std::move(input->source), manifest_);
+    uint32_t checksum = 0;
+    while (true) {
+      auto page = pages.next(buffer_);
+      if (!page.ok() && page.code() == Code::kExhausted) return page.error();
+      if (!page.ok()) {
+        session_.missing({page.error().message});
+        break;
+      }
+      if (!*page) break;
+      checksum = atf::section_checksum(was_, (*page)->bytes, checksum);
+      const auto taken = session_.page(**page);
+      if (!taken.ok()) return taken.error();
+      if (*taken) session_.missing({path + ": " + **taken});
+      done_bytes_ += (*page)->bytes.size();
+      COLLECT_TRY(progress_(std::min(done_bytes_, manifest_.totals.stored_bytes),
+                            manifest_.totals.stored_bytes));
+    }
+    // 0 stands for: not checked.
+    if (input->checksum && *input->checksum != 0 && *input->checksum != checksum) {
+      session_.missing({path + ": its checksum does not fit its records"});
+    }
+    return {};
+  }
+
+  Fs& fs_;
+  const SessionPath& from_;
+  const atf::Version was_;
+  const Manifest manifest_;
+  const MakingProgress& progress_;
+  SessionRebuild session_;
+  std::vector<uint8_t> buffer_;
+  uint64_t done_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<MadeSession> convert_session(Fs& fs, const SessionOptions& options, const SessionPath& from,
+                                    atf::Version version, const MakingProgress& progress) {
+  auto manifest = read_manifest(fs, from.directory);
+  if (!manifest.ok()) return manifest.error();
+  COLLECT_TRY(check_input(from, *manifest, version));
+  const std::string name =
+      converted_session_name(from.session, number_of(version)) + "/" + pid_directory_name(from.pid);
+  const auto session_path = parse_session_path(options.root, name);
+  COLLECT_CHECK(session_path.has_value());
+  if (fs.exists(options.root + "/" + session_path->session)) {
+    return Error{Code::kAlreadyExists, name + " is there already; use it, or delete it first"};
+  }
+  COLLECT_TRY(check_room(fs, options, manifest->totals.stored_bytes, manifest->threads.size()));
+  const SessionOptions inner = making_options(options);
+  return make_session(fs, options, *session_path, [&] {
+    return Conversion(fs, inner, from, manifest_as_converted(*manifest), version, progress).run();
+  });
+}
+
+}  // namespace collect::storage

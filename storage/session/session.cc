@@ -1,0 +1,390 @@
+#include "storage/session/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/manifest/manifest_file.h"
+#include "storage/session/session_budget.h"
+
+namespace collect::storage {
+namespace {
+
+// Texts of peers are shown, never used: bounded here, made valid UTF-8 when they are written.
+void bound(SessionIdentity& identity) {
+  for (std::string* text :
+       {&identity.process_name, &identity.executable, &identity.device_id, &identity.device_model,
+        &identity.boot_id, &identity.route, &identity.tag, &identity.agent_version}) {
+    bound_text(*text);
+  }
+}
+
+bool is_disk_error(Code code) {
+  return code != Code::kDamaged && code != Code::kLimit && code != Code::kInvalidArgument;
+}
+
+}  // namespace
+
+Session::Session(Fs& fs, const SessionOptions& options, SessionPath session_path)
+    : fs_(fs),
+      options_(options),
+      session_path_(std::move(session_path)),
+      reserve_(fs, session_path_.directory),
+      space_(fs, session_path_.directory,
+             {options.max_session_bytes, options.keep_free_bytes, options.keep_free_files}),
+      roller_(fs, session_path_.directory, options.capture, options.durability, clock()),
+      live_(roller_, clock()),
+      threads_(options.budget, durable()),
+      stalls_(live_, threads_, roller_),
+      symbols_(live_, options.symbolize),
+      passthrough_(fs, session_path_.directory) {}
+
+Status Session::begin(SessionIdentity identity, const std::optional<ResumeKey>& key) {
+  bound(identity);
+  manifest_.identity = std::move(identity);
+  if (options_.collector.is_known()) manifest_.identity.collector = options_.collector;
+  manifest_.created_unix_ns = clock().unix_ns();
+  COLLECT_TRY(reserve_.grow_to(kReserveBytes));
+  if (key) COLLECT_TRY(write_resume_key(fs_, directory(), *key, durable()));
+  return write_manifest_now(durable());
+}
+
+Status Session::fail(Status status) {
+  // Our own machine's: nothing is broken, and the caller comes again.
+  if (!status.ok() && status.code() == Code::kExhausted) return status;
+  if (failure_.ok()) failure_ = status;
+  // What is left of a full disk is for footers and the manifest.
+  if (!status.ok()) roller_.abandon();
+  return status;
+}
+
+Status Session::open_stream(const StreamInfo& stream) {
+  std::string thread_name = stream.thread_name;
+  bound_text(thread_name);
+  if (const auto known = threads_.slot_of(stream.stream_id)) {
+    ManifestThread& ours = manifest_.threads[*known];
+    if (ours.thread_id != stream.thread_id) {
+      return Error{Code::kDamaged, name() + ": stream " + std::to_string(stream.stream_id) +
+                                       " was opened for another thread"};
+    }
+    if (!thread_name.empty() && ours.name != thread_name) {
+      rename_thread(ours, thread_name, stream.named_ns);
+      live_.change();
+      roller_.change({.threads = {ours}});
+    }
+    return {};
+  }
+  if (!failure_.ok()) return failure_;
+  if (threads_.size() == kMaxThreads) {
+    return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxThreads) + " threads"};
+  }
+  COLLECT_TRY(fail(space_.admit_files(kFilesPerThread)));
+  const uint32_t id = manifest_.threads.empty() ? 0 : manifest_.threads.back().id + 1;
+  COLLECT_TRY(
+      fail(reserve_.grow_to(kReserveBytes + (threads_.size() + 1) * kReserveBytesPerThread)));
+  const StreamIdentity identity{stream.stream_id, stream.start_ns, thread_name};
+  auto writer = threads_.with_descriptors(nullptr, [&] {
+    return ThreadWriter::create(fs_, options_.durability,
+                                directory() + "/" + thread_directory_name(id),
+                                thread_format(manifest_.identity, stream.thread_id), identity);
+  });
+  if (!writer.ok()) return fail(writer.error());
+  ManifestThread thread;
+  thread.id = id;
+  thread.stream_id = stream.stream_id;
+  thread.thread_id = stream.thread_id;
+  thread.name = thread_name;
+  if (stream.named_ns != 0) thread.names = {{stream.named_ns, thread_name}};
+  thread.start_ns = stream.start_ns;
+  roller_.change({.threads = {thread}});
+  manifest_.threads.push_back(std::move(thread));
+  threads_.set_stream(threads_.add(std::move(*writer)), stream.stream_id);
+  directory_unsynced_ = true;
+  live_.change();
+  if (threads_.size() <= kThreadsNamedAtOnce) live_.change_before_page();
+  return fail(threads_.limit_open_files());
+}
+
+// Containers take about as much again as the pages that go into them.
+Status Session::admit(uint64_t bytes, uint64_t pending) {
+  const uint64_t times = roller_.enabled() ? 2 : 1;
+  return space_.admit(stored_bytes_ + roller_.bytes(), times * bytes, times * pending);
+}
+
+Status Session::append_pages(std::span<const Page> pages) {
+  if (!failure_.ok()) return failure_;
+  // Those that there is room for are stored.
+  uint64_t pending = 0;
+  size_t count = 0;
+  Status admitted;
+  for (; count < pages.size(); ++count) {
+    admitted = admit(pages[count].bytes.size(), pending);
+    if (!admitted.ok()) break;
+    pending += pages[count].bytes.size();
+  }
+  pages = pages.first(count);
+  if (live_.is_due_before_page()) COLLECT_TRY(fail(write_manifest_now(durable())));
+  // Before anything is stored, so that the container misses nothing when it can't be opened now.
+  COLLECT_TRY(make_capture_room());
+  while (!pages.empty()) {
+    const Page& first = pages.front();
+    size_t run = 1;
+    while (run < pages.size() && pages[run].stream_id == first.stream_id &&
+           pages[run].lane == first.lane) {
+      ++run;
+    }
+    COLLECT_TRY(append_run(pages.first(run)));
+    pages = pages.subspan(run);
+  }
+  return fail(admitted);
+}
+
+Result<uint32_t> Session::slot_for(uint32_t stream_id, const char* what) const {
+  const auto slot = threads_.slot_of(stream_id);
+  if (!slot) {
+    return Error{Code::kDamaged, name() + ": " + what + " of stream " + std::to_string(stream_id) +
+                                     ", which was not opened"};
+  }
+  if (threads_.writer(*slot) == nullptr) {
+    return Error{Code::kIo,
+                 name() + ": the files of thread " + std::to_string(*slot) + " cannot be read"};
+  }
+  return *slot;
+}
+
+Status Session::append_run(std::span<const Page> pages) {
+  const Page& first = pages.front();
+  const auto slot = slot_for(first.stream_id, "page");
+  if (!slot.ok()) return slot.error();
+  ThreadWriter& writer = *threads_.writer(*slot);
+  const size_t open_before = writer.open_files();
+  const uint64_t position_before = writer.position(first.lane);
+  const uint64_t bytes_before = writer.summary(first.lane).bytes;
+  const uint64_t lost_before = writer.lost(first.lane);
+  const bool had_detail = writer.has_detail();
+  const Status status = threads_.with_descriptors(&writer, [&] { return writer.append(pages); });
+  const uint64_t stored = writer.summary(first.lane).bytes - bytes_before;
+  stored_bytes_ += stored;
+  live_.count_data(stored);
+  if (options_.budget != nullptr) options_.budget->data_written(stored);
+  threads_.written(*slot);
+  live_.change();
+  if (writer.lost(first.lane) != lost_before || writer.has_detail() != had_detail) {
+    live_.change_before_ack();
+  }
+  const bool moved = writer.position(first.lane) != position_before;
+  if (status.ok() || moved) {
+    // Of pages that were not all stored, the file knows which were.
+    if (first.lane == Lane::kIndex && status.ok()) symbols_.add(pages);
+    if (first.lane == Lane::kIndex && !status.ok()) symbols_.add_stored(writer);
+    capture_pages(pages, position_before, writer);
+  }
+  if (!status.ok() && is_disk_error(status.code())) return fail(status);
+  if (status.ok() && writer.open_files() > open_before) return fail(threads_.limit_open_files());
+  return status;
+}
+
+Status Session::make_capture_room() {
+  if (!roller_.wants_room()) return roller_.hold_file();
+  refresh_manifest();
+  return roller_.make_room(manifest_);
+}
+
+// Every page of which something was stored now: also those in front of one that was refused.
+void Session::capture_pages(std::span<const Page> pages, uint64_t from,
+                            const ThreadWriter& writer) {
+  if (!roller_.enabled()) return;
+  (void)make_capture_room();  // one was closed just now, so another can be opened
+  threads_.hold_others(roller_.open_files());
+  const uint64_t position = writer.position(pages.front().lane);
+  for (const Page& page : pages) {
+    const uint64_t end = page.first_seq + page.record_count;
+    const bool stored = end <= position && (end > from || page.record_count == 0);
+    if (stored) roller_.page(page);
+  }
+  note_capture_problem();
+}
+
+void Session::note_capture_problem() {
+  if (const auto problem = roller_.take_problem()) (void)note(*problem);
+}
+
+// The file is made at the first bytes, and the manifest that names it is written before them.
+Result<PassthroughFile*> Session::passthrough_file(PassthroughKind kind) {
+  auto known = passthrough_.find(kind);
+  if (!known.ok() || *known != nullptr) return known;
+  auto made = passthrough_.create(kind, manifest_);
+  if (!made.ok()) return made;
+  live_.change_before_page();
+  directory_unsynced_ = true;
+  return made;
+}
+
+Status Session::append_passthrough(PassthroughKind kind, std::span<const Bytes> parts) {
+  if (!failure_.ok()) return failure_;
+  uint64_t bytes = 0;
+  for (const Bytes part : parts) bytes += part.size();
+  COLLECT_TRY(fail(admit(bytes)));
+  auto file = passthrough_file(kind);
+  if (!file.ok()) return fail(file.error());
+  if (live_.is_due_before_page()) COLLECT_TRY(fail(write_manifest_now(durable())));
+  // Before the bytes are counted: a container's first manifest says where its part begins.
+  COLLECT_TRY(make_capture_room());
+  const Status appended = (*file)->append(parts);
+  live_.change();
+  if (!appended.ok()) return fail(appended);
+  stored_bytes_ += bytes;
+  live_.count_data(bytes);
+  if (options_.budget != nullptr) options_.budget->data_written(bytes);
+  roller_.passthrough(kind, parts);
+  note_capture_problem();
+  return {};
+}
+
+Status Session::end_passthrough(PassthroughKind kind, uint64_t refused_bytes,
+                                const std::string& problem) {
+  if (!failure_.ok()) return failure_;
+  auto file = passthrough_file(kind);
+  if (!file.ok()) return fail(file.error());
+  for (PassthroughStream& stream : manifest_.passthrough_streams) {
+    if (stream.kind != kind) continue;
+    stream.refused_bytes = refused_bytes;
+    stream.problem = problem;
+    bound_text(stream.problem);
+  }
+  live_.change_before_ack();
+  return {};
+}
+
+Status Session::add_stalls(uint32_t stream_id, std::span<const Stall> stalls) {
+  if (stream_id == 0) {
+    stalls_.add(stalls);
+    return {};
+  }
+  if (!failure_.ok()) return failure_;
+  const auto slot = slot_for(stream_id, "stall");
+  if (!slot.ok()) return slot.error();
+  return fail(stalls_.add(*slot, stalls));
+}
+
+Status Session::close_stream(const StreamEnd& end) {
+  const auto slot = threads_.slot_of(end.stream_id);
+  if (!slot) {
+    return Error{Code::kDamaged, name() + ": end of stream " + std::to_string(end.stream_id) +
+                                     ", which was not opened"};
+  }
+  // Told again after a reconnect: what it says is counted once.
+  ManifestThread& thread = manifest_.threads[*slot];
+  ThreadWriter* writer = threads_.writer(*slot);
+  Status index;
+  Status detail;
+  if (writer != nullptr) {
+    const size_t open_before = writer->open_files();
+    index =
+        writer->expect(Lane::kIndex, end.index_count, end.index_lost, kLostUnavailable, end.end_ns);
+    detail = writer->expect(Lane::kDetail, end.detail_count, end.detail_lost, kLostUnavailable,
+                            end.end_ns);
+    for (const Status& status : {index, detail}) {
+      if (!status.ok() && !is_disk_error(status.code())) return status;
+    }
+    const Status committed = writer->commit();
+    if (!committed.ok() && committed.code() == Code::kExhausted) return committed;
+    writer->close_files();
+    threads_.closed(open_before);
+    if (!committed.ok()) return fail(committed);
+  }
+  thread.ended = true;
+  thread.end_ns = end.end_ns;
+  thread.calls_left_out = end.calls_left_out;
+  if (!end.thread_name.empty()) {
+    std::string name = end.thread_name;
+    bound_text(name);
+    rename_thread(thread, name, end.end_ns);
+  }
+  threads_.describe(*slot, thread);
+  roller_.change({.threads = {thread}});
+  live_.change_before_ack();
+  // Without a descriptor for the journal, the manifest tells the gap: it is written before the ack.
+  for (const Status& status : {index, detail}) {
+    if (!status.ok() && status.code() != Code::kExhausted) return fail(status);
+  }
+  return {};
+}
+
+Status Session::commit() {
+  if (!failure_.ok()) return failure_;
+  if (roller_.unflushed()) COLLECT_TRY(roller_.hold_file());
+  roller_.flush();
+  note_capture_problem();
+  COLLECT_TRY(fail(threads_.limit_open_files()));  // others may need them more by now
+  if (durable()) {
+    COLLECT_TRY(fail(passthrough_.sync()));
+    COLLECT_TRY(fail(threads_.commit()));
+    if (directory_unsynced_) COLLECT_TRY(fail(fs_.sync_directory(directory())));
+    directory_unsynced_ = false;
+  }
+  if (!live_.must_write()) return {};
+  return fail(write_manifest_now(durable()));
+}
+
+Result<std::string> Session::roll_container() {
+  refresh_manifest();
+  auto rolled = roller_.roll(manifest_);
+  live_.change_before_ack();
+  note_capture_problem();
+  return rolled;
+}
+
+SessionTotals Session::totals() const {
+  SessionTotals totals;
+  totals.stalls = stalls_.of_process().totals();
+  for (const ManifestThread& thread : manifest_.threads) {
+    totals.calls_left_out += thread.calls_left_out;
+  }
+  threads_.add_to(totals);
+  totals.stored_bytes += passthrough_.bytes();
+  totals.container_bytes = roller_.bytes();
+  return totals;
+}
+
+// ---- the manifest in memory made true, and written
+
+void Session::refresh_manifest() {
+  manifest_.totals = totals();
+  manifest_.time_start_ns = manifest_.totals.first_ns;
+  manifest_.time_end_ns = manifest_.totals.last_ns;
+  manifest_.gaps.clear();
+  manifest_.stalls.clear();
+  stalls_.of_process().append_to(manifest_.stalls, std::nullopt);
+  threads_.describe(manifest_);
+  passthrough_.refresh(manifest_);
+  refresh_containers();
+}
+
+void Session::refresh_containers() {
+  manifest_.containers = roller_.containers();
+  manifest_.containers_removed = roller_.removed();
+}
+
+Status Session::write_manifest_now(bool durable) {
+  refresh_manifest();
+  const uint64_t before = clock().monotonic_ns();
+  uint64_t bytes = 0;
+  const Status written = threads_.with_descriptors(
+      nullptr, [&] { return write_manifest(fs_, directory(), manifest_, durable, &bytes); });
+  COLLECT_TRY(written);
+  live_.written(bytes, before);
+  if (options_.budget != nullptr) options_.budget->manifest_written(bytes + kManifestFixedBytes);
+  space_.look_again();
+  return {};
+}
+
+Status Session::release_files() {
+  if (!failure_.ok()) return failure_;
+  COLLECT_TRY(fail(threads_.close_files()));
+  roller_.release_file();
+  note_capture_problem();
+  threads_.hold_others(roller_.open_files());
+  return {};
+}
+
+}  // namespace collect::storage

@@ -1,0 +1,232 @@
+// What becomes of a session directory that was not sealed: it is resumed when its agent comes back,
+// else recovered. STORAGE.md "Recovery" has the table.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "storage/container/container_pages.h"
+#include "storage/session/session.h"
+#include "storage/session/thread_reopening.h"
+
+namespace collect::storage {
+namespace {
+
+SessionPath session_path_of(const std::string& directory) {
+  const std::filesystem::path path(directory);
+  SessionPath session_path;
+  session_path.session = path.parent_path().filename().string();
+  session_path.pid = parse_pid_directory(path.filename().string()).value_or(0);
+  session_path.name = session_path.session + "/" + path.filename().string();
+  session_path.directory = path.string();
+  return session_path;
+}
+
+std::string parent_of(const std::string& directory) {
+  return std::filesystem::path(directory).parent_path().string();
+}
+
+Result<std::vector<uint32_t>> thread_ids_in(Fs& fs, const std::string& directory) {
+  auto names = fs.list_directory(directory);
+  if (!names.ok()) return names.error();
+  std::vector<uint32_t> ids;
+  for (const std::string& name : *names) {
+    if (const auto id = parse_thread_directory(name)) ids.push_back(*id);
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+std::optional<PassthroughKind> passthrough_stream_in(Fs& fs, const std::string& directory) {
+  for (const PassthroughKind kind : kPassthroughKinds) {
+    if (fs.exists(directory + "/" + passthrough_file_name(kind))) return kind;
+  }
+  return std::nullopt;
+}
+
+// What the directory itself says of a session whose manifest is gone.
+Manifest manifest_without_file(Fs& fs, const SessionPath& session_path,
+                               const std::vector<uint32_t>& thread_ids) {
+  Manifest manifest;
+  manifest.identity.pid = session_path.pid;
+  for (const uint32_t id : thread_ids) {
+    const auto format = read_thread_format(
+        fs, session_path.directory + "/" + thread_directory_name(id) + "/" + kIndexFile);
+    if (!format.ok()) continue;
+    manifest.identity.version = format.value().version;
+    manifest.identity.arch = format.value().arch;
+    manifest.identity.os = format.value().os;
+    manifest.identity.clock = format.value().clock;
+    break;
+  }
+  return manifest;
+}
+
+// Of a session whose manifest cannot be read as it is: its text with what JSON has no place for
+// replaced, else the containers', else what the directory itself says.
+Result<Manifest> manifest_otherwise(Fs& fs, const SessionPath& session_path,
+                                    const std::vector<uint32_t>& thread_ids) {
+  const auto text = read_manifest_json(fs, session_path.directory);
+  ManifestReading reading;
+  if (text.ok()) {
+    auto manifest = manifest_from_json(*text, &reading);
+    if (manifest.ok() && !reading.said_state.empty()) return manifest;
+  }
+  auto contained = newest_container_manifest(fs, session_path.directory);
+  if (!contained.ok()) return contained.error();
+  if (!*contained) return manifest_without_file(fs, session_path, thread_ids);
+  (*contained)->state = SessionState::kRecording;
+  (*contained)->sealing = false;
+  return std::move(**contained);
+}
+
+Status remove_if_there(Fs& fs, const std::string& path) {
+  return fs.exists(path) ? fs.remove_file(path) : Status();
+}
+
+// A thread directory that was being made when the daemon ended: events come after a whole header,
+// so it has none, and no manifest names it. Removed; an agent that comes back opens the stream
+// again.
+Result<bool> remove_unborn_thread(Fs& fs, const std::string& directory) {
+  const std::string index = directory + "/" + kIndexFile;
+  if (fs.exists(index)) {
+    auto file = fs.open(index, OpenMode::kRead);
+    if (!file.ok()) return file.error();
+    auto size = (*file)->size();
+    if (!size.ok()) return size.error();
+    if (*size >= atf::kHeaderBytes) return false;
+  }
+  for (const char* name : {kIndexFile, kDetailFile, kStreamJournalFile}) {
+    COLLECT_TRY(remove_if_there(fs, directory + "/" + name));
+  }
+  COLLECT_TRY(fs.remove_directory(directory));
+  return true;
+}
+
+// What a daemon that ended between the last manifest and the clean-up left behind. The manifest may
+// not be synced yet; it is before anything goes that only an older one needs.
+Status remove_leftovers(Fs& fs, const std::string& directory) {
+  std::vector<std::string> paths = {directory + "/" + kManifestTemporaryFile,
+                                    directory + "/" + kReserveFile,
+                                    directory + "/" + kResumeKeyFile};
+  auto ids = thread_ids_in(fs, directory);
+  if (!ids.ok()) return ids.error();
+  for (const uint32_t id : *ids) {
+    for (const char* name : {kStreamJournalFile, kLodTemporaryFile}) {
+      paths.push_back(directory + "/" + thread_directory_name(id) + "/" + name);
+    }
+  }
+  std::erase_if(paths, [&](const std::string& path) { return !fs.exists(path); });
+  if (paths.empty()) return {};
+  COLLECT_TRY(fs.sync_directory(directory));
+  for (const std::string& path : paths) COLLECT_TRY(fs.remove_file(path));
+  return {};
+}
+
+}  // namespace
+
+Status Session::reopen(Manifest manifest, std::vector<std::string>* problems, bool may_come_again) {
+  auto ids = thread_ids_in(fs_, directory());
+  if (!ids.ok()) return ids.error();
+  std::map<uint32_t, ManifestThread> threads;
+  for (ManifestThread& thread : manifest.threads) threads[thread.id] = std::move(thread);
+  for (const uint32_t id : *ids) {
+    if (threads.contains(id)) continue;
+    auto removed = remove_unborn_thread(fs_, directory() + "/" + thread_directory_name(id));
+    if (!removed.ok()) return removed.error();
+    if (*removed) continue;
+    threads[id].id = id;
+    threads[id].unlisted = true;
+  }
+  if (threads.size() > kMaxThreads) {
+    return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxThreads) + " threads"};
+  }
+  manifest.threads.clear();
+  roller_.adopt(manifest.containers, manifest.containers_removed);
+  live_.adopt(std::move(manifest));
+  for (auto& [id, thread] : threads) manifest_.threads.push_back(std::move(thread));
+  ThreadReopening reopening(fs_, options_, directory(), manifest_, threads_, symbols_,
+                            may_come_again);
+  COLLECT_TRY(reopening.run(*problems));
+  restored_records_ = reopening.restored_records();
+  for (const std::string& restored : reopening.notes()) COLLECT_TRY(note(restored));
+  stalls_.adopt();
+  COLLECT_TRY(passthrough_.reopen(manifest_, problems));
+  stored_bytes_ = totals().stored_bytes;
+  COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kManifestTemporaryFile));
+  COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kReserveFile));
+  live_.change_before_ack();
+  return {};
+}
+
+Result<std::unique_ptr<SessionWriter>> SessionWriter::resume(Fs& fs, const SessionOptions& options,
+                                                             const std::string& directory) {
+  auto manifest = read_manifest(fs, directory);
+  if (!manifest.ok()) return manifest.error();
+  if (manifest->state != SessionState::kRecording || manifest->sealing) {
+    return Error{Code::kCancelled, directory + ": the session is sealed"};
+  }
+  auto session = std::make_unique<Session>(fs, options, session_path_of(directory));
+  std::vector<std::string> problems;
+  COLLECT_TRY(session->reopen(std::move(*manifest), &problems, true));
+  COLLECT_TRY(session->note("resumed after the daemon ended"));
+  for (const std::string& problem : problems) COLLECT_TRY(session->note(problem));
+  COLLECT_TRY(session->reserve_again());
+  return std::unique_ptr<SessionWriter>(std::move(session));
+}
+
+Status Session::reserve_again() {
+  return reserve_.grow_to(kReserveBytes + threads_.size() * kReserveBytesPerThread);
+}
+
+Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
+                                         const std::string& directory) {
+  RecoveredSession recovered;
+  const SessionPath session_path = session_path_of(directory);
+  auto manifest = read_manifest(fs, directory);
+  if (!manifest.ok()) {
+    if (manifest.code() != Code::kNotFound && manifest.code() != Code::kDamaged) {
+      return manifest.error();
+    }
+    auto ids = thread_ids_in(fs, directory);
+    if (!ids.ok()) return ids.error();
+    const std::optional<PassthroughKind> passthrough = passthrough_stream_in(fs, directory);
+    if (ids->empty() && !passthrough) {
+      COLLECT_TRY(remove_leftovers(fs, directory));
+      COLLECT_TRY(remove_if_there(fs, directory + "/" + kManifestFile));
+      COLLECT_TRY(fs.remove_directory(directory));
+      (void)fs.remove_directory(parent_of(session_path.directory));  // stays where it holds others
+      return Error{Code::kNotFound, directory + ": nothing was recorded there; removed"};
+    }
+    recovered.problems.push_back(to_string(manifest.error()));
+    manifest = manifest_otherwise(fs, session_path, *ids);
+    if (!manifest.ok()) return manifest.error();
+    if (passthrough) manifest->identity.process_name = passthrough_kind_name(*passthrough);
+  }
+  if (manifest->state != SessionState::kRecording) {
+    COLLECT_TRY(remove_leftovers(fs, directory));
+    recovered.state = manifest->state;
+    recovered.reason = manifest->reason;
+    recovered.totals = manifest->totals;
+    recovered.health = health_of(*manifest);
+    recovered.was_sealed = true;
+    return recovered;
+  }
+  recovered.state = manifest->sealing ? manifest->sealing_state : SessionState::kRecovered;
+  recovered.reason =
+      manifest->sealing ? manifest->reason : "the daemon ended before the session did";
+  Session session(fs, options, session_path);
+  COLLECT_TRY(session.reopen(std::move(*manifest), &recovered.problems, false));
+  for (const std::string& problem : recovered.problems) COLLECT_TRY(session.note(problem));
+  COLLECT_TRY(session.seal(recovered.state, recovered.reason));
+  recovered.state = session.manifest().state;
+  recovered.reason = session.manifest().reason;
+  recovered.totals = session.totals();
+  recovered.health = session.health();
+  recovered.functions = session.functions();
+  recovered.restored_records = session.restored_records();
+  return recovered;
+}
+
+}  // namespace collect::storage

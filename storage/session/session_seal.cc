@@ -1,0 +1,148 @@
+// The ends of a session: making it, copying it, suspending it and sealing it.
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "formats/core/threads.h"
+#include "storage/manifest/manifest_file.h"
+#include "storage/session/session.h"
+
+namespace collect::storage {
+namespace {
+
+Result<std::string> absolute_path(const std::string& path) {
+  std::error_code error;
+  std::string absolute = std::filesystem::absolute(path, error).lexically_normal().string();
+  if (error) return Error{Code::kIo, path + ": no absolute path: " + error.message()};
+  while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
+  return absolute;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs, const SessionOptions& options,
+                                                             SessionIdentity identity,
+                                                             const std::optional<ResumeKey>& key) {
+  auto root = absolute_path(options.root);
+  if (!root.ok()) return root.error();
+  if (options.root_lock != nullptr) COLLECT_TRY(options.root_lock->hold());
+  Clock& clock = options.clock != nullptr ? *options.clock : system_clock();
+  auto place = make_session_directory(fs, *root, clock.unix_ns(), identity.pid,
+                                      options.durability == Durability::kFsync);
+  if (!place.ok()) return place.error();
+  const std::string directory = place->directory;
+  const std::string session_directory = *root + "/" + place->session;
+  std::unique_ptr<Session> session;
+  Status begun;
+  const Status contained = contain([&] {  // memory may end on the way
+    session = std::make_unique<Session>(fs, options, std::move(*place));
+    begun = session->begin(std::move(identity), key);
+  });
+  if (begun.ok()) begun = contained;
+  if (!begun.ok()) {
+    // Best effort: what stays is a directory without threads, which recovery removes.
+    (void)fs.remove_file(directory + "/" + kReserveFile);
+    (void)remove_resume_key(fs, directory);
+    (void)fs.remove_file(directory + "/" + kManifestFile);
+    (void)fs.remove_directory(directory);
+    (void)fs.remove_directory(session_directory);
+    return begun.error();
+  }
+  return std::unique_ptr<SessionWriter>(std::move(session));
+}
+
+Result<SessionCut> Session::cut() {
+  COLLECT_TRY(commit());
+  refresh_manifest();
+  auto files = list_session_files(fs_, session_path_);
+  if (!files.ok()) return files.error();
+  std::erase_if(*files, [](const SessionFileInfo& file) {
+    return file.path.find('/') == std::string::npos;  // manifest, containers
+  });
+  return SessionCut{manifest_, std::move(*files)};
+}
+
+Status Session::suspend(const std::string& why) {
+  if (!failure_.ok()) return failure_;
+  if (!suspending_) COLLECT_TRY(note(why));
+  suspending_ = true;  // kExhausted: it is called again
+  COLLECT_TRY(commit());
+  refresh_manifest();
+  roller_.end_container(manifest_);
+  note_capture_problem();
+  COLLECT_TRY(write_manifest_now(durable()));
+  return release_files();
+}
+
+Status Session::seal(SessionState state, const std::string& reason) {
+  if (sealed_) return clean_up();
+  COLLECT_CHECK(state != SessionState::kRecording);
+  Status first_error = reserve_.release();
+  threads_.account_for_damage(manifest_.sealing);
+  manifest_.sealing = true;
+  manifest_.sealing_state = failure_.ok() ? state : SessionState::kFailed;
+  manifest_.reason = reason;
+  if (!failure_.ok()) live_.fail(failure_);
+  bound_text(manifest_.reason);
+  live_.end_detail_window(totals().last_ns);
+  const Status marked = write_manifest_now(durable());
+  if (!marked.ok() && marked.code() == Code::kExhausted) return marked;
+  if (!marked.ok()) live_.fail(marked);
+  if (first_error.ok()) first_error = marked;
+  const Status passthrough = passthrough_.seal(durable());
+  if (!passthrough.ok() && passthrough.code() == Code::kExhausted) return passthrough;
+  bool is_whole = passthrough.ok();
+  for (size_t slot = 0; slot < threads_.size(); ++slot) {
+    ThreadWriter* const writer = threads_.writer(slot);
+    if (writer == nullptr) continue;
+    const Status status = writer->seal();
+    writer->close_files();
+    is_whole = is_whole && writer->sealed();
+    if (status.ok()) continue;
+    // Nobody's fault, and nothing is wrong with the files: the whole seal is done again.
+    if (status.code() == Code::kExhausted) return status;
+    if (writer->sealed()) live_.fail(status);
+    if (first_error.ok()) first_error = status;
+  }
+  if (first_error.ok()) first_error = passthrough;
+  if (!is_whole) {
+    // The manifest on disk still says "recording": the next start tries again.
+    return first_error;
+  }
+  symbols_.finish();
+  manifest_.sealing = false;
+  manifest_.state = manifest_.sealing_state;
+  // The clock of the day may have been set back meanwhile.
+  manifest_.finished_unix_ns = std::max(manifest_.created_unix_ns, clock().unix_ns());
+  refresh_manifest();
+  roller_.finish(manifest_);
+  note_capture_problem();
+  refresh_containers();
+  Status written = write_manifest_now(true);
+  if (!written.ok() && written.code() == Code::kIo) {
+    // What can be written but not synced says at least why.
+    live_.fail(written);
+    if (first_error.ok()) first_error = written;
+    written = write_manifest_now(false);
+  }
+  COLLECT_TRY(written);
+  sealed_ = true;
+  const Status cleaned = clean_up();
+  return first_error.ok() ? cleaned : first_error;
+}
+
+// What only an unsealed session needs. The next start of the daemon removes what stays here.
+Status Session::clean_up() {
+  Status first_error = reserve_.release();
+  const Status forgotten = remove_resume_key(fs_, directory());
+  if (first_error.ok()) first_error = forgotten;
+  for (size_t slot = 0; slot < threads_.size(); ++slot) {
+    ThreadWriter* const writer = threads_.writer(slot);
+    if (writer == nullptr) continue;
+    const Status removed = writer->remove_journal();
+    if (first_error.ok()) first_error = removed;
+  }
+  return first_error;
+}
+
+}  // namespace collect::storage
