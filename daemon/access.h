@@ -7,7 +7,7 @@
 
 #include "daemon/config.h"
 #include "daemon/control/control_server.h"
-#include "daemon/ingest/tls_context.h"
+#include "daemon/ingest/link/tls_context.h"
 #include "daemon/principal/local_access.h"
 
 namespace collect::daemon {

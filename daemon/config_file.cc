@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "daemon/config.h"
-#include "daemon/ingest/limits.h"
+#include "daemon/ingest/link/limits.h"
 #include "storage/fs/rooted_directory.h"
 
 namespace collect::daemon {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "daemon/ingest/limits.h"
+#include "daemon/ingest/link/limits.h"
 
 namespace collect::daemon {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "collect/control/v1/control.pb.h"
 #include "daemon/attach/device_table.h"
-#include "daemon/ingest/snapshot.h"
+#include "daemon/ingest/link/snapshot.h"
 #include "daemon/upload/upload_status.h"
 #include "formats/core/result.h"
 #include "proto/wire/wire.pb.h"

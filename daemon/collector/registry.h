@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "collect/control/v1/agents.pb.h"
-#include "daemon/ingest/snapshot.h"
+#include "daemon/ingest/link/snapshot.h"
 #include "formats/core/result.h"
 
 namespace collect::daemon {

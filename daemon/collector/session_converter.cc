@@ -6,8 +6,8 @@
 #include <chrono>
 #include <utility>
 
-#include "daemon/ingest/limits.h"
-#include "daemon/ingest/session_charges.h"
+#include "daemon/ingest/link/limits.h"
+#include "daemon/ingest/session/session_charges.h"
 #include "formats/core/threads.h"
 
 namespace collect::daemon {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "collect/control/v1/control.pb.h"
-#include "daemon/ingest/snapshot.h"
+#include "daemon/ingest/link/snapshot.h"
 
 namespace collect::daemon {
 

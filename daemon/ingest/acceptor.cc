@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-#include "daemon/ingest/limits.h"
+#include "daemon/ingest/link/limits.h"
 #include "formats/core/threads.h"
 
 namespace collect::ingest {

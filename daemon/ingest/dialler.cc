@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <asio/post.hpp>
 
-#include "daemon/ingest/limits.h"
+#include "daemon/ingest/link/limits.h"
 
 namespace collect::ingest {
 

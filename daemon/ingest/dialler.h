@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "daemon/ingest/connector.h"
+#include "daemon/ingest/link/connector.h"
 #include "daemon/ingest/handshake_reader.h"
 
 namespace collect::ingest {

@@ -4,8 +4,8 @@
 #include <asio/post.hpp>
 #include <iterator>
 
-#include "daemon/ingest/handshake.h"
-#include "daemon/ingest/limits.h"
+#include "daemon/ingest/link/handshake.h"
+#include "daemon/ingest/link/limits.h"
 #include "formats/dial9/layout.h"
 
 namespace collect::ingest {

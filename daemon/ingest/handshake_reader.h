@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "daemon/ingest/core.h"
-#include "daemon/ingest/handshake.h"
-#include "daemon/ingest/link.h"
+#include "daemon/ingest/session/core.h"
+#include "daemon/ingest/link/handshake.h"
+#include "daemon/ingest/link/link.h"
 
 namespace collect::ingest {
 

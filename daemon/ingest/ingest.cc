@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "daemon/ingest/handshake.h"
+#include "daemon/ingest/link/handshake.h"
 #include "storage/manifest/manifest.h"
 #include "storage/model/session_layout.h"
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "daemon/ingest/acceptor.h"
-#include "daemon/ingest/core.h"
+#include "daemon/ingest/session/core.h"
 #include "daemon/ingest/dialler.h"
 #include "daemon/ingest/io_thread.h"
-#include "daemon/ingest/old_sessions.h"
+#include "daemon/ingest/session/old_sessions.h"
 
 namespace collect::ingest {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "daemon/ingest/limits.h"
+#include "daemon/ingest/link/limits.h"
 
 namespace collect::ingest {
 

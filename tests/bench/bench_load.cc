@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "daemon/ctl/online/client.h"
-#include "daemon/ingest/limits.h"
+#include "daemon/ingest/link/limits.h"
 #include "tests/bench/contract.h"
 #include "tests/bench/cpu_time.h"
 #include "tests/e2e/collector_process.h"

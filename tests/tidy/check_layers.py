@@ -13,6 +13,8 @@ CTL_FILES = ["daemon/ctl/terminal", "daemon/ctl/offline", "daemon/ctl/captures",
              "daemon/ctl/export", "daemon/ctl/programs"]
 OFFLINE = ["formats", "storage", "daemon/symbolize", "daemon/patch"] + CTL_FILES
 
+INGEST = ["proto/wire", "storage", "formats/core", "formats/dial9", "formats/atf/layout.h",
+          "daemon/machine", "daemon/principal"]
 MANIFEST = ["storage/fs", "storage/model", "storage/manifest"]
 
 # Room -> rooms it may include, besides itself. A single header may stand for a room.
@@ -55,8 +57,13 @@ ROOMS = {
     "daemon/machine": ["formats/core"],
     # Which collectors of a user run, and what that user recorded last.
     "daemon/runtime": ["formats/core", "storage"],
-    "daemon/ingest": ["proto/wire", "storage", "formats/core", "formats/dial9",
-                      "formats/atf/layout.h", "daemon/machine", "daemon/principal"],
+    "daemon/ingest/link": INGEST,
+    "daemon/ingest/session": INGEST + ["daemon/ingest/link"],
+    "daemon/ingest/lane": INGEST + ["daemon/ingest/link", "daemon/ingest/session"],
+    "daemon/ingest/peer": INGEST + ["daemon/ingest/link", "daemon/ingest/session",
+                                    "daemon/ingest/lane"],
+    "daemon/ingest": INGEST + ["daemon/ingest/link", "daemon/ingest/session", "daemon/ingest/lane",
+                               "daemon/ingest/peer"],
     "daemon/attach": ["formats/core"],
     # Names for sessions that are sealed. The CLI does the same to sessions of other machines.
     "daemon/symbolize": ["formats/core", "storage"],

@@ -6,7 +6,7 @@
 #include <future>
 
 #include "daemon/collector/session_converter.h"
-#include "daemon/ingest/limits.h"
+#include "daemon/ingest/link/limits.h"
 #include "storage/manifest/manifest.h"
 #include "storage/model/session_layout.h"
 #include "tests/daemon/collector/collector_fixture.h"

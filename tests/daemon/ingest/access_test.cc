@@ -2,7 +2,7 @@
 // that comes late.
 #include <gmock/gmock.h>
 
-#include "daemon/ingest/core.h"
+#include "daemon/ingest/session/core.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/fakes/certificates.h"
 

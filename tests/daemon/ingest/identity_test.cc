@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "daemon/ingest/handshake.h"
+#include "daemon/ingest/link/handshake.h"
 #include "storage/model/resume_key.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/fakes/handshake.h"

@@ -10,8 +10,8 @@
 #include <memory>
 #include <utility>
 
-#include "daemon/ingest/link.h"
-#include "daemon/ingest/work_threads.h"
+#include "daemon/ingest/link/link.h"
+#include "daemon/ingest/link/work_threads.h"
 #include "tests/fakes/frame_socket.h"
 
 namespace collect::ingest {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "daemon/ingest/limits.h"
+#include "daemon/ingest/link/limits.h"
 
 namespace collect::ingest {
 namespace {

@@ -1,0 +1,155 @@
+#include "daemon/ingest/lane/dial9_feed.h"
+
+#include <spdlog/spdlog.h>
+
+#include <random>
+#include <utility>
+
+#include "daemon/ingest/link/clock_fit.h"
+#include "daemon/ingest/link/limits.h"
+
+namespace collect::ingest {
+namespace {
+
+constexpr storage::PassthroughKind kKind = storage::PassthroughKind::kDial9;
+
+// Nobody comes back for a feed's session, so it has no recording; its id is there to tell its
+// containers from those of other sessions.
+storage::SessionIdentity identity_of_feed(const std::string& peer) {
+  storage::SessionIdentity identity;
+  std::random_device random;
+  for (uint8_t& byte : identity.process_id) byte = static_cast<uint8_t>(random());
+  identity.process_name = storage::passthrough_kind_name(kKind);
+  identity.device_id = peer;
+  identity.clock = atf::ClockType::kBoottime;
+  identity.start_ns = boottime_ns();
+  identity.start_unix_ns = storage::system_clock().unix_ns();
+  return identity;
+}
+
+}  // namespace
+
+Dial9Feed::Dial9Feed(IngestCore& core, asio::io_context& io, std::shared_ptr<Link> link)
+    : core_(core),
+      io_(io),
+      peer_(link->peer()),
+      principal_(link->principal()),
+      link_(std::move(link)),
+      decoder_(std::make_shared<FeedDecoder>()) {}
+
+Dial9Feed::~Dial9Feed() = default;
+
+void Dial9Feed::start() {
+  const storage::SessionIdentity identity = identity_of_feed(peer_);
+  // Weak, because the feed holds the queue and the queue holds this.
+  session_ = std::make_unique<LiveSession>(core_, io_, core_.budget.account(principal_),
+                                           [feed = weak_from_this()](const SessionReport& report) {
+                                             if (const auto self = feed.lock())
+                                               self->on_report(report);
+                                           });
+  session_->shown.process_name = identity.process_name;
+  session_->shown.device_id = identity.device_id;
+  session_->shown.start_time = std::chrono::system_clock::now();
+  session_->push(
+      [identity](StoredSession& session) { return session.open(identity, std::nullopt); });
+  lane_ = std::make_shared<DataLane>(io_, std::exchange(link_, nullptr), shared_from_this(),
+                                     decoder_, core_.lane_buffers, core_.counters);
+  lane_->store_into(session_->queue);
+  lane_->start();
+}
+
+void Dial9Feed::on_data_fault(const std::string& fault) {
+  end(storage::SessionState::kRecovered, fault, fault);
+}
+
+// A connection that is closed at a frame's end has said all that it wanted to say.
+void Dial9Feed::on_data_end(const std::error_code& error) {
+  if (error != asio::error::eof) {
+    end(storage::SessionState::kRecovered, "the connection broke: " + error.message(), "");
+    return;
+  }
+  const auto problem = decoder_->finish();
+  if (problem) {
+    end(storage::SessionState::kRecovered, *problem, *problem);
+  } else {
+    end(storage::SessionState::kComplete, "", "");
+  }
+}
+
+// `problem` may be empty where the stream was cut from outside: then it is about what is cut off.
+void Dial9Feed::end(storage::SessionState state, const std::string& reason,
+                    const std::string& problem) {
+  if (std::exchange(ended_, true)) return;
+  lane_->end([self = shared_from_this(), state, reason, problem](Link& link) {
+    link.close();
+    const uint64_t refused = self->decoder_->received_bytes() - self->decoder_->stored_bytes();
+    std::string text = problem;
+    if (refused != 0 && text.empty()) {
+      text = "the frame at " + std::to_string(self->decoder_->stored_bytes()) +
+             " had not come whole: " + reason;
+    }
+    self->session_->push([refused, text](StoredSession& session) {
+      return session.writer().end_passthrough(kKind, refused, text);
+    });
+    self->session_->seal(state, reason);
+  });
+}
+
+void Dial9Feed::stop(Answer<SessionSnapshot> done) {
+  if (sealed_) {
+    done(session_->shown);
+    return;
+  }
+  session_->when_sealed.push_back(std::move(done));
+  end(storage::SessionState::kComplete, "stopped by command", "");
+}
+
+void Dial9Feed::shut_down() {
+  end(storage::SessionState::kRecovered, "collector stopped", "");
+}
+
+bool Dial9Feed::sweep(SteadyTime now) {
+  const auto self = shared_from_this();
+  if (!ended_ && !lane_->check_idle(now)) {
+    end(storage::SessionState::kRecovered,
+        "a frame came to a stop half-way, at " + std::to_string(decoder_->received_bytes()), "");
+  }
+  if (!ended_) session_->commit_when_settled(now);
+  session_->sweep(now);
+  return !sealed_;
+}
+
+void Dial9Feed::on_report(const SessionReport& report) {
+  session_->take(report);
+  if (report.opened) {
+    spdlog::info("a dial9 stream from {} goes into {}", peer_, session_->shown.directory);
+  }
+  if (report.failed) {
+    spdlog::error("a dial9 stream from {}: {}", peer_, to_string(*report.failed));
+    session_->shown.status = to_string(*report.failed);
+    // Where the disk failed, the queue seals by itself, and this seal comes too late.
+    end(storage::SessionState::kFailed, to_string(*report.failed), "");
+  }
+  if (report.sealed) {
+    on_sealed(*report.sealed);
+  } else {
+    session_->sweep(std::chrono::steady_clock::now());
+  }
+}
+
+void Dial9Feed::on_sealed(const SessionReport::Sealed& sealed) {
+  const auto self = shared_from_this();
+  sealed_ = true;
+  session_->take_sealed(sealed);
+  const SessionSnapshot& shown = session_->shown;
+  if (session_->opened) {
+    spdlog::info("{} {}: {} bytes of dial9{}{}", shown.name,
+                 sealed.deferred ? "waits for room to be sealed" : "is sealed",
+                 shown.totals.stored_bytes, sealed.reason.empty() ? "" : ": ", sealed.reason);
+  }
+  core_.live_sessions.fetch_sub(1);
+  const auto waiters = std::exchange(session_->when_sealed, {});
+  for (const auto& done : waiters) done(shown);
+}
+
+}  // namespace collect::ingest

@@ -1,0 +1,61 @@
+// One connection that sends a dial9 stream and nothing else, as a tokio service's recorder or `nc`
+// does, and the session that the stream becomes.
+//
+// Belongs to one io thread: connection, timers and reports all run there; its DataLane reads. The
+// peer is told nothing, since dial9 has no way back: its connection ends, and manifest and log say
+// why.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "daemon/ingest/session/core.h"
+#include "daemon/ingest/lane/data_lane.h"
+#include "daemon/ingest/lane/feed_decoder.h"
+#include "daemon/ingest/session/live_session.h"
+
+namespace collect::ingest {
+
+class Dial9Feed final : public LaneOwner, public std::enable_shared_from_this<Dial9Feed> {
+ public:
+  // The link is open and nobody reads it; its early bytes begin with the header.
+  Dial9Feed(IngestCore& core, asio::io_context& io, std::shared_ptr<Link> link);
+  ~Dial9Feed() override;
+
+  void start();
+  // Time passes. False: the session is sealed, this feed may be forgotten.
+  bool sweep(SteadyTime now);
+  // Ends the stream behind its last whole frame. Answers when it is sealed.
+  void stop(Answer<SessionSnapshot> done);
+  void shut_down();
+  bool has_session(const std::string& name) const {
+    return session_->opened && session_->shown.name == name;
+  }
+
+  // LaneOwner
+  bool on_data_frame(const wire::Frame&) override { return true; }  // there are none
+  void on_data_fault(const std::string& fault) override;
+  void on_data_end(const std::error_code& error) override;
+  std::chrono::nanoseconds read_wait() override { return {}; }
+
+ private:
+  void end(storage::SessionState state, const std::string& reason, const std::string& problem);
+  void on_report(const SessionReport& report);
+  void on_sealed(const SessionReport::Sealed& sealed);
+
+  IngestCore& core_;
+  asio::io_context& io_;
+  const std::string peer_;
+  const principal::Principal principal_;
+  std::shared_ptr<Link> link_;  // until start()
+  const std::shared_ptr<FeedDecoder> decoder_;
+  std::shared_ptr<DataLane> lane_;
+  std::unique_ptr<LiveSession> session_;
+  bool ended_ = false;
+  bool sealed_ = false;
+};
+
+}  // namespace collect::ingest

@@ -1,0 +1,354 @@
+#include "daemon/ingest/link/handshake.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "daemon/ingest/link/limits.h"
+
+namespace collect::ingest {
+namespace {
+
+std::string os_name(uint32_t os) {
+  switch (os) {
+    case wire::OS_IOS:
+      return "ios";
+    case wire::OS_ANDROID:
+      return "android";
+    case wire::OS_MACOS:
+      return "macos";
+    case wire::OS_LINUX:
+      return "linux";
+    case wire::OS_WINDOWS:
+      return "windows";
+    default:
+      return "unknown";
+  }
+}
+
+std::string arch_name(uint32_t arch) {
+  switch (arch) {
+    case wire::ARCH_X86_64:
+      return "x86_64";
+    case wire::ARCH_ARM64:
+      return "arm64";
+    default:
+      return "unknown";
+  }
+}
+
+bool is_too_long(const wire::Hello& hello) {
+  for (const std::string* name : {&hello.process_name(), &hello.device_id(), &hello.device_model(),
+                                  &hello.boot_id(), &hello.tag(), &hello.agent_version()}) {
+    if (name->size() > kMaxNameBytes) return true;
+  }
+  return hello.executable().size() > kMaxPathBytes;
+}
+
+Refusal protocol(std::string reason) {
+  return {wire::REFUSE_PROTOCOL, std::move(reason), false};
+}
+
+Bytes bytes_of(std::string_view text) {
+  return Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+}
+
+bool fill_random(std::span<uint8_t> out) {
+  return ::getentropy(out.data(), out.size()) == 0;
+}
+
+// Empty: the key holds for everybody who knows it. Addresses of phones change.
+std::string owner_word(const principal::Principal& principal) {
+  switch (principal.kind) {
+    case principal::Principal::Kind::kUid:
+      return "uid " + principal.id;
+    case principal::Principal::Kind::kCertificate:
+      return "certificate " + principal.id;
+    case principal::Principal::Kind::kAddress:
+    case principal::Principal::Kind::kUnknown:
+      break;
+  }
+  return {};
+}
+
+bool is_known(const wire::Hello& hello) {
+  return hello.os() >= wire::OS_IOS && hello.os() <= wire::OS_WINDOWS &&
+         hello.arch() >= wire::ARCH_X86_64 && hello.arch() <= wire::ARCH_ARM64 &&
+         hello.clock_type() >= 1 && hello.clock_type() <= 3;
+}
+
+}  // namespace
+
+std::optional<Refusal> check_untrusted_hello(const wire::Hello& hello) {
+  if (hello.min_version() > wire::kProtocolVersion ||
+      hello.max_version() < wire::kProtocolVersion) {
+    return Refusal{wire::REFUSE_VERSION,
+                   "this collector speaks version " + std::to_string(wire::kProtocolVersion) +
+                       " of the protocol, the agent versions " +
+                       std::to_string(hello.min_version()) + " to " +
+                       std::to_string(hello.max_version()),
+                   false};
+  }
+  if (hello.channel() != wire::CHANNEL_CONTROL && hello.channel() != wire::CHANNEL_DATA) {
+    return protocol("the hello names no channel");
+  }
+  if (hello.process_id().size() != std::tuple_size_v<ProcessId>) {
+    return protocol("the hello's process id has " + std::to_string(hello.process_id().size()) +
+                    " bytes instead of 16");
+  }
+  if (hello.nonce().size() != wire::kNonceBytes) {
+    return protocol("the hello's nonce has " + std::to_string(hello.nonce().size()) +
+                    " bytes instead of 16");
+  }
+  if (hello.atf_version() != 1 && hello.atf_version() != 2) {
+    return Refusal{wire::REFUSE_VERSION,
+                   "ATF version " + std::to_string(hello.atf_version()) + " is not 1 or 2", false};
+  }
+  if (is_too_long(hello)) return protocol("a name in the hello is longer than the protocol allows");
+  if (!is_known(hello)) return protocol("the hello's os, arch or clock type is unknown");
+  return std::nullopt;
+}
+
+Refusal no_randomness() {
+  return {wire::REFUSE_LIMIT, "the collector's machine gives no random bytes", true};
+}
+
+std::optional<wire::ProofContext> begin_proofs(const wire::Hello& hello, bool dialled) {
+  wire::ProofContext context;
+  context.dialled = dialled;
+  context.channel = static_cast<uint8_t>(hello.channel());
+  COLLECT_CHECK(hello.process_id().size() == sizeof context.process_id &&
+                hello.nonce().size() == sizeof context.agent_nonce);
+  std::copy(hello.process_id().begin(), hello.process_id().end(), context.process_id);
+  std::copy(hello.nonce().begin(), hello.nonce().end(), context.agent_nonce);
+  if (!fill_random(context.collector_nonce)) return std::nullopt;
+  return context;
+}
+
+wire::Challenge challenge_for(const wire::ProofContext& context, std::string_view token,
+                              const storage::CollectorIdentity& collector) {
+  wire::Challenge challenge;
+  challenge.set_nonce(context.collector_nonce, sizeof context.collector_nonce);
+  if (collector.is_known()) challenge.set_collector_id(collector.id.data(), collector.id.size());
+  if (!token.empty()) {
+    uint8_t proof[wire::kProofBytes];
+    make_proof(wire::ProofKind::kCollectorToken, bytes_of(token), context, proof);
+    challenge.set_token_proof(proof, sizeof proof);
+  }
+  return challenge;
+}
+
+std::optional<Refusal> check_token(const wire::Proof& proof, const wire::ProofContext& context,
+                                   std::string_view token) {
+  // Who dials has chosen the agent, which has asked for our proof if it has a token.
+  if (token.empty() || context.dialled) return std::nullopt;
+  if (check_proof(wire::ProofKind::kAgentToken, bytes_of(token), context,
+                  bytes_of(proof.token_proof()))) {
+    return std::nullopt;
+  }
+  return Refusal{wire::REFUSE_TOKEN,
+                 proof.token_proof().empty()
+                     ? "this collector asks for a token, and the agent has none"
+                     : "the token is wrong",
+                 false};
+}
+
+std::optional<storage::ResumeKey> make_resume_key(const principal::Principal& principal) {
+  storage::ResumeKey key;
+  if (!fill_random(key.bytes)) return std::nullopt;
+  key.owner = owner_word(principal);
+  return key;
+}
+
+std::optional<Refusal> check_resume(const storage::ResumeKey& key, const CheckedHello& checked,
+                                    const principal::Principal& principal) {
+  if (!key.owner.empty() && key.owner != owner_word(principal)) {
+    return Refusal{wire::REFUSE_RESUME,
+                   "the process is known here, and its connections belong to another principal",
+                   false};
+  }
+  if (check_proof(wire::ProofKind::kAgentResume, key.bytes, checked.context,
+                  bytes_of(checked.resume_proof))) {
+    return std::nullopt;
+  }
+  return Refusal{wire::REFUSE_RESUME,
+                 checked.resume_proof.empty()
+                     ? "the process is known here, and the agent has no resume key"
+                     : "the process is known here, and the resume key is not the one it was given",
+                 false};
+}
+
+DetailMode detail_mode(int untrusted_mode) {
+  return static_cast<DetailMode>(std::clamp(untrusted_mode, 0, 2));
+}
+
+ProcessId process_id_of(const wire::Hello& hello) {
+  ProcessId id{};
+  COLLECT_CHECK(hello.process_id().size() == id.size());
+  std::copy(hello.process_id().begin(), hello.process_id().end(), id.begin());
+  return id;
+}
+
+AgentSnapshot agent_from_hello(const wire::Hello& hello) {
+  AgentSnapshot agent;
+  agent.process_id = process_id_of(hello);
+  agent.process_name = hello.process_name();
+  agent.executable = hello.executable();
+  agent.pid = hello.pid();
+  agent.parent_pid = hello.parent_pid();
+  agent.device_id = hello.device_id();
+  agent.device_model = hello.device_model();
+  agent.os = os_name(hello.os());
+  agent.arch = arch_name(hello.arch());
+  agent.tag = hello.tag();
+  agent.agent_version = hello.agent_version();
+  agent.detail = detail_mode(hello.detail());
+  return agent;
+}
+
+AgentSnapshot agent_from_identity(const storage::SessionIdentity& identity) {
+  AgentSnapshot agent;
+  agent.process_id = identity.process_id;
+  agent.process_name = identity.process_name;
+  agent.executable = identity.executable;
+  agent.pid = identity.pid;
+  agent.parent_pid = identity.parent_pid;
+  agent.device_id = identity.device_id;
+  agent.device_model = identity.device_model;
+  agent.os = os_name(static_cast<uint32_t>(identity.os));
+  agent.arch = arch_name(static_cast<uint32_t>(identity.arch));
+  agent.tag = identity.tag;
+  agent.agent_version = identity.agent_version;
+  return agent;
+}
+
+storage::SessionIdentity identity_from(const wire::Hello& hello,
+                                       const wire::RecordingStart& start) {
+  storage::SessionIdentity identity;
+  identity.process_id = process_id_of(hello);
+  identity.recording = start.recording();
+  identity.pid = hello.pid();
+  identity.parent_pid = hello.parent_pid();
+  identity.process_name = hello.process_name();
+  identity.executable = hello.executable();
+  identity.device_id = hello.device_id();
+  identity.device_model = hello.device_model();
+  identity.boot_id = hello.boot_id();
+  identity.tag = hello.tag();
+  identity.agent_version = hello.agent_version();
+  identity.arch = static_cast<atf::Arch>(hello.arch());
+  identity.os = static_cast<atf::Os>(hello.os());
+  identity.clock = static_cast<atf::ClockType>(hello.clock_type());
+  identity.version = static_cast<atf::Version>(start.atf_version());
+  identity.start_ns = start.start_ns();
+  identity.start_unix_ns = start.start_unix_ns();
+  identity.max_depth = start.max_depth();
+  identity.longer_than_ns = start.longer_than_ns();
+  identity.max_rate = start.max_rate();
+  return identity;
+}
+
+std::vector<storage::ModuleInfo> to_storage(const wire::Modules& modules) {
+  std::vector<storage::ModuleInfo> out;
+  out.reserve(static_cast<size_t>(modules.modules_size()));
+  for (const wire::Module& module : modules.modules()) {
+    storage::ModuleInfo info;
+    info.module_id = module.module_id();
+    info.path = module.path();
+    info.build_id.assign(module.build_id().begin(), module.build_id().end());
+    info.base_address = module.base_address();
+    info.size = module.size();
+    info.loaded_ns = module.loaded_ns();
+    info.unloaded_ns = module.unloaded_ns();
+    out.push_back(std::move(info));
+  }
+  return out;
+}
+
+storage::StreamInfo to_storage(const wire::StreamOpen& stream) {
+  storage::StreamInfo info;
+  info.stream_id = stream.stream_id();
+  info.thread_id = stream.thread_id();
+  info.thread_name = stream.thread_name();
+  info.start_ns = stream.start_ns();
+  info.named_ns = stream.named_ns();
+  return info;
+}
+
+storage::StreamEnd to_storage(const wire::StreamClose& stream) {
+  storage::StreamEnd end;
+  end.stream_id = stream.stream_id();
+  end.thread_name = stream.thread_name();
+  end.end_ns = stream.end_ns();
+  end.index_count = stream.index_count();
+  end.index_lost = stream.index_lost();
+  end.detail_count = stream.detail_count();
+  end.detail_lost = stream.detail_lost();
+  end.calls_left_out = stream.calls_left_out();
+  return end;
+}
+
+storage::DetailStateChange to_storage(const wire::DetailState& change) {
+  storage::DetailStateChange out;
+  out.mode = change.mode() == wire::DETAIL_ON      ? "on"
+             : change.mode() == wire::DETAIL_ARMED ? "armed"
+                                                   : "off";
+  out.at_ns = change.at_ns();
+  out.pre_roll_from_ns = change.pre_roll_from_ns();
+  out.pre_roll_records = change.pre_roll_records();
+  out.reason = change.reason();
+  return out;
+}
+
+Result<std::optional<storage::Stall>> to_storage(const wire::Stall& stall) {
+  const uint64_t all_ns = stall.last_ns() - stall.first_ns();
+  if (stall.last_ns() < stall.first_ns() || stall.stalled_ns() > all_ns ||
+      (stall.count() <= 1 && stall.stalled_ns() != 0 && stall.stalled_ns() != all_ns)) {
+    return Error{Code::kDamaged, "a stall whose times contradict each other"};
+  }
+  using Kind = storage::StallKind;
+  Kind kind{};
+  switch (stall.kind()) {
+    case wire::Stall::PAGE_WAIT:
+      kind = Kind::kPageWait;
+      break;
+    case wire::Stall::STOPPED:
+      kind = Kind::kStopped;
+      break;
+    case wire::Stall::SUSPENDED:
+      kind = Kind::kSuspended;
+      break;
+    default:
+      return std::optional<storage::Stall>();
+  }
+  storage::Stall out = storage::make_stall(kind, stall.first_ns(), stall.last_ns());
+  if (stall.count() > 1) out.count = stall.count();
+  if (stall.stalled_ns() != 0) out.stalled_ns = stall.stalled_ns();
+  return std::optional(out);
+}
+
+void set_position(const storage::StreamPosition& known, wire::StreamPosition& position) {
+  position.set_stream_id(known.stream_id);
+  position.set_index_next(known.index_next);
+  position.set_detail_next(known.detail_next);
+  position.set_closed(known.closed);
+}
+
+storage::ProcessEnd to_storage(const wire::ProcessEnd& end) {
+  using How = storage::ProcessEnd::How;
+  storage::ProcessEnd out;
+  // A value that a later agent may have says as much as "unknown".
+  out.how = end.how() == wire::ProcessEnd::HOW_UNSPECIFIED ? How::kNotKnown
+            : end.how() == wire::ProcessEnd::EXITED        ? How::kExited
+            : end.how() == wire::ProcessEnd::SIGNALED      ? How::kSignaled
+            : end.how() == wire::ProcessEnd::EXECED        ? How::kExeced
+                                                           : How::kUnknown;
+  if (out.how == How::kExited) out.exit_code = end.exit_code();
+  if (out.how == How::kSignaled) {
+    out.signal = end.signal();
+    out.core_dumped = end.core_dumped();
+  }
+  return out;
+}
+
+}  // namespace collect::ingest

@@ -1,0 +1,71 @@
+// One recording of an agent: a LiveSession, what it takes of its principal's budget until it is
+// sealed, what it waits for, and what people want done with it.
+//
+// Belongs to the io thread of its Peer.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/ingest/session/live_session.h"
+
+namespace collect::ingest {
+
+class AgentSession final : public LiveSession {
+ public:
+  // Why it is not to be waited for any longer.
+  enum class Overdue : uint8_t { kNo, kAgentAway, kEndNotSent };
+
+  AgentSession(IngestCore& core, asio::io_context& io,
+               const std::shared_ptr<principal::Account>& account, uint32_t recording);
+
+  const uint32_t recording;
+  bool ended_by_agent = false;  // its RecordingEnd was read
+
+  // ---- budget; an error: the principal has too much
+  Status charge();
+  // It is there, whether there is room for it or not.
+  void charge_found();
+  Status charge_modules(const std::vector<storage::ModuleInfo>& modules);
+  // So many were opened on this connection. On a new one they are opened again, and are charged
+  // already.
+  Status charge_streams(uint32_t streams);
+
+  // ---- what comes
+  // Of the data channel.
+  void store(SessionQueue::Act act);
+  void store(const storage::ClockSync& sync);
+  void store(const storage::FunctionFilter& filter);
+  void store_lost_without_stream(uint64_t count);
+  // Of a report, as LiveSession::take(); storage may have made threads that were not charged.
+  void take_report(const SessionReport& report);
+  void show_detail(DetailMode mode);
+
+  // ---- what it waits for
+  bool is_waiting() const { return waiting_since_.has_value(); }  // its agent is away
+  // Its files are closed until more comes.
+  void wait_for_agent();
+  void end_wait();
+  // The agent is told to end it. False: it was told before.
+  bool expect_end();
+  bool expects_end() const { return stop_asked_at_.has_value(); }
+  Overdue overdue(SteadyTime now, milliseconds resume) const;
+
+  // ---- orders, answered after the commit that makes them last
+  void annotate(const storage::Marker& marker, Answer<uint64_t> done);
+  void roll_container(Answer<std::string> done);
+  void cut(Answer<storage::SessionCut> done);
+
+ private:
+  principal::Lease place_;
+  principal::Lease memory_;
+  principal::Lease files_;
+  uint32_t charged_streams_ = 0;
+  SteadyTime progress_at_{};  // something arrived
+  std::optional<SteadyTime> waiting_since_;
+  std::optional<SteadyTime> stop_asked_at_;
+};
+
+}  // namespace collect::ingest

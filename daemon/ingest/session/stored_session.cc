@@ -1,0 +1,325 @@
+#include "daemon/ingest/session/stored_session.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "storage/manifest/manifest.h"
+#include "storage/model/seal_reason.h"
+#include "storage/model/session_layout.h"
+#include "storage/session/space_guard.h"
+
+namespace collect::ingest {
+namespace {
+
+// Above what is to stay free, so that a session that begins can also store something.
+constexpr uint64_t kRoomToBegin = 1u << 20;
+
+}  // namespace
+
+bool is_storage_fault(Code code) {
+  switch (code) {
+    case Code::kNoSpace:
+    case Code::kExhausted:
+    case Code::kIo:
+    case Code::kPermission:
+    case Code::kAlreadyExists:
+    case Code::kNotFound:  // the root was moved or removed
+    case Code::kUnavailable:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void SessionReport::merge(SessionReport later) {
+  if (later.opened) opened = std::move(later.opened);
+  if (later.repeated) repeated = std::move(later.repeated);
+  for (const auto& [stream, position] : later.stored) stored[stream] = position;
+  stalls_next = std::max(stalls_next, later.stalls_next);
+  for (auto& answer : later.positions) positions.push_back(std::move(answer));
+  totals = later.totals;
+  hot.insert(hot.end(), later.hot.begin(), later.hot.end());
+  if (later.failed) failed = std::move(later.failed);
+  if (later.sealed) sealed = std::move(later.sealed);
+  suspended |= later.suspended;
+}
+
+StoredSession::StoredSession(const Dependencies& dependencies,
+                             std::shared_ptr<principal::Account> account)
+    : dependencies_(dependencies), charges_(std::move(account)), options_(*dependencies.options) {
+  options_.budget = &charges_;
+}
+
+// ---- begin
+
+Status StoredSession::check_room() const {
+  storage::SpaceGuard guard(*dependencies_.fs, options_.root,
+                            {0, options_.keep_free_bytes, options_.keep_free_files});
+  COLLECT_TRY(guard.admit(0, kRoomToBegin));
+  return guard.admit_files(storage::kFilesPerSession);
+}
+
+Status StoredSession::open(const storage::SessionIdentity& identity,
+                           const std::optional<storage::ResumeKey>& key) {
+  COLLECT_TRY(check_room());
+  const CompletedSessions::Answer earlier =
+      dependencies_.completed->find(identity.process_id, identity.recording, identity.pid);
+  if (!earlier.is_known) {
+    return Error{Code::kExhausted, "the old sessions of this process id are not all listed yet"};
+  }
+  if (earlier.session_path && dependencies_.fs->exists(earlier.session_path->directory)) {
+    failed_ = true;
+    report_.repeated = earlier.session_path->name;
+    return {};
+  }
+  auto created = storage::SessionWriter::create(*dependencies_.fs, options_, identity, key);
+  if (!created.ok()) return created.error();
+  writer_ = std::move(created).value();
+  name_ = writer_->name();
+  directory_ = writer_->directory();
+  opened();
+  return {};
+}
+
+void StoredSession::opened() {
+  report_.opened = SessionReport::Opened{writer_->name(), writer_->directory()};
+  const storage::SessionIdentity& identity = writer_->identity();
+  if (identity.max_rate == 0) return;
+  principal::Lease memory = charges_.memory();
+  if (const Status room = memory.grow(RateWatch::kMaxBytes); !room.ok()) {
+    spdlog::warn("{}: no function is switched off: {}", writer_->name(), to_string(room.error()));
+    return;
+  }
+  rate_memory_ = std::move(memory);
+  rate_watch_.emplace(identity.version, identity.max_rate);
+}
+
+Status StoredSession::resume(const std::string& directory) {
+  directory_ = directory;
+  const std::filesystem::path path = directory;
+  name_ = path.parent_path().filename().string() + "/" + path.filename().string();
+  auto resumed = storage::SessionWriter::resume(*dependencies_.fs, options_, directory);
+  if (!resumed.ok() && resumed.code() == Code::kExhausted) return resumed.error();
+  if (!resumed.ok()) {
+    recover_directory_ = directory;
+    must_seal_ = {storage::SessionState::kRecovered, storage::seal_reason(resumed.error())};
+    return {};
+  }
+  writer_ = std::move(resumed).value();
+  for (const storage::StreamPosition& position : writer_->positions()) {
+    positions_[position.stream_id] = position;
+  }
+  counted_ = writer_->totals();  // those were counted by the collector that stored them
+  opened();
+  return {};
+}
+
+// ---- what is stored
+
+// A manifest that comes before the next page, or the next ack, and that would be written too soon.
+bool StoredSession::must_wait_for_manifest() {
+  const uint64_t wait_ns = writer_ && !failed_ ? writer_->manifest_wait_ns() : 0;
+  if (wait_ns == 0) return false;
+  const auto wait = std::chrono::ceil<milliseconds>(std::chrono::nanoseconds(wait_ns));
+  manifest_wait_ = std::min(wait, kMaxManifestPause);
+  return true;
+}
+
+// As far as there is room for what has to be decoded, the pages are one call.
+Status StoredSession::store(std::span<const Page> sent, PageUnpacker& unpacker) {
+  if (must_wait_for_manifest()) return Error{Code::kExhausted, "a manifest would come too soon"};
+  unpacker.clear();
+  run_of_pages_.clear();
+  for (const Page& next : sent) {
+    if (!unpacker.has_room(next)) {
+      COLLECT_TRY(store_run());
+      unpacker.clear();
+    }
+    auto page = unpacker.unpack(next);
+    if (!page.ok()) {
+      COLLECT_TRY(store_run());  // what came before it is good
+      return page.error();
+    }
+    run_of_pages_.push_back(*page);
+  }
+  return store_run();
+}
+
+Status StoredSession::store_run() {
+  if (run_of_pages_.empty()) return {};
+  COLLECT_TRY(writer_->append_pages(run_of_pages_));
+  uint64_t decoded = 0;
+  for (const Page& page : run_of_pages_) {
+    if (watch_ && page.lane == Lane::kIndex) watch_->look_at(page);
+    storage::StreamPosition& position = position_of(page.stream_id);
+    uint64_t& next = page.lane == Lane::kIndex ? position.index_next : position.detail_next;
+    if (rate_watch_ && page.lane == Lane::kIndex) {
+      rate_watch_->look_at(page, next - std::min(next, page.first_seq));
+    }
+    next = std::max(next, page.first_seq + page.record_count);
+    if (page.encoded_by != Codec::kRaw) ++decoded;
+    uncommitted_bytes_ += page.bytes.size();
+  }
+  dependencies_.counters->pages_stored.fetch_add(run_of_pages_.size(), std::memory_order_relaxed);
+  dependencies_.counters->pages_decoded.fetch_add(decoded, std::memory_order_relaxed);
+  run_of_pages_.clear();
+  return {};
+}
+
+Status StoredSession::store_passthrough(storage::PassthroughKind kind,
+                                        std::span<const Bytes> parts) {
+  return writer_->append_passthrough(kind, parts);
+}
+
+// Records that were numbered and never came are lost for good: the stream's last word counts them.
+// A repeated close is answered as the first one: that answer may have been lost with the link.
+Status StoredSession::close_stream(const storage::StreamEnd& end) {
+  storage::StreamPosition& position = position_of(end.stream_id);
+  if (!position.closed) COLLECT_TRY(writer_->close_stream(end));
+  position.index_next = std::max(position.index_next, end.index_count);
+  position.detail_next = std::max(position.detail_next, end.detail_count);
+  position.closed = true;
+  return {};
+}
+
+// Those of one stream that follow each other are one call.
+Status StoredSession::add_stalls(const ArrivedStalls& arrived) {
+  std::vector<storage::Stall> of_stream;
+  for (size_t at = 0; at < arrived.stalls.size();) {
+    const uint32_t stream = arrived.stalls[at].stream_id;
+    of_stream.clear();
+    for (; at < arrived.stalls.size() && arrived.stalls[at].stream_id == stream; ++at) {
+      of_stream.push_back(arrived.stalls[at].stall);
+    }
+    COLLECT_TRY(writer_->add_stalls(stream, of_stream));
+  }
+  stalls_next_ = std::max(stalls_next_, arrived.next_number);
+  return {};
+}
+
+// A repeat comes after a reconnect.
+Status StoredSession::change_detail(const storage::DetailStateChange& change) {
+  if (change.at_ns <= last_detail_change_ns_) return {};
+  last_detail_change_ns_ = change.at_ns;
+  return writer_->detail_state(change);
+}
+
+void StoredSession::watch(const EventsWanted& wanted) {
+  watch_.reset();
+  if (wanted.events.empty()) return;
+  watch_.emplace(writer_->identity().version, wanted.events, wanted.on_seen);
+}
+
+// To be changed: what moved goes into the next report.
+storage::StreamPosition& StoredSession::position_of(uint32_t stream) {
+  touched_.insert(stream);
+  storage::StreamPosition& position = positions_[stream];
+  position.stream_id = stream;
+  return position;
+}
+
+// ---- the end of a round
+
+Status StoredSession::commit() {
+  if (must_wait_for_manifest()) return Error{Code::kExhausted, "a manifest would come too soon"};
+  if (writer_ && !must_seal_) {
+    const Status committed = writer_->commit();
+    if (!committed.ok() && committed.code() == Code::kExhausted) return committed;
+    if (!committed.ok()) fail(committed.error());
+  }
+  committed_at_ = std::chrono::steady_clock::now();
+  uncommitted_bytes_ = 0;
+  if (writer_) count_totals();
+  if (must_seal_) {  // nothing may be acknowledged that may not be there
+    touched_.clear();
+    stalls_next_ = 0;
+    tickets_.clear();
+  }
+  for (const uint32_t stream : touched_) report_.stored[stream] = positions_[stream];
+  touched_.clear();
+  report_.stalls_next = std::exchange(stalls_next_, 0);
+  answer_tickets();
+  return {};
+}
+
+bool StoredSession::take_put_off() {
+  const bool is_early = uncommitted_bytes_ < kMaxUncommittedBytes &&
+                        std::chrono::steady_clock::now() - committed_at_ < kMaxCommitDelay;
+  return std::exchange(put_off_, false) && is_early && tickets_.empty() && !failed_;
+}
+
+void StoredSession::answer_tickets() {
+  if (writer_ == nullptr && !failed_) return;  // not opened yet: that waits for something
+  for (const uint64_t ticket : tickets_) {
+    std::vector<storage::StreamPosition> all;
+    all.reserve(positions_.size());
+    for (const auto& [stream, position] : positions_) all.push_back(position);
+    report_.positions.emplace_back(ticket, std::move(all));
+  }
+  tickets_.clear();
+}
+
+void StoredSession::count_totals() {
+  const storage::SessionTotals totals = writer_->totals();
+  IngestCounters& counters = *dependencies_.counters;
+  const auto grow = [](std::atomic<uint64_t>& counter, uint64_t now, uint64_t before) {
+    if (now > before) counter.fetch_add(now - before, std::memory_order_relaxed);
+  };
+  grow(counters.bytes_stored, totals.stored_bytes, counted_.stored_bytes);
+  grow(counters.events_stored, totals.events, counted_.events);
+  grow(counters.events_lost, totals.lost_events, counted_.lost_events);
+  grow(counters.detail_records_stored, totals.detail_records, counted_.detail_records);
+  counted_ = totals;
+}
+
+void StoredSession::fail(const Error& error) {
+  if (!failed_) report_.failed = error;
+  if (is_storage_fault(error.code) || !writer_ || writer_->failed()) {
+    must_seal_ = {storage::SessionState::kFailed, storage::seal_reason(error)};
+  } else if (!failed_) {
+    const Status noted = writer_->note("the agent's data was refused: " + to_string(error));
+    if (!noted.ok())
+      must_seal_ = {storage::SessionState::kFailed, storage::seal_reason(noted.error())};
+  }
+  failed_ = true;
+}
+
+// What was acknowledged is in the files already. So a disk that takes no more leaves what kill -9
+// leaves, and the session can be resumed all the same.
+Status StoredSession::suspend(const std::string& why) {
+  const Status done = writer_->suspend(why);
+  if (!done.ok() && done.code() == Code::kExhausted) return done;
+  if (!done.ok()) spdlog::warn("{}: {}", writer_->name(), to_string(done.error()));
+  count_totals();
+  close();
+  report_.suspended = true;
+  return {};
+}
+
+void StoredSession::count_held() {
+  if (!manifest_wait_) {
+    dependencies_.counters->writes_held.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+milliseconds StoredSession::take_wait() {
+  return std::exchange(manifest_wait_, std::nullopt).value_or(kExhaustedPause);
+}
+
+void StoredSession::close() {
+  rate_watch_.reset();
+  rate_memory_.set(0);
+  writer_.reset();
+  charges_.hold_open_files(0);
+}
+
+SessionReport StoredSession::take_report() {
+  report_.totals = counted_;
+  if (rate_watch_) report_.hot = rate_watch_->take();
+  return std::exchange(report_, {});
+}
+
+}  // namespace collect::ingest
