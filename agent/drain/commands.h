@@ -4,12 +4,12 @@
 
 #include <cstdint>
 
-#include "agent/drain/buffering.h"
-#include "agent/drain/control_sender.h"
+#include "agent/drain/ship/buffering.h"
+#include "agent/drain/link/control_sender.h"
 #include "agent/drain/detail_window.h"
-#include "agent/drain/process_pauses.h"
+#include "agent/drain/ship/process_pauses.h"
 #include "agent/drain/recording_state.h"
-#include "agent/drain/shipper.h"
+#include "agent/drain/ship/shipper.h"
 #include "agent/drain/start_filter.h"
 #include "formats/core/bytes.h"
 

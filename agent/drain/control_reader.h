@@ -5,10 +5,10 @@
 #include <cstdint>
 
 #include "agent/drain/commands.h"
-#include "agent/drain/control_sender.h"
-#include "agent/drain/link.h"
+#include "agent/drain/link/control_sender.h"
+#include "agent/drain/link/link.h"
 #include "agent/drain/recording_state.h"
-#include "agent/drain/shipper.h"
+#include "agent/drain/ship/shipper.h"
 
 namespace collect::agent {
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "agent/drain/frames.h"
+#include "agent/drain/link/frames.h"
 
 namespace collect::agent {
 

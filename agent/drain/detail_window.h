@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "agent/drain/metadata_sender.h"
-#include "agent/drain/process_pauses.h"
+#include "agent/drain/ship/metadata_sender.h"
+#include "agent/drain/ship/process_pauses.h"
 #include "agent/ring/recorder.h"
 #include "agent/settings.h"
 #include "proto/wire/wire.nanopb.h"

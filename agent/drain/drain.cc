@@ -13,10 +13,10 @@
 #include <cerrno>
 #include <new>
 
-#include "agent/drain/control.h"
+#include "agent/drain/link/control.h"
 #include "agent/drain/drain_process.h"
 #include "agent/drain/drain_thread.h"
-#include "agent/drain/status.h"
+#include "agent/drain/link/status.h"
 #include "agent/platform/system.h"
 #include "agent/platform/threads.h"
 #include "agent/run_records.h"

@@ -15,10 +15,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "agent/drain/control.h"
+#include "agent/drain/link/control.h"
 #include "agent/drain/drain_process_memory.h"
-#include "agent/drain/status.h"
-#include "agent/drain/traced_process.h"
+#include "agent/drain/link/status.h"
+#include "agent/drain/ship/traced_process.h"
 #include "agent/platform/system.h"
 #include "agent/transport/descriptor.h"
 

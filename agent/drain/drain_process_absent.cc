@@ -3,7 +3,7 @@
 // so.
 #include "agent/drain/drain_process.h"
 #include "agent/drain/drain_process_memory.h"
-#include "agent/drain/traced_process.h"
+#include "agent/drain/ship/traced_process.h"
 
 namespace collect::agent {
 

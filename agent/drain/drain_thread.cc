@@ -1,7 +1,7 @@
 #include "agent/drain/drain_thread.h"
 
 #include "agent/drain/drain_process_memory.h"
-#include "agent/drain/status.h"
+#include "agent/drain/link/status.h"
 #include "agent/platform/system.h"
 #include "agent/platform/threads.h"
 #include "agent/run_records.h"

@@ -1,6 +1,6 @@
 #include "agent/drain/recording_state.h"
 
-#include "agent/drain/status.h"
+#include "agent/drain/link/status.h"
 #include "formats/atf/layout.h"
 
 namespace collect::agent {

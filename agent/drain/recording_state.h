@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "agent/drain/detail_window.h"
-#include "agent/drain/link.h"
-#include "agent/drain/process_pauses.h"
-#include "agent/drain/shipper.h"
+#include "agent/drain/link/link.h"
+#include "agent/drain/ship/process_pauses.h"
+#include "agent/drain/ship/shipper.h"
 #include "agent/ring/recorder.h"
 #include "agent/settings.h"
 

@@ -1,6 +1,6 @@
 #include "agent/drain/start_filter.h"
 
-#include "agent/drain/status.h"
+#include "agent/drain/link/status.h"
 #include "agent/text.h"
 
 namespace collect::agent {

@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-#include "agent/drain/control.h"
-#include "agent/drain/frames.h"
-#include "agent/drain/metadata_sender.h"
+#include "agent/drain/link/control.h"
+#include "agent/drain/link/frames.h"
+#include "agent/drain/ship/metadata_sender.h"
 #include "agent/drain/recording_state.h"
 #include "agent/settings.h"
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "agent/drain/control_sender.h"
-#include "agent/drain/link.h"
-#include "agent/drain/shipper.h"
+#include "agent/drain/link/control_sender.h"
+#include "agent/drain/link/link.h"
+#include "agent/drain/ship/shipper.h"
 #include "proto/wire/wire.nanopb.h"
 
 namespace collect::agent {

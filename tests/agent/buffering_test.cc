@@ -1,5 +1,5 @@
 // What the collector may change of a full ring and of the spool, and what it may not.
-#include "agent/drain/buffering.h"
+#include "agent/drain/ship/buffering.h"
 
 #include "tests/agent/drain_parts.h"
 #include "tests/agent/temp_folder.h"

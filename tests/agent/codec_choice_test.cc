@@ -1,4 +1,4 @@
-#include "agent/drain/codec_choice.h"
+#include "agent/drain/link/codec_choice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "agent/drain/collector_list.h"
+#include "agent/drain/link/collector_list.h"
 
 #include <gtest/gtest.h>
 

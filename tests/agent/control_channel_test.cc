@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 
 #include "agent/drain/control_reader.h"
-#include "agent/drain/control_sender.h"
-#include "agent/drain/status.h"
+#include "agent/drain/link/control_sender.h"
+#include "agent/drain/link/status.h"
 #include "agent/drain/status_reports.h"
 #include "agent/ring/counters.h"
 #include "agent/shared_memory.h"

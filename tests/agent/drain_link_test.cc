@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "agent/drain/link.h"
+#include "agent/drain/link/link.h"
 #include "proto/wire/codec_rules.h"
 #include "tests/agent/drain_fixture.h"
 

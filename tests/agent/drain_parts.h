@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "agent/drain/buffering.h"
+#include "agent/drain/ship/buffering.h"
 #include "agent/drain/commands.h"
 #include "agent/drain/control_reader.h"
 #include "agent/drain/status_reports.h"

@@ -23,7 +23,7 @@
 #include <map>
 #include <string>
 
-#include "agent/drain/control.h"
+#include "agent/drain/link/control.h"
 #include "collect/agent.h"
 #include "formats/atf/layout.h"
 #include "tests/agent/scripted_collector.h"

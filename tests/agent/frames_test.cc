@@ -1,6 +1,6 @@
 // Which frames the agent takes for the protocol's, by WIRE.md "Frames", and the buffers that they
 // go through.
-#include "agent/drain/frames.h"
+#include "agent/drain/link/frames.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Who the agent says it is, the token that it reads, and what it makes of a Challenge.
-#include "agent/drain/hello.h"
+#include "agent/drain/link/hello.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "agent/drain/frames.h"
+#include "agent/drain/link/frames.h"
 #include "proto/wire/codec_rules.h"
 #include "proto/wire/wire.pb.h"
 #include "tests/agent/fake_recorder.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "agent/drain/link.h"
+#include "agent/drain/link/link.h"
 #include "proto/wire/frame_encoder.h"
 #include "tests/agent/fake_recorder.h"
 #include "tests/agent/scripted_collector.h"

@@ -1,5 +1,5 @@
 // A Link that may connect to several collectors.
-#include "agent/drain/status.h"
+#include "agent/drain/link/status.h"
 #include "tests/agent/link_fixture.h"
 
 namespace collect::agent {

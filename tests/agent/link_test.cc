@@ -1,6 +1,6 @@
 // A Link with a clock of the test's: when it tries again, how long it waits, and what it takes for
 // the end of a collector.
-#include "agent/drain/link.h"
+#include "agent/drain/link/link.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/drain/status.h"
+#include "agent/drain/link/status.h"
 #include "formats/core/crc32.h"
 #include "proto/wire/frame_encoder.h"
 #include "tests/agent/link_fixture.h"

@@ -1,6 +1,6 @@
 // What goes before records: the recording, its detail, the modules and the streams, as it is put
 // into a buffer that may be too small for it.
-#include "agent/drain/metadata_sender.h"
+#include "agent/drain/ship/metadata_sender.h"
 
 #include <gtest/gtest.h>
 

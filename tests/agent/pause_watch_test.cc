@@ -1,7 +1,7 @@
 // Readings as the system gives them, and what they mean. The numbers of switches are those that a
 // program saw that was stopped in poll, in a loop, and on a machine with four times the work that
 // it has processors for.
-#include "agent/drain/pause_watch.h"
+#include "agent/drain/ship/pause_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -25,8 +25,8 @@
 #include <thread>
 #include <vector>
 
-#include "agent/drain/control.h"
-#include "agent/drain/traced_process.h"
+#include "agent/drain/link/control.h"
+#include "agent/drain/ship/traced_process.h"
 #include "agent/own_object.h"
 #include "agent/platform/identity.h"
 #include "agent/platform/loaded_objects.h"

@@ -1,5 +1,5 @@
 // Stops and sleeps of the process, from readings of the test's and of a process that is stopped.
-#include "agent/drain/process_pauses.h"
+#include "agent/drain/ship/process_pauses.h"
 
 #include <signal.h>
 #include <sys/wait.h>

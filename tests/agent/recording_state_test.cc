@@ -1,7 +1,7 @@
 // How a recording begins and ends, and the limits at which it ends by itself.
 #include "agent/drain/recording_state.h"
 
-#include "agent/drain/status.h"
+#include "agent/drain/link/status.h"
 #include "formats/atf/layout.h"
 #include "tests/agent/drain_parts.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/crc32c.h"
-#include "agent/drain/frames.h"
+#include "agent/drain/link/frames.h"
 #include "proto/wire/frame_decoder.h"
 
 namespace collect::agent {

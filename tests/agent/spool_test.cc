@@ -1,6 +1,6 @@
 // The spool's file and its table: what was put in comes out, room is given back, and storage that
 // refuses is told from one that is full.
-#include "agent/drain/spool.h"
+#include "agent/drain/link/spool.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

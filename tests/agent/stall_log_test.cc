@@ -1,6 +1,6 @@
 // Stalls in the drain's log: which are joined when it is full, what a new link gets, and what fits
 // into a frame.
-#include "agent/drain/stall_log.h"
+#include "agent/drain/ship/stall_log.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The filter that the settings ask for: what is asked, of whom and when, and what follows.
 #include "agent/drain/start_filter.h"
 
-#include "agent/drain/status.h"
+#include "agent/drain/link/status.h"
 #include "tests/agent/drain_parts.h"
 
 namespace collect::agent {

@@ -1,5 +1,5 @@
 // The sentence that says what the agent does, and the lines of COLLECT_LOG.
-#include "agent/drain/status.h"
+#include "agent/drain/link/status.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/drain/collector_list.h"
+#include "agent/drain/link/collector_list.h"
 #include "proto/wire/frame_decoder.h"
 #include "proto/wire/wire.pb.h"
 

@@ -8,7 +8,7 @@
 namespace collect::ctl {
 namespace {
 
-// As every line of the agent begins (agent/drain/status.cc).
+// As every line of the agent begins (agent/drain/link/status.cc).
 constexpr std::string_view kAgentLine = "collect agent (";
 constexpr size_t kMaxLogLineBytes = 4096;
 

@@ -1,4 +1,4 @@
-#include "agent/drain/stream_table.h"
+#include "agent/drain/link/stream_table.h"
 
 namespace collect::agent {
 namespace {

@@ -8,12 +8,12 @@
 
 #include <cstdint>
 
-#include "agent/drain/codec_choice.h"
-#include "agent/drain/frames.h"
-#include "agent/drain/metadata_sender.h"
-#include "agent/drain/spool.h"
-#include "agent/drain/stall_log.h"
-#include "agent/drain/stream_table.h"
+#include "agent/drain/link/codec_choice.h"
+#include "agent/drain/link/frames.h"
+#include "agent/drain/ship/metadata_sender.h"
+#include "agent/drain/link/spool.h"
+#include "agent/drain/ship/stall_log.h"
+#include "agent/drain/link/stream_table.h"
 #include "agent/ring/recorder.h"
 #include "agent/transport/socket.h"
 #include "proto/wire/frame_encoder.h"

@@ -1,4 +1,4 @@
-#include "agent/drain/status.h"
+#include "agent/drain/link/status.h"
 
 #include <unistd.h>
 

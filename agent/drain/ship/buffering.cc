@@ -1,7 +1,7 @@
-#include "agent/drain/buffering.h"
+#include "agent/drain/ship/buffering.h"
 
-#include "agent/drain/frames.h"
-#include "agent/drain/status.h"
+#include "agent/drain/link/frames.h"
+#include "agent/drain/link/status.h"
 #include "agent/ring/recorder.h"
 
 namespace collect::agent {

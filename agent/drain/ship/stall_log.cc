@@ -1,4 +1,4 @@
-#include "agent/drain/stall_log.h"
+#include "agent/drain/ship/stall_log.h"
 
 namespace collect::agent {
 namespace {

@@ -1,4 +1,4 @@
-#include "agent/drain/process_pauses.h"
+#include "agent/drain/ship/process_pauses.h"
 
 #include <utility>
 

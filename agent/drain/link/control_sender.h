@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "agent/drain/link.h"
+#include "agent/drain/link/link.h"
 
 namespace collect::agent {
 

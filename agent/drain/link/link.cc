@@ -1,4 +1,4 @@
-#include "agent/drain/link.h"
+#include "agent/drain/link/link.h"
 
 #include <sys/un.h>
 #include <time.h>
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "agent/drain/status.h"
+#include "agent/drain/link/status.h"
 #include "agent/platform/system.h"
 #include "agent/ring/recorder.h"
 #include "agent/transport/tls.h"

@@ -1,4 +1,4 @@
-#include "agent/drain/metadata_sender.h"
+#include "agent/drain/ship/metadata_sender.h"
 
 #include <cstring>
 

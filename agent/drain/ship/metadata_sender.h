@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "agent/drain/frames.h"
-#include "agent/drain/stream_table.h"
+#include "agent/drain/link/frames.h"
+#include "agent/drain/link/stream_table.h"
 #include "agent/ring/recorder.h"
 
 namespace collect::agent {

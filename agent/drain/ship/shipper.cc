@@ -1,10 +1,10 @@
-#include "agent/drain/shipper.h"
+#include "agent/drain/ship/shipper.h"
 
 #include <string.h>
 
 #include "agent/crc32c.h"
-#include "agent/drain/link.h"
-#include "agent/drain/status.h"
+#include "agent/drain/link/link.h"
+#include "agent/drain/link/status.h"
 #include "agent/text.h"
 #include "formats/atf/layout.h"
 #include "formats/core/bytes.h"

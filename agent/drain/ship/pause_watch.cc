@@ -1,4 +1,4 @@
-#include "agent/drain/pause_watch.h"
+#include "agent/drain/ship/pause_watch.h"
 
 #include <time.h>
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "agent/drain/spool.h"
+#include "agent/drain/link/spool.h"
 #include "agent/ring/recorder.h"
 #include "proto/wire/wire.nanopb.h"
 

@@ -1,4 +1,4 @@
-#include "agent/drain/hello.h"
+#include "agent/drain/link/hello.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "agent/drain/control.h"
-#include "agent/drain/frames.h"
+#include "agent/drain/link/control.h"
+#include "agent/drain/link/frames.h"
 #include "agent/platform/identity.h"
 #include "agent/platform/system.h"
 #include "agent/ring/recorder.h"

@@ -1,4 +1,4 @@
-#include "agent/drain/control_sender.h"
+#include "agent/drain/link/control_sender.h"
 
 namespace collect::agent {
 

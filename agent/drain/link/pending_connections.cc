@@ -1,9 +1,9 @@
-#include "agent/drain/pending_connections.h"
+#include "agent/drain/link/pending_connections.h"
 
 #include <cstring>
 
 #include "agent/crc32c.h"
-#include "agent/drain/status.h"
+#include "agent/drain/link/status.h"
 #include "agent/text.h"
 
 namespace collect::agent {

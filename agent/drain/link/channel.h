@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "agent/drain/frames.h"
-#include "agent/drain/hello.h"
+#include "agent/drain/link/frames.h"
+#include "agent/drain/link/hello.h"
 #include "agent/transport/socket.h"
 
 namespace collect::agent {

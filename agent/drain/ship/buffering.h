@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "agent/drain/spool.h"
+#include "agent/drain/link/spool.h"
 #include "agent/settings.h"
 #include "proto/wire/wire.nanopb.h"
 

@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
-#include "agent/drain/pause_watch.h"
-#include "agent/drain/stall_log.h"
-#include "agent/drain/traced_process.h"
+#include "agent/drain/ship/pause_watch.h"
+#include "agent/drain/ship/stall_log.h"
+#include "agent/drain/ship/traced_process.h"
 
 namespace collect::agent {
 

@@ -1,4 +1,4 @@
-#include "agent/drain/frames.h"
+#include "agent/drain/link/frames.h"
 
 #include <pb_decode.h>
 #include <pb_encode.h>

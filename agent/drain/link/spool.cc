@@ -1,4 +1,4 @@
-#include "agent/drain/spool.h"
+#include "agent/drain/link/spool.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -6,8 +6,8 @@
 
 #include <cerrno>
 
-#include "agent/drain/link.h"
-#include "agent/drain/status.h"
+#include "agent/drain/link/link.h"
+#include "agent/drain/link/status.h"
 #include "agent/platform/system.h"
 #include "agent/settings.h"
 

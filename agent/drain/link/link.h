@@ -10,11 +10,11 @@
 
 #include <cstdint>
 
-#include "agent/drain/channel.h"
-#include "agent/drain/collector_list.h"
-#include "agent/drain/hello.h"
-#include "agent/drain/pending_connections.h"
-#include "agent/drain/stream_table.h"
+#include "agent/drain/link/channel.h"
+#include "agent/drain/link/collector_list.h"
+#include "agent/drain/link/hello.h"
+#include "agent/drain/link/pending_connections.h"
+#include "agent/drain/link/stream_table.h"
 #include "agent/settings.h"
 #include "agent/transport/address.h"
 

@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "agent/drain/channel.h"
-#include "agent/drain/hello.h"
+#include "agent/drain/link/channel.h"
+#include "agent/drain/link/hello.h"
 
 namespace collect::agent {
 

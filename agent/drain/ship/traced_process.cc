@@ -1,4 +1,4 @@
-#include "agent/drain/traced_process.h"
+#include "agent/drain/ship/traced_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "agent/drain/control.h"
+#include "agent/drain/link/control.h"
 #include "agent/platform/system.h"
 #include "agent/text.h"
 
