@@ -4,7 +4,7 @@
 #include "agent/drain/drain.h"
 #include "agent/lifecycle.h"
 #include "agent/ring/counters.h"
-#include "agent/ring/hooks.h"
+#include "agent/ring/hooks/hooks.h"
 #include "agent/ring/recorder.h"
 #include "collect/agent.h"
 

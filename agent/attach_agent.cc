@@ -10,7 +10,7 @@
 #include "agent/module_holds.h"
 #include "agent/plans.h"
 #include "agent/platform/system.h"
-#include "agent/ring/alternate_stack.h"
+#include "agent/ring/hooks/alternate_stack.h"
 #include "agent/settings.h"
 #include "agent/text.h"
 #include "formats/patch/attach_options.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "agent/ring/sled_code.h"
+#include "agent/ring/sleds/sled_code.h"
 #include "formats/patch/plan_layout.h"
 
 namespace collect::agent {

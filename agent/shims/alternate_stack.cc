@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "agent/platform/system.h"
-#include "agent/ring/alternate_stack.h"
+#include "agent/ring/hooks/alternate_stack.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "agent/lifecycle.h"
-#include "agent/ring/shared_threads.h"
+#include "agent/ring/hooks/shared_threads.h"
 
 namespace {
 

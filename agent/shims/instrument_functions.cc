@@ -1,7 +1,7 @@
 // The shim for -finstrument-functions: the compiler calls these two around every function.
 #include <cstdint>
 
-#include "agent/ring/hooks_inline.h"
+#include "agent/ring/hooks/hooks_inline.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <setjmp.h>
 
-#include "agent/ring/unwinding.h"
+#include "agent/ring/hooks/unwinding.h"
 
 namespace collect::agent {
 namespace {

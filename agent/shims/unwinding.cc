@@ -6,7 +6,7 @@
 // Any thread, any state of the program: memory may be short (std::bad_alloc), locks may be held, a
 // signal handler may jump. So what is called is found when the library is loaded, as far as it is
 // there then.
-#include "agent/ring/unwinding.h"
+#include "agent/ring/hooks/unwinding.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 
 #include "agent/drain/drain.h"
 #include "agent/lifecycle.h"
-#include "agent/ring/hooks_inline.h"
+#include "agent/ring/hooks/hooks_inline.h"
 #include "agent/ring/sleds.h"
 #include "agent/shims/planned_handlers.h"
 #include "agent/shims/xray_module.h"

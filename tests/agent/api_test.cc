@@ -9,7 +9,7 @@
 
 #include "agent/drain/drain.h"
 #include "agent/lifecycle.h"
-#include "agent/ring/hooks.h"
+#include "agent/ring/hooks/hooks.h"
 #include "agent/ring/recorder.h"
 
 namespace collect::agent {

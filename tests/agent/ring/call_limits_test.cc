@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "agent/ring/function_filter.h"
-#include "agent/ring/hooks.h"
-#include "agent/ring/hooks_inline.h"
+#include "agent/ring/hooks/hooks.h"
+#include "agent/ring/hooks/hooks_inline.h"
 #include "agent/ring/stream.h"
-#include "agent/ring/unwinding.h"
+#include "agent/ring/hooks/unwinding.h"
 #include "tests/agent/ring/ring_drain.h"
 
 namespace collect::agent {

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <thread>
 
-#include "agent/ring/hooks.h"
+#include "agent/ring/hooks/hooks.h"
 #include "agent/ring/stream.h"
 #include "tests/agent/ring/ring_drain.h"
 

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "agent/ring/hooks.h"
+#include "agent/ring/hooks/hooks.h"
 #include "tests/agent/ring/ring_drain.h"
 
 namespace collect::agent {

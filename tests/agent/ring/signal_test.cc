@@ -8,7 +8,7 @@
 #include <atomic>
 #include <thread>
 
-#include "agent/ring/hooks.h"
+#include "agent/ring/hooks/hooks.h"
 #include "agent/ring/recorder.h"
 #include "tests/agent/ring/ring_drain.h"
 

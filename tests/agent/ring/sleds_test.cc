@@ -7,9 +7,9 @@
 #include <atomic>
 #include <thread>
 
-#include "agent/ring/hooks.h"
+#include "agent/ring/hooks/hooks.h"
 #include "agent/ring/modules.h"
-#include "agent/ring/sled_code.h"
+#include "agent/ring/sleds/sled_code.h"
 #include "agent/shims/xray_module.h"
 #include "tests/agent/ring/ring_drain.h"
 

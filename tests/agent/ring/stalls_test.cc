@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "agent/ring/clock.h"
-#include "agent/ring/hooks.h"
+#include "agent/ring/hooks/hooks.h"
 #include "agent/ring/stream.h"
 #include "tests/agent/ring/ring_drain.h"
 #include "tests/fakes/sanitized.h"

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "agent/ring/hooks.h"
+#include "agent/ring/hooks/hooks.h"
 #include "agent/ring/stream.h"
 #include "tests/agent/ring/ring_drain.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-#include "agent/ring/hooks.h"
+#include "agent/ring/hooks/hooks.h"
 #include "agent/ring/modules.h"
 #include "agent/ring/open_calls.h"
 #include "agent/ring/sleds.h"

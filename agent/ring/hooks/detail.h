@@ -3,7 +3,7 @@
 // StartDetail asks for it as pre-roll.
 #pragma once
 
-#include "agent/ring/hooks.h"
+#include "agent/ring/hooks/hooks.h"
 #include "agent/ring/stream.h"
 
 namespace collect::agent {

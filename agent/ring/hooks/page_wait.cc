@@ -1,10 +1,10 @@
-#include "agent/ring/page_wait.h"
+#include "agent/ring/hooks/page_wait.h"
 
 #include <time.h>
 
 #include "agent/platform/system.h"
 #include "agent/platform/threads.h"
-#include "agent/ring/detail.h"
+#include "agent/ring/hooks/detail.h"
 
 namespace collect::agent {
 namespace {

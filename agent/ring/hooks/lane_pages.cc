@@ -1,4 +1,4 @@
-#include "agent/ring/lane_pages.h"
+#include "agent/ring/hooks/lane_pages.h"
 
 #include <sched.h>
 

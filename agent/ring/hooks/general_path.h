@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "agent/ring/hooks.h"
+#include "agent/ring/hooks/hooks.h"
 #include "agent/ring/stream.h"
-#include "agent/ring/unwinding.h"
+#include "agent/ring/hooks/unwinding.h"
 
 namespace collect::agent {
 

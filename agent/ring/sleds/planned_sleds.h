@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "agent/ring/compiled_sleds.h"
+#include "agent/ring/sleds/compiled_sleds.h"
 #include "formats/patch/plan_view.h"
 
 namespace collect::agent {

@@ -1,7 +1,7 @@
-#include "agent/ring/unwinding.h"
+#include "agent/ring/hooks/unwinding.h"
 
 #include "agent/ring/clock.h"
-#include "agent/ring/general_path.h"
+#include "agent/ring/hooks/general_path.h"
 #include "agent/ring/open_calls.h"
 
 namespace collect::agent {

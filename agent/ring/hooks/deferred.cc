@@ -1,6 +1,6 @@
-#include "agent/ring/deferred.h"
+#include "agent/ring/hooks/deferred.h"
 
-#include "agent/ring/unwinding.h"
+#include "agent/ring/hooks/unwinding.h"
 
 namespace collect::agent {
 namespace {

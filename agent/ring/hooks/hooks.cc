@@ -1,17 +1,17 @@
-#include "agent/ring/hooks.h"
+#include "agent/ring/hooks/hooks.h"
 
 #include <errno.h>
 
 #include "agent/lifecycle.h"
 #include "agent/platform/threads.h"
-#include "agent/ring/alternate_stack.h"
-#include "agent/ring/deferred.h"
-#include "agent/ring/general_path.h"
-#include "agent/ring/hooks_inline.h"
-#include "agent/ring/lane_pages.h"
-#include "agent/ring/page_wait.h"
-#include "agent/ring/shared_threads.h"
-#include "agent/ring/short_calls.h"
+#include "agent/ring/hooks/alternate_stack.h"
+#include "agent/ring/hooks/deferred.h"
+#include "agent/ring/hooks/general_path.h"
+#include "agent/ring/hooks/hooks_inline.h"
+#include "agent/ring/hooks/lane_pages.h"
+#include "agent/ring/hooks/page_wait.h"
+#include "agent/ring/hooks/shared_threads.h"
+#include "agent/ring/hooks/short_calls.h"
 
 namespace collect::agent {
 namespace {

@@ -1,4 +1,4 @@
-#include "agent/ring/alternate_stack.h"
+#include "agent/ring/hooks/alternate_stack.h"
 
 #include <signal.h>
 

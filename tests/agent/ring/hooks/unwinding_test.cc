@@ -1,11 +1,11 @@
 // Calls that end without a return: which events an exception, a longjmp and the end of a thread
 // leave, for hooks of all kinds. Frames are numbers here: the stack grows down from 1000.
-#include "agent/ring/unwinding.h"
+#include "agent/ring/hooks/unwinding.h"
 
 #include <gtest/gtest.h>
 #include <setjmp.h>
 
-#include "agent/ring/hooks_inline.h"
+#include "agent/ring/hooks/hooks_inline.h"
 #include "agent/ring/open_calls.h"
 #include "agent/shims/jump_target.h"
 #include "tests/agent/ring/ring_drain.h"

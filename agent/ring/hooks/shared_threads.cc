@@ -1,4 +1,4 @@
-#include "agent/ring/shared_threads.h"
+#include "agent/ring/hooks/shared_threads.h"
 
 #include <atomic>
 

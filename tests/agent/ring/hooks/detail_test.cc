@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "agent/ring/hooks.h"
+#include "agent/ring/hooks/hooks.h"
 #include "agent/ring/page_pool.h"
 #include "agent/ring/stream.h"
 #include "tests/agent/ring/ring_drain.h"

@@ -1,9 +1,9 @@
-#include "agent/ring/compiled_sleds.h"
+#include "agent/ring/sleds/compiled_sleds.h"
 
 #include <link.h>
 #include <string.h>
 
-#include "agent/ring/sled_writes.h"
+#include "agent/ring/sleds/sled_writes.h"
 #include "agent/text.h"
 
 namespace collect::agent {

@@ -2,8 +2,8 @@
 // hooks.h.
 #pragma once
 
-#include "agent/ring/hooks.h"
-#include "agent/ring/short_calls.h"
+#include "agent/ring/hooks/hooks.h"
+#include "agent/ring/hooks/short_calls.h"
 #include "agent/ring/stream.h"
 
 namespace collect::agent {

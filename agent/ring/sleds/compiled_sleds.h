@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "agent/ring/sled_code.h"
+#include "agent/ring/sleds/sled_code.h"
 #include "agent/shims/xray_module.h"
 
 namespace collect::agent {

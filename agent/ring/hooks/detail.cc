@@ -1,8 +1,8 @@
-#include "agent/ring/detail.h"
+#include "agent/ring/hooks/detail.h"
 
 #include <string.h>
 
-#include "agent/ring/lane_pages.h"
+#include "agent/ring/hooks/lane_pages.h"
 #include "agent/shared_memory.h"
 #include "formats/core/bytes.h"
 

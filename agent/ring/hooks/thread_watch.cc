@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "agent/platform/threads.h"
-#include "agent/ring/shared_threads.h"
-#include "agent/ring/short_calls.h"
+#include "agent/ring/hooks/shared_threads.h"
+#include "agent/ring/hooks/short_calls.h"
 #include "agent/ring/stream.h"
-#include "agent/ring/unwinding.h"
+#include "agent/ring/hooks/unwinding.h"
 
 namespace collect::agent {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "agent/platform/system.h"
-#include "agent/ring/sled_writes.h"
+#include "agent/ring/sleds/sled_writes.h"
 
 namespace collect::agent {
 

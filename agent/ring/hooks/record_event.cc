@@ -1,10 +1,10 @@
 // One event, from its first look to its record in the ring.
-#include "agent/ring/detail.h"
-#include "agent/ring/general_path.h"
-#include "agent/ring/lane_pages.h"
+#include "agent/ring/hooks/detail.h"
+#include "agent/ring/hooks/general_path.h"
+#include "agent/ring/hooks/lane_pages.h"
 #include "agent/ring/modules.h"
-#include "agent/ring/page_wait.h"
-#include "agent/ring/short_calls.h"
+#include "agent/ring/hooks/page_wait.h"
+#include "agent/ring/hooks/short_calls.h"
 
 namespace collect::agent {
 namespace {
