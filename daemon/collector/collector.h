@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "daemon/attach/attach.h"
-#include "daemon/collector/registry.h"
-#include "daemon/collector/watches.h"
+#include "daemon/collector/agents/registry.h"
+#include "daemon/collector/agents/watches.h"
 #include "daemon/control/collector_api.h"
 #include "daemon/ingest/ingest.h"
 #include "daemon/symbolize/symbolizer.h"

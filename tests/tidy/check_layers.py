@@ -100,7 +100,7 @@ ROOMS = {
     # collector is that it has reached, as the daemon does of its clients.
     "daemon/ctl": ["proto/control", "daemon/ctl/conformance", "formats", "storage",
                    "daemon/symbolize", "daemon/patch", "daemon/principal", "daemon/inject",
-                   "daemon/attach", "daemon/machine", "daemon/runtime", "daemon/collector/session_message.h",
+                   "daemon/attach", "daemon/machine", "daemon/runtime", "daemon/collector/agents/session_message.h",
                    "daemon/upload/store_request.h",
                    "daemon/warehouse/load_arguments.h"] + CTL_FILES,
     # Where the rooms meet. The CLI is its own program.
@@ -156,7 +156,7 @@ TARGETS = {
     "collect_page_request": "daemon/web/page_request.h", "collect-page": "daemon/ctl/programs",
     "collect_call_feed": "daemon/control/call_feed.h", "collect-calls": "daemon/ctl/programs",
     "collect_ctl_follow": "daemon/ctl/follow",
-    "collect_session_message": "daemon/collector/session_message.h",
+    "collect_session_message": "daemon/collector/agents/session_message.h",
     "collect_daemon": "daemon", "collectord": "daemon",
     "collect_ctl_offline": "daemon/ctl/offline", "collect_ctl_online": "daemon/ctl",
     "collect_ctl_phones": "daemon/ctl", "collect_ctl_android": "daemon/ctl",

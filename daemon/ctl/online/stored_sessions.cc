@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/collector/session_message.h"
+#include "daemon/collector/agents/session_message.h"
 #include "daemon/ctl/online/message_json.h"
 #include "daemon/ctl/online/output.h"
 #include "daemon/ctl/terminal/terminal.h"
