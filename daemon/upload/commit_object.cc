@@ -1,6 +1,6 @@
 #include "daemon/upload/commit_object.h"
 
-#include "daemon/upload/digests.h"
+#include "daemon/upload/s3/digests.h"
 
 namespace collect::upload {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "daemon/upload/commit.h"
-#include "daemon/upload/retry.h"
-#include "daemon/upload/s3_client.h"
+#include "daemon/upload/s3/retry.h"
+#include "daemon/upload/s3/s3_client.h"
 
 namespace collect::upload {
 

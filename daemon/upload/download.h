@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "daemon/upload/commit.h"
-#include "daemon/upload/retry.h"
-#include "daemon/upload/s3_client.h"
+#include "daemon/upload/s3/retry.h"
+#include "daemon/upload/s3/s3_client.h"
 #include "storage/fs/fs.h"
 
 namespace collect::upload {

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "daemon/upload/retry.h"
-#include "daemon/upload/s3_client.h"
+#include "daemon/upload/s3/retry.h"
+#include "daemon/upload/s3/s3_client.h"
 #include "formats/core/untrusted_pages.h"
 
 namespace collect::upload {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "daemon/upload/digests.h"
+#include "daemon/upload/s3/digests.h"
 #include "formats/core/hex.h"
 #include "storage/model/session_layout.h"
 

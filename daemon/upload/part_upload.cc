@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "daemon/upload/commit_object.h"
-#include "daemon/upload/digests.h"
+#include "daemon/upload/s3/digests.h"
 #include "daemon/upload/object_lists.h"
 #include "formats/core/crc32.h"
 #include "storage/manifest/manifest.h"

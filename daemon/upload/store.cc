@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "daemon/upload/credential_sources.h"
+#include "daemon/upload/s3/credential_sources.h"
 
 namespace collect::upload {
 namespace {

@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "daemon/upload/credentials.h"
-#include "daemon/upload/retry.h"
-#include "daemon/upload/s3_client.h"
+#include "daemon/upload/s3/credentials.h"
+#include "daemon/upload/s3/retry.h"
+#include "daemon/upload/s3/s3_client.h"
 #include "daemon/upload/store_request.h"
 #include "storage/fs/clock.h"
 

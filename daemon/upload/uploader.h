@@ -16,10 +16,10 @@
 #include <string>
 #include <thread>
 
-#include "daemon/upload/credentials.h"
+#include "daemon/upload/s3/credentials.h"
 #include "daemon/upload/part_upload.h"
-#include "daemon/upload/retry.h"
-#include "daemon/upload/s3_client.h"
+#include "daemon/upload/s3/retry.h"
+#include "daemon/upload/s3/s3_client.h"
 #include "daemon/upload/store_request.h"
 #include "daemon/upload/upload_status.h"
 #include "storage/fs/clock.h"

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <random>
 
-#include "daemon/upload/digests.h"
-#include "daemon/upload/uri.h"
+#include "daemon/upload/s3/digests.h"
+#include "daemon/upload/s3/uri.h"
 
 namespace collect::warehouse {
 namespace {

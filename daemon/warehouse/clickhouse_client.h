@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/upload/http_connection.h"
-#include "daemon/upload/retry.h"
+#include "daemon/upload/s3/http_connection.h"
+#include "daemon/upload/s3/retry.h"
 #include "formats/core/byte_sink.h"
 #include "formats/core/result.h"
 

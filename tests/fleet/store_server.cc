@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "daemon/upload/digests.h"
-#include "daemon/upload/s3_xml.h"
+#include "daemon/upload/s3/digests.h"
+#include "daemon/upload/s3/s3_xml.h"
 #include "tests/fleet/simulated_time.h"
 
 namespace collect::fleet {

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/upload/s3_client.h"
+#include "daemon/upload/s3/s3_client.h"
 
 namespace collect::fleet {
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "daemon/upload/digests.h"
+#include "daemon/upload/s3/digests.h"
 #include "formats/core/crc32.h"
 #include "tests/fleet/simulated_time.h"
 

@@ -7,13 +7,13 @@
 #include <string>
 
 #include "daemon/upload/commit.h"
-#include "daemon/upload/credential_file.h"
-#include "daemon/upload/digests.h"
-#include "daemon/upload/s3_failure.h"
-#include "daemon/upload/s3_xml.h"
+#include "daemon/upload/s3/credential_file.h"
+#include "daemon/upload/s3/digests.h"
+#include "daemon/upload/s3/s3_failure.h"
+#include "daemon/upload/s3/s3_xml.h"
 #include "daemon/upload/upload_status.h"
-#include "daemon/upload/uri.h"
-#include "daemon/upload/web_identity.h"
+#include "daemon/upload/s3/uri.h"
+#include "daemon/upload/s3/web_identity.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "daemon/upload/uri.h"
+#include "daemon/upload/s3/uri.h"
 #include "tests/daemon/web/http_client.h"
 
 namespace collect::upload::test {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/upload/credentials.h"
-#include "daemon/upload/s3_client.h"
+#include "daemon/upload/s3/credentials.h"
+#include "daemon/upload/s3/s3_client.h"
 #include "tests/daemon/upload/server_program.h"
 
 namespace collect::upload::test {

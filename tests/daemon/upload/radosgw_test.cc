@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <random>
 
-#include "daemon/upload/digests.h"
+#include "daemon/upload/s3/digests.h"
 #include "daemon/upload/download.h"
 #include "formats/core/crc32.h"
 #include "tests/daemon/upload/upload_fixture.h"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "daemon/upload/commit.h"
-#include "daemon/upload/digests.h"
+#include "daemon/upload/s3/digests.h"
 #include "formats/core/crc32.h"
 #include "tests/daemon/upload/upload_fixture.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/upload/web_identity.h"
+#include "daemon/upload/s3/web_identity.h"
 
 #include <curl/curl.h>
 
@@ -6,11 +6,11 @@
 #include <charconv>
 #include <ctime>
 
-#include "daemon/upload/credential_file.h"
-#include "daemon/upload/digests.h"
-#include "daemon/upload/s3_failure.h"
-#include "daemon/upload/s3_xml.h"
-#include "daemon/upload/uri.h"
+#include "daemon/upload/s3/credential_file.h"
+#include "daemon/upload/s3/digests.h"
+#include "daemon/upload/s3/s3_failure.h"
+#include "daemon/upload/s3/s3_xml.h"
+#include "daemon/upload/s3/uri.h"
 
 namespace collect::upload {
 namespace {

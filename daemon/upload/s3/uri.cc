@@ -1,4 +1,4 @@
-#include "daemon/upload/uri.h"
+#include "daemon/upload/s3/uri.h"
 
 #include <algorithm>
 

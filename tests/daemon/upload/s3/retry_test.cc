@@ -1,4 +1,4 @@
-#include "daemon/upload/retry.h"
+#include "daemon/upload/s3/retry.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/upload/http_message.h"
+#include "daemon/upload/s3/http_message.h"
 
 namespace collect::upload {
 

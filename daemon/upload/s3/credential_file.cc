@@ -1,4 +1,4 @@
-#include "daemon/upload/credential_file.h"
+#include "daemon/upload/s3/credential_file.h"
 
 #include <cerrno>
 #include <cstdio>

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/upload/credentials.h"
-#include "daemon/upload/http_message.h"
+#include "daemon/upload/s3/credentials.h"
+#include "daemon/upload/s3/http_message.h"
 
 namespace collect::upload {
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "daemon/upload/credentials.h"
-#include "daemon/upload/http_connection.h"
+#include "daemon/upload/s3/credentials.h"
+#include "daemon/upload/s3/http_connection.h"
 #include "storage/fs/clock.h"
 
 namespace collect::upload {

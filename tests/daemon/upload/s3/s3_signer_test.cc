@@ -1,11 +1,11 @@
 // The examples of "Authenticating Requests (AWS Signature Version 4)", whose signatures AWS
 // publishes.
-#include "daemon/upload/s3_signer.h"
+#include "daemon/upload/s3/s3_signer.h"
 
 #include <gtest/gtest.h>
 
-#include "daemon/upload/digests.h"
-#include "daemon/upload/uri.h"
+#include "daemon/upload/s3/digests.h"
+#include "daemon/upload/s3/uri.h"
 #include "formats/core/hex.h"
 
 namespace collect::upload {

@@ -1,9 +1,9 @@
-#include "daemon/upload/s3_failure.h"
+#include "daemon/upload/s3/s3_failure.h"
 
 #include <algorithm>
 #include <array>
 
-#include "daemon/upload/s3_xml.h"
+#include "daemon/upload/s3/s3_xml.h"
 
 namespace collect::upload {
 namespace {

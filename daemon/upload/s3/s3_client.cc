@@ -1,10 +1,10 @@
-#include "daemon/upload/s3_client.h"
+#include "daemon/upload/s3/s3_client.h"
 
 #include <curl/curl.h>
 
-#include "daemon/upload/digests.h"
-#include "daemon/upload/s3_failure.h"
-#include "daemon/upload/uri.h"
+#include "daemon/upload/s3/digests.h"
+#include "daemon/upload/s3/s3_failure.h"
+#include "daemon/upload/s3/uri.h"
 #include "formats/core/hex.h"
 
 namespace collect::upload {

@@ -1,4 +1,4 @@
-#include "daemon/upload/http_connection.h"
+#include "daemon/upload/s3/http_connection.h"
 
 #include <curl/curl.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "daemon/upload/digests.h"
+#include "daemon/upload/s3/digests.h"
 
 namespace collect::upload {
 namespace {

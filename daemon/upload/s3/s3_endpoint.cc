@@ -1,6 +1,6 @@
-#include "daemon/upload/s3_endpoint.h"
+#include "daemon/upload/s3/s3_endpoint.h"
 
-#include "daemon/upload/uri.h"
+#include "daemon/upload/s3/uri.h"
 
 namespace collect::upload {
 namespace {

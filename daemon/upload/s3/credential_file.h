@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/upload/credentials.h"
+#include "daemon/upload/s3/credentials.h"
 #include "formats/core/result.h"
 
 namespace collect::upload {

@@ -1,9 +1,9 @@
-#include "daemon/upload/credential_sources.h"
+#include "daemon/upload/s3/credential_sources.h"
 
 #include <cstdlib>
 
-#include "daemon/upload/credential_file.h"
-#include "daemon/upload/web_identity.h"
+#include "daemon/upload/s3/credential_file.h"
+#include "daemon/upload/s3/web_identity.h"
 
 namespace collect::upload {
 namespace {

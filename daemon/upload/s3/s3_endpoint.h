@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/upload/http_message.h"
+#include "daemon/upload/s3/http_message.h"
 #include "formats/core/result.h"
 
 namespace collect::upload {

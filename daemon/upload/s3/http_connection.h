@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "daemon/upload/http_message.h"
+#include "daemon/upload/s3/http_message.h"
 #include "formats/core/byte_sink.h"
 #include "formats/core/result.h"
 

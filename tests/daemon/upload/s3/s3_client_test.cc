@@ -1,10 +1,10 @@
-#include "daemon/upload/s3_client.h"
+#include "daemon/upload/s3/s3_client.h"
 
 #include <gmock/gmock.h>
 
 #include <thread>
 
-#include "daemon/upload/digests.h"
+#include "daemon/upload/s3/digests.h"
 #include "formats/core/crc32.h"
 #include "tests/daemon/upload/fake_s3.h"
 #include "tests/fakes/certificates.h"

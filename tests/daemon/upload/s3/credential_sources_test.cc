@@ -1,4 +1,4 @@
-#include "daemon/upload/credential_sources.h"
+#include "daemon/upload/s3/credential_sources.h"
 
 #include <gmock/gmock.h>
 
@@ -6,9 +6,9 @@
 #include <fstream>
 #include <map>
 
-#include "daemon/upload/credential_file.h"
-#include "daemon/upload/digests.h"
-#include "daemon/upload/web_identity.h"
+#include "daemon/upload/s3/credential_file.h"
+#include "daemon/upload/s3/digests.h"
+#include "daemon/upload/s3/web_identity.h"
 #include "formats/core/crc32.h"
 #include "tests/daemon/upload/upload_fixture.h"
 

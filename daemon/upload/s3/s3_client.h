@@ -17,11 +17,11 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/upload/credentials.h"
-#include "daemon/upload/http_connection.h"
-#include "daemon/upload/s3_endpoint.h"
-#include "daemon/upload/s3_signer.h"
-#include "daemon/upload/s3_xml.h"
+#include "daemon/upload/s3/credentials.h"
+#include "daemon/upload/s3/http_connection.h"
+#include "daemon/upload/s3/s3_endpoint.h"
+#include "daemon/upload/s3/s3_signer.h"
+#include "daemon/upload/s3/s3_xml.h"
 #include "formats/core/byte_sink.h"
 #include "formats/core/result.h"
 #include "storage/fs/clock.h"

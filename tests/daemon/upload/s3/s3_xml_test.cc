@@ -1,4 +1,4 @@
-#include "daemon/upload/s3_xml.h"
+#include "daemon/upload/s3/s3_xml.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/upload/digests.h"
+#include "daemon/upload/s3/digests.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>

@@ -1,9 +1,9 @@
-#include "daemon/upload/s3_signer.h"
+#include "daemon/upload/s3/s3_signer.h"
 
 #include <algorithm>
 #include <ctime>
 
-#include "daemon/upload/digests.h"
+#include "daemon/upload/s3/digests.h"
 #include "formats/core/hex.h"
 
 namespace collect::upload {
