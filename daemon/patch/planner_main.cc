@@ -13,7 +13,7 @@
 
 #include "daemon/patch/planner.h"
 #include "daemon/patch/planner_answer.h"
-#include "daemon/symbolize/confine.h"
+#include "daemon/symbolize/lookup/confine.h"
 #include "daemon/symbolize/exit_codes.h"
 
 namespace collect::patch {

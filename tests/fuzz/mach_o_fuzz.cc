@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "daemon/symbolize/limits.h"
-#include "daemon/symbolize/symbol_file.h"
+#include "daemon/symbolize/lookup/symbol_file.h"
 
 namespace {
 

@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "daemon/collector/collector.h"
-#include "daemon/symbolize/symbol_file.h"
+#include "daemon/symbolize/lookup/symbol_file.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "storage/fs/posix_fs.h"
 #include "tests/fakes/fake_agent.h"

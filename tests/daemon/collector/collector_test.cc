@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "daemon/symbolize/symbol_file.h"
+#include "daemon/symbolize/lookup/symbol_file.h"
 #include "tests/daemon/collector/collector_fixture.h"
 #include "tests/fakes/dial9_stream.h"
 

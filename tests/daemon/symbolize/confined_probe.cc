@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/symbolize/confine.h"
+#include "daemon/symbolize/lookup/confine.h"
 #include "daemon/symbolize/exit_codes.h"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/symbolize/limits.h"
-#include "daemon/symbolize/lookup.h"
+#include "daemon/symbolize/lookup/lookup.h"
 #include "daemon/symbolize/protocol.h"
 #include "tests/daemon/symbolize/poison.h"
 #include "tests/daemon/symbolize/scratch.h"

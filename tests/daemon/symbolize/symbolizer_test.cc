@@ -8,7 +8,7 @@
 #include "daemon/symbolize/child_program.h"
 #include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/limits.h"
-#include "daemon/symbolize/lookup.h"
+#include "daemon/symbolize/lookup/lookup.h"
 #include "tests/daemon/symbolize/own_object.h"
 #include "tests/daemon/symbolize/poison.h"
 #include "tests/daemon/symbolize/scratch.h"

@@ -1,4 +1,4 @@
-#include "daemon/symbolize/module_files.h"
+#include "daemon/symbolize/lookup/module_files.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "daemon/symbolize/limits.h"
-#include "daemon/symbolize/lookup.h"
+#include "daemon/symbolize/lookup/lookup.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "tests/daemon/symbolize/own_object.h"
 #include "tests/daemon/symbolize/scratch.h"
@@ -28,7 +28,7 @@ __attribute__((noinline)) int second_of_its_file(int number) {
 
 namespace {
 
-constexpr char kThisFile[] = "tests/daemon/symbolize/source_lines_test.cc";
+constexpr char kThisFile[] = "tests/daemon/symbolize/lookup/source_lines_test.cc";
 
 std::vector<uint32_t> known_addresses() {
   std::vector<uint32_t> addresses;

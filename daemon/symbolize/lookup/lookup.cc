@@ -1,15 +1,15 @@
-#include "daemon/symbolize/lookup.h"
+#include "daemon/symbolize/lookup/lookup.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <utility>
 
-#include "daemon/symbolize/demangle.h"
+#include "daemon/symbolize/lookup/demangle.h"
 #include "daemon/symbolize/function_pattern.h"
 #include "daemon/symbolize/limits.h"
-#include "daemon/symbolize/source_lines.h"
-#include "daemon/symbolize/symbol_file.h"
+#include "daemon/symbolize/lookup/source_lines.h"
+#include "daemon/symbolize/lookup/symbol_file.h"
 
 namespace collect::symbolize {
 namespace {

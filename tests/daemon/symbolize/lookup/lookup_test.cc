@@ -1,6 +1,6 @@
 // What a lookup answers, in this process: which file, which names, and its limits. Symbols and
 // their order are those of the ELF specification (gABI, "Symbol Table").
-#include "daemon/symbolize/lookup.h"
+#include "daemon/symbolize/lookup/lookup.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>

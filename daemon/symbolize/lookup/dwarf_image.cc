@@ -1,4 +1,4 @@
-#include "daemon/symbolize/dwarf_image.h"
+#include "daemon/symbolize/lookup/dwarf_image.h"
 
 #include <elf.h>
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "daemon/symbolize/limits.h"
-#include "daemon/symbolize/symbol_file.h"
+#include "daemon/symbolize/lookup/symbol_file.h"
 #include "formats/core/bytes.h"
 
 namespace collect::symbolize {

@@ -1,4 +1,4 @@
-#include "daemon/symbolize/demangle.h"
+#include "daemon/symbolize/lookup/demangle.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "daemon/symbolize/demangle.h"
+#include "daemon/symbolize/lookup/demangle.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "daemon/symbolize/module_files.h"
+#include "daemon/symbolize/lookup/module_files.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "daemon/symbolize/limits.h"
-#include "daemon/symbolize/mach_o.h"
+#include "daemon/symbolize/lookup/mach_o.h"
 #include "formats/core/hex.h"
 
 namespace collect::symbolize {

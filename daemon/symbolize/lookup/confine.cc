@@ -1,4 +1,4 @@
-#include "daemon/symbolize/confine.h"
+#include "daemon/symbolize/lookup/confine.h"
 
 #include <linux/audit.h>
 #include <linux/capability.h>

@@ -1,4 +1,4 @@
-#include "daemon/symbolize/source_lines.h"
+#include "daemon/symbolize/lookup/source_lines.h"
 
 #include <elfutils/libdw.h>
 

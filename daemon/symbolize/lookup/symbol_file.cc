@@ -1,4 +1,4 @@
-#include "daemon/symbolize/symbol_file.h"
+#include "daemon/symbolize/lookup/symbol_file.h"
 
 #include <unistd.h>
 

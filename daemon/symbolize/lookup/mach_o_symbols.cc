@@ -8,10 +8,10 @@
 #include <optional>
 #include <utility>
 
-#include "daemon/symbolize/dwarf_image.h"
+#include "daemon/symbolize/lookup/dwarf_image.h"
 #include "daemon/symbolize/limits.h"
-#include "daemon/symbolize/mach_o.h"
-#include "daemon/symbolize/symbol_file.h"
+#include "daemon/symbolize/lookup/mach_o.h"
+#include "daemon/symbolize/lookup/symbol_file.h"
 #include "formats/core/bytes.h"
 
 namespace collect::symbolize {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/symbolize/module_files.h"
+#include "daemon/symbolize/lookup/module_files.h"
 #include "daemon/symbolize/protocol.h"
 #include "formats/core/result.h"
 

@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "daemon/symbolize/limits.h"
-#include "daemon/symbolize/lookup.h"
-#include "daemon/symbolize/mach_o.h"
+#include "daemon/symbolize/lookup/lookup.h"
+#include "daemon/symbolize/lookup/mach_o.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "tests/daemon/symbolize/scratch.h"
 #include "tests/formats/programs.h"
