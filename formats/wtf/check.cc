@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "formats/wtf/json_cursor.h"
-#include "formats/wtf/reader.h"
+#include "formats/wtf/binary/reader.h"
 #include "formats/wtf/text.h"
 #include "formats/wtf/zone_tally.h"
 

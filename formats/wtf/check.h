@@ -15,8 +15,8 @@
 
 #include "formats/core/bytes.h"
 #include "formats/wtf/finding.h"
-#include "formats/wtf/header.h"
-#include "formats/wtf/json.h"
+#include "formats/wtf/binary/header.h"
+#include "formats/wtf/json/json.h"
 #include "formats/wtf/layout.h"
 
 namespace collect::wtf {

@@ -6,8 +6,8 @@
 
 #include "formats/core/byte_sink.h"
 #include "formats/core/result.h"
-#include "formats/wtf/reader.h"
-#include "formats/wtf/writer.h"
+#include "formats/wtf/binary/reader.h"
+#include "formats/wtf/binary/writer.h"
 
 namespace collect::wtf {
 

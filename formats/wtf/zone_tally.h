@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "formats/wtf/check.h"
-#include "formats/wtf/event.h"
-#include "formats/wtf/type_table.h"
+#include "formats/wtf/binary/event.h"
+#include "formats/wtf/binary/type_table.h"
 
 namespace collect::wtf {
 

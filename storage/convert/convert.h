@@ -13,7 +13,7 @@
 
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
-#include "formats/wtf/json.h"
+#include "formats/wtf/json/json.h"
 #include "storage/convert/convert_log.h"
 #include "storage/fs/leftovers.h"
 #include "storage/read/capture_kind.h"

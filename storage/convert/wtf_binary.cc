@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "formats/wtf/json.h"
+#include "formats/wtf/json/json.h"
 #include "formats/wtf/layout.h"
 
 namespace collect::convert {

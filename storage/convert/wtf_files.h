@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/wtf/writer.h"
+#include "formats/wtf/binary/writer.h"
 #include "storage/convert/convert_log.h"
 #include "storage/fs/leftovers.h"
 #include "storage/fs/output_file.h"

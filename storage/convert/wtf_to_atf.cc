@@ -5,7 +5,7 @@
 #include <optional>
 #include <unordered_set>
 
-#include "formats/wtf/reader.h"
+#include "formats/wtf/binary/reader.h"
 #include "formats/wtf/text.h"
 #include "storage/convert/conversions.h"
 #include "storage/convert/session_builder.h"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "formats/wtf/check.h"
-#include "formats/wtf/json.h"
-#include "formats/wtf/reader.h"
-#include "formats/wtf/writer.h"
+#include "formats/wtf/json/json.h"
+#include "formats/wtf/binary/reader.h"
+#include "formats/wtf/binary/writer.h"
 
 namespace collect::bench {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "formats/wtf/check.h"
-#include "formats/wtf/json.h"
+#include "formats/wtf/json/json.h"
 #include "formats/wtf/transcode.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "formats/wtf/check.h"
-#include "formats/wtf/header.h"
-#include "formats/wtf/json.h"
+#include "formats/wtf/binary/header.h"
+#include "formats/wtf/json/json.h"
 #include "formats/wtf/json_cursor.h"
 #include "formats/wtf/text.h"
 

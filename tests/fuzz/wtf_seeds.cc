@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "formats/wtf/json.h"
+#include "formats/wtf/json/json.h"
 #include "tests/formats/wtf/built_file.h"
 
 namespace {

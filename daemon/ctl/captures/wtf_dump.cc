@@ -7,7 +7,7 @@
 
 #include "daemon/ctl/offline/function_filter.h"
 #include "formats/wtf/json_cursor.h"
-#include "formats/wtf/reader.h"
+#include "formats/wtf/binary/reader.h"
 #include "formats/wtf/text.h"
 #include "storage/convert/wtf_binary.h"
 

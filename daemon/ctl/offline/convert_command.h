@@ -11,7 +11,7 @@
 
 #include "daemon/ctl/export/exported_session.h"
 #include "daemon/ctl/export/target.h"
-#include "formats/wtf/json.h"
+#include "formats/wtf/json/json.h"
 
 namespace collect::ctl {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/wtf/reader.h"
-#include "formats/wtf/writer.h"
+#include "formats/wtf/binary/reader.h"
+#include "formats/wtf/binary/writer.h"
 
 namespace collect::wtf::testing {
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "formats/wtf/json.h"
+#include "formats/wtf/json/json.h"
 #include "formats/wtf/zone_tally.h"
 #include "tests/formats/wtf/built_file.h"
 #include "tests/formats/wtf/by_hand.h"

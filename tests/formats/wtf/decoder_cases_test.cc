@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/wtf/check.h"
-#include "formats/wtf/json.h"
+#include "formats/wtf/json/json.h"
 #include "formats/wtf/transcode.h"
 #include "tests/formats/wtf/built_file.h"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "formats/wtf/json.h"
-#include "formats/wtf/json_events.h"
+#include "formats/wtf/json/json.h"
+#include "formats/wtf/json/json_events.h"
 #include "formats/wtf/text.h"
 #include "tests/formats/wtf/built_file.h"
 #include "tests/formats/wtf/by_hand.h"

@@ -1,7 +1,7 @@
 // Values of JSON events: the last that fits its argument, and the first that does not.
 #include <gtest/gtest.h>
 
-#include "formats/wtf/json.h"
+#include "formats/wtf/json/json.h"
 #include "formats/wtf/text.h"
 #include "tests/formats/wtf/built_file.h"
 

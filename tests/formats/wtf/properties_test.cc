@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/wtf/check.h"
-#include "formats/wtf/json.h"
+#include "formats/wtf/json/json.h"
 #include "tests/formats/wtf/built_file.h"
 
 namespace collect::wtf {

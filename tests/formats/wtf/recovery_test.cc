@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/wtf/check.h"
-#include "formats/wtf/chunks.h"
+#include "formats/wtf/binary/chunks.h"
 #include "tests/formats/wtf/built_file.h"
 
 namespace collect::wtf {

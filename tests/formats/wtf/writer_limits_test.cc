@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "formats/wtf/chunk_encoder.h"
-#include "formats/wtf/writer.h"
+#include "formats/wtf/binary/chunk_encoder.h"
+#include "formats/wtf/binary/writer.h"
 #include "tests/formats/wtf/built_file.h"
 
 namespace collect::wtf {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/wtf/check.h"
-#include "formats/wtf/json.h"
+#include "formats/wtf/json/json.h"
 #include "formats/wtf/transcode.h"
 #include "formats/wtf/zone_tally.h"
 #include "tests/formats/wtf/built_file.h"

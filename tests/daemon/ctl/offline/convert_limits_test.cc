@@ -13,7 +13,7 @@
 #include "formats/core/byte_sink.h"
 #include "formats/dial9/decoder.h"
 #include "formats/dial9/writer.h"
-#include "formats/wtf/writer.h"
+#include "formats/wtf/binary/writer.h"
 #include "storage/convert/conversions.h"
 #include "storage/convert/convert.h"
 #include "storage/convert/dial9_session.h"

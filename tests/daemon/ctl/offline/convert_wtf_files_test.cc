@@ -8,7 +8,7 @@
 
 #include "daemon/ctl/offline/dump.h"
 #include "formats/wtf/check.h"
-#include "formats/wtf/writer.h"
+#include "formats/wtf/binary/writer.h"
 #include "tests/daemon/ctl/offline/convert_fixture.h"
 #include "tests/daemon/ctl/words/inputs.h"
 

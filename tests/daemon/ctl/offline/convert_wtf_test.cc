@@ -4,8 +4,8 @@
 #include <map>
 #include <random>
 
-#include "formats/wtf/event_types.h"
-#include "formats/wtf/writer.h"
+#include "formats/wtf/binary/event_types.h"
+#include "formats/wtf/binary/writer.h"
 #include "storage/convert/wtf_zone_name.h"
 #include "tests/daemon/ctl/offline/wtf_sessions.h"
 

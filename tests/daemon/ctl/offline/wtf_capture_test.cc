@@ -3,7 +3,7 @@
 
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/offline/recover.h"
-#include "formats/wtf/writer.h"
+#include "formats/wtf/binary/writer.h"
 #include "storage/convert/conversions.h"
 #include "tests/daemon/ctl/offline/wtf_sessions.h"
 

@@ -14,7 +14,7 @@
 #include "formats/core/byte_sink.h"
 #include "formats/dial9/writer.h"
 #include "formats/rtc/writer.h"
-#include "formats/wtf/writer.h"
+#include "formats/wtf/binary/writer.h"
 #include "tests/formats/reference_files.h"
 
 namespace collect::ctl {

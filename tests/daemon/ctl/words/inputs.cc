@@ -10,7 +10,7 @@
 #include "formats/dial9/writer.h"
 #include "formats/rtc/value.h"
 #include "formats/rtc/writer.h"
-#include "formats/wtf/writer.h"
+#include "formats/wtf/binary/writer.h"
 #include "storage/convert/session_builder.h"
 #include "tests/formats/reference_files.h"
 
