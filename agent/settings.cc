@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "agent/text.h"
-#include "formats/core/environment_names.h"
+#include "formats/core/text/environment_names.h"
 
 #if !defined(__APPLE__)
 #include <sys/auxv.h>

@@ -2,8 +2,8 @@
 
 #include <cerrno>
 
-#include "formats/core/code_points.h"
-#include "formats/core/utf8.h"
+#include "formats/core/text/code_points.h"
+#include "formats/core/text/utf8.h"
 
 namespace collect::agent {
 

@@ -16,7 +16,7 @@
 #include "daemon/principal/local_access.h"
 #include "daemon/symbolize/limits.h"
 #include "daemon/upload/store_request.h"
-#include "formats/core/nearest_word.h"
+#include "formats/core/text/nearest_word.h"
 #include "formats/core/version.h"
 
 namespace collect::daemon {

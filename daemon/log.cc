@@ -4,7 +4,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::daemon {
 namespace {

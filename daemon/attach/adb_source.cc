@@ -6,7 +6,7 @@
 #include <asio/post.hpp>
 
 #include "daemon/attach/unix_sockets.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::attach {
 namespace {

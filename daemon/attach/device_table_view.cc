@@ -2,7 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include "daemon/attach/device_table.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::attach {
 namespace {

@@ -3,7 +3,7 @@
 #include <grpcpp/support/status.h>
 
 #include "daemon/control/reactors.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 #include "google/rpc/error_details.pb.h"
 
 namespace collect::control {

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::control {
 namespace {

@@ -1,6 +1,6 @@
 #include "daemon/control/selector.h"
 
-#include "formats/core/glob.h"
+#include "formats/core/text/glob.h"
 
 namespace collect::control {
 namespace {

@@ -17,7 +17,7 @@
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/machine/machine_limits.h"
-#include "formats/core/nearest_word.h"
+#include "formats/core/text/nearest_word.h"
 #include "formats/core/threads.h"
 #include "formats/core/version.h"
 #include "storage/fs/leftovers.h"

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "formats/core/glob.h"
+#include "formats/core/text/glob.h"
 #include "formats/patch/plan_view.h"
 
 namespace collect::patch {

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "daemon/patch/plan_maker.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 #include "formats/patch/plan_view.h"
 
 namespace collect::patch {

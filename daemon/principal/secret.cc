@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 
 namespace collect::principal {
 

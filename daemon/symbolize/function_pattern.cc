@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "daemon/symbolize/limits.h"
-#include "formats/core/glob.h"
+#include "formats/core/text/glob.h"
 
 namespace collect::symbolize {
 namespace {

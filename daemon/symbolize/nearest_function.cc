@@ -6,7 +6,7 @@
 
 #include "daemon/symbolize/function_pattern.h"
 #include "daemon/symbolize/limits.h"
-#include "formats/core/nearest_word.h"
+#include "formats/core/text/nearest_word.h"
 
 namespace collect::symbolize {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 #include "storage/manifest/record_ranges.h"
 #include "storage/model/session_files.h"
 

@@ -5,7 +5,7 @@
 
 #include "daemon/upload/object_lists.h"
 #include "formats/core/crc32.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 
 namespace collect::upload {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "daemon/upload/s3/digests.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 #include "storage/model/session_layout.h"
 
 namespace collect::upload {

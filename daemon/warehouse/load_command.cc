@@ -12,8 +12,8 @@
 #include "daemon/upload/store.h"
 #include "daemon/warehouse/part_loader.h"
 #include "daemon/warehouse/remote_parts.h"
-#include "formats/core/figures.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/figures.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::warehouse {
 namespace {

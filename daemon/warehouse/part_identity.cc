@@ -4,7 +4,7 @@
 
 #include "daemon/upload/s3/digests.h"
 #include "formats/core/bytes.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 #include "storage/model/collector_identity.h"
 #include "storage/model/session_layout.h"
 

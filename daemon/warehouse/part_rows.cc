@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 #include "storage/manifest/record_ranges.h"
 
 namespace collect::warehouse {

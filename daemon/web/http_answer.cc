@@ -1,6 +1,6 @@
 #include "daemon/web/http_answer.h"
 
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::web {
 namespace {

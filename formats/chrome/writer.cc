@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "formats/core/utf8_text.h"
+#include "formats/core/text/utf8_text.h"
 
 namespace collect::chrome {
 

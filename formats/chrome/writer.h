@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "formats/core/event_note.h"
-#include "formats/core/numbered_texts.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/numbered_texts.h"
+#include "formats/core/text/printable.h"
 #include "formats/core/text_sink.h"
 
 namespace collect::chrome {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect {
 

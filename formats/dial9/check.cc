@@ -4,8 +4,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "formats/core/printable.h"
-#include "formats/core/utf8.h"
+#include "formats/core/text/printable.h"
+#include "formats/core/text/utf8.h"
 
 namespace collect::dial9 {
 namespace {

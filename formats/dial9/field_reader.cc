@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "formats/core/leb128.h"
-#include "formats/core/utf8.h"
+#include "formats/core/text/utf8.h"
 
 namespace collect::dial9 {
 namespace {

@@ -3,8 +3,8 @@
 #include <charconv>
 #include <map>
 
-#include "formats/core/printable.h"
-#include "formats/core/utf8_text.h"
+#include "formats/core/text/printable.h"
+#include "formats/core/text/utf8_text.h"
 
 namespace collect::dial9 {
 namespace {

@@ -3,7 +3,7 @@
 #include <map>
 #include <string_view>
 
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 #include "formats/core/text_sink.h"
 #include "formats/html/page_text.h"
 

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "formats/core/utf8_text.h"
+#include "formats/core/text/utf8_text.h"
 
 namespace collect::parquet {
 

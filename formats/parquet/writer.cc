@@ -5,8 +5,8 @@
 #include <unordered_set>
 #include <variant>
 
-#include "formats/core/printable.h"
-#include "formats/core/utf8_text.h"
+#include "formats/core/text/printable.h"
+#include "formats/core/text/utf8_text.h"
 #include "formats/parquet/footer.h"
 #include "formats/parquet/thrift_writer.h"
 

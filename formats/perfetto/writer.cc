@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "formats/core/deflate.h"
-#include "formats/core/utf8_text.h"
+#include "formats/core/text/utf8_text.h"
 
 namespace collect::perfetto {
 namespace {

@@ -1,6 +1,6 @@
 #include "formats/pprof/writer.h"
 
-#include "formats/core/utf8_text.h"
+#include "formats/core/text/utf8_text.h"
 
 namespace collect::pprof {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "formats/core/json_shape.h"
-#include "formats/core/utf8.h"
+#include "formats/core/text/utf8.h"
 
 namespace collect::rtc {
 namespace {

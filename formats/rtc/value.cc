@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "formats/core/leb128.h"
-#include "formats/core/utf8.h"
+#include "formats/core/text/utf8.h"
 
 namespace collect::rtc {
 namespace {

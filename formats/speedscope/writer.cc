@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "formats/core/printable.h"
-#include "formats/core/utf8_text.h"
+#include "formats/core/text/printable.h"
+#include "formats/core/text/utf8_text.h"
 
 namespace collect::speedscope {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "formats/core/bytes.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 #include "formats/core/result.h"
-#include "formats/core/utf8.h"
+#include "formats/core/text/utf8.h"
 
 namespace collect::wtf {
 

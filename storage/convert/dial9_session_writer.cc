@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "formats/core/utf8_text.h"
+#include "formats/core/text/utf8_text.h"
 #include "storage/convert/dial9_session.h"
 #include "storage/manifest/session_health.h"
 

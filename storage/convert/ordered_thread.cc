@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "formats/atf/writer.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "storage/read/unnamed_file.h"
 
 namespace collect::convert {

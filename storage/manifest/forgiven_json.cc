@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "formats/core/hex.h"
-#include "formats/core/utf8.h"
+#include "formats/core/text/hex.h"
+#include "formats/core/text/utf8.h"
 
 namespace collect::storage {
 

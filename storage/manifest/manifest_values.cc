@@ -4,7 +4,7 @@
 #include <charconv>
 #include <utility>
 
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 #include "storage/model/session_layout.h"
 
 namespace collect::storage::manifest_values {

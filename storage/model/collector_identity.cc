@@ -6,7 +6,7 @@
 #include <random>
 #include <string_view>
 
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 #include "storage/model/session_layout.h"
 #include "storage/fs/whole_file.h"
 

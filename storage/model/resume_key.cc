@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 #include "storage/model/session_layout.h"
 
 namespace collect::storage {

@@ -1,6 +1,6 @@
 #include "storage/model/seal_reason.h"
 
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::storage {
 

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "formats/core/glob.h"
+#include "formats/core/text/glob.h"
 
 namespace collect::storage {
 namespace {

@@ -19,7 +19,7 @@ struct ThreadIdentity {
 };
 
 // "4711" is the operating system's id, as every other tool shows it; "thread_2" is the thread with
-// that directory; "name=worker*" is every thread whose name matches (formats/core/glob.h).
+// that directory; "name=worker*" is every thread whose name matches (formats/core/text/glob.h).
 class ThreadPattern {
  public:
   // kInvalidArgument: none of the three.

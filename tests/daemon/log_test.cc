@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::daemon {
 namespace {

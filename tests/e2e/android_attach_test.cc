@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "daemon/patch/plan_maker.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 #include "formats/patch/plan_view.h"
 #include "tests/e2e/made_up_server.h"
 

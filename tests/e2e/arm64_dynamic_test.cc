@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "daemon/patch/plan_maker.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 #include "formats/patch/plan_view.h"
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"

@@ -6,7 +6,7 @@
 
 #include "daemon/upload/download.h"
 #include "formats/atf/layout.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 #include "storage/model/collector_identity.h"
 #include "storage/rebuild/merge_parts.h"
 #include "storage/manifest/record_ranges.h"

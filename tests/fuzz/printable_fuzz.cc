@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "formats/core/printable.h"
-#include "formats/core/utf8.h"
+#include "formats/core/text/printable.h"
+#include "formats/core/text/utf8.h"
 
 namespace {
 

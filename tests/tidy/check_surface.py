@@ -13,7 +13,7 @@ import tree
 COMMAND_LINE = "daemon/ctl/"  # every source file below it that adds an option
 CONFIG = "daemon/config.h"
 DAEMON_FLAGS = "daemon/config.cc"
-VARIABLES = "formats/core/environment_names.h"
+VARIABLES = "formats/core/text/environment_names.h"
 CONTROL = "proto/control/"  # every .proto below it
 MANIFEST = "storage/manifest/manifest.cc"
 # Tests of the real daemon: a field of the control plane or of the manifest that none of them names
@@ -41,7 +41,7 @@ ONLY_IN_ROOMS = {
 # Tests that only read command lines, and never run what they say.
 READERS_OF_COMMAND_LINES = {
     "tests/daemon/config_test.cc", "tests/daemon/ctl/command_line/usage_test.cc",
-    "tests/formats/core/environment_names_test.cc",
+    "tests/formats/core/text/environment_names_test.cc",
 }
 
 

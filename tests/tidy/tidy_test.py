@@ -103,7 +103,7 @@ SURFACE = {
     "daemon/ctl/android/command_line.cc": 'add("--when-full,--full", full, "", "");\n',
     "daemon/config.h": 'visit("rtc", "", c.rtc);\n',
     "daemon/config.cc": 'app.add_option("--ready-fd", fd, "");\n',
-    "formats/core/environment_names.h": '"COLLECT_TAG",\n',
+    "formats/core/text/environment_names.h": '"COLLECT_TAG",\n',
     "agent/settings.cc": 'variable("COLLECT_TAG");\n',
     "proto/control/collect/control/v1/control.proto":
         "message A {\n  uint64 events_lost = 1;\n}\n",

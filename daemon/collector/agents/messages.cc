@@ -5,9 +5,9 @@
 
 #include "daemon/attach/attach.h"
 #include "daemon/collector/agents/session_message.h"
-#include "formats/core/hex.h"
-#include "formats/core/printable.h"
-#include "formats/core/utf8.h"
+#include "formats/core/text/hex.h"
+#include "formats/core/text/printable.h"
+#include "formats/core/text/utf8.h"
 #include "storage/manifest/manifest.h"
 
 namespace collect::daemon {

@@ -14,7 +14,7 @@
 #include "daemon/inject/target.h"
 #include "daemon/patch/module_plans.h"
 #include "daemon/principal/secret.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::daemon {
 namespace {

@@ -8,7 +8,7 @@
 #include "daemon/collector/detail/function_patterns.h"
 #include "daemon/collector/agents/outcomes.h"
 #include "daemon/symbolize/limits.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 #include "proto/wire/layout.h"
 
 namespace collect::daemon {

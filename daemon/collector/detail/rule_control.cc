@@ -3,7 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "daemon/collector/agents/messages.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::daemon {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "daemon/ctl/android/file_pull.h"
 #include "daemon/ctl/android/file_push.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::ctl {
 namespace {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::ctl {
 namespace {

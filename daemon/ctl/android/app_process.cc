@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "daemon/ctl/online/text.h"
-#include "formats/core/glob.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/glob.h"
+#include "formats/core/text/printable.h"
 #include "formats/patch/attach_options.h"
 #include "formats/patch/plan_layout.h"
 

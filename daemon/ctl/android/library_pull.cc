@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "formats/core/hex.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/hex.h"
+#include "formats/core/text/printable.h"
 #include "storage/manifest/manifest_file.h"
 #include "storage/fs/posix_fs.h"
 #include "storage/read/unnamed_file.h"

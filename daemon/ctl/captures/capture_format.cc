@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include "daemon/ctl/terminal/terminal.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "storage/read/capture_kind.h"
 
 namespace collect::ctl {

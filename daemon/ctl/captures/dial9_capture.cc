@@ -6,7 +6,7 @@
 
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/captures/dial9_dump.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "formats/dial9/check.h"
 #include "formats/dial9/copy.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "daemon/ctl/offline/function_filter.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "formats/dial9/json_lines.h"
 #include "formats/dial9/schema.h"
 

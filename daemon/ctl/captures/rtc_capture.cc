@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "daemon/ctl/captures/capture_format.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "formats/rtc/check.h"
 #include "formats/rtc/copy.h"
 #include "formats/rtc/reader.h"

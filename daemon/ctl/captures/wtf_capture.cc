@@ -5,7 +5,7 @@
 
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/captures/wtf_dump.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "formats/wtf/check.h"
 #include "formats/wtf/text.h"
 #include "formats/wtf/transcode.h"

@@ -8,7 +8,7 @@
 #include "daemon/ctl/run/run_collector.h"
 #include "daemon/runtime/newest_recording.h"
 #include "daemon/runtime/running_collectors.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 #include "storage/read/session_search.h"
 
 namespace collect::ctl {

@@ -4,7 +4,7 @@
 #include "daemon/ctl/online/client.h"
 #include "daemon/ctl/online/plain_connection.h"
 #include "daemon/ctl/run/program_paths.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::ctl {
 namespace {

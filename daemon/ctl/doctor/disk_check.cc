@@ -3,8 +3,8 @@
 #include <random>
 
 #include "daemon/ctl/doctor/checks.h"
-#include "formats/core/figures.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/figures.h"
+#include "formats/core/text/printable.h"
 #include "storage/read/unnamed_file.h"
 
 namespace collect::ctl {

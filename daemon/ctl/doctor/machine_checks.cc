@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "daemon/ctl/doctor/checks.h"
-#include "formats/core/figures.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/figures.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::ctl {
 namespace {

@@ -6,7 +6,7 @@
 #include "daemon/ctl/doctor/checks.h"
 #include "daemon/ctl/ios/usbmux_client.h"
 #include "daemon/ctl/run/program_paths.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::ctl {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "daemon/ctl/export/function_names.h"
 #include "formats/calls/call_tree.h"
-#include "formats/core/figures.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/figures.h"
+#include "formats/core/text/hex.h"
 #include "formats/folded/writer.h"
 #include "formats/pprof/writer.h"
 #include "storage/read/lod_files.h"

@@ -6,7 +6,7 @@
 
 #include "formats/calls/function_seconds.h"
 #include "formats/calls/sinks.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 #include "storage/model/collector_identity.h"
 #include "storage/manifest/record_ranges.h"
 #include "storage/manifest/session_health.h"

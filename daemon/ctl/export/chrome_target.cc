@@ -1,6 +1,6 @@
 #include "daemon/ctl/export/chrome_target.h"
 
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "storage/manifest/manifest.h"
 
 namespace collect::ctl {

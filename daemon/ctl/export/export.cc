@@ -11,7 +11,7 @@
 #include "daemon/ctl/export/perfetto_target.h"
 #include "daemon/ctl/export/speedscope_target.h"
 #include "daemon/ctl/export/thread_time_line.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "storage/convert/session_kinds.h"
 #include "storage/fs/output_file.h"
 #include "storage/read/lod_files.h"

@@ -12,7 +12,7 @@
 #include "formats/calls/call_tree.h"
 #include "formats/calls/function_totals.h"
 #include "formats/calls/sinks.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "formats/html/writer.h"
 #include "storage/read/lod_files.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "daemon/ctl/offline/detail_registers.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 #include "storage/read/thread_breaks.h"
 
 namespace collect::ctl {

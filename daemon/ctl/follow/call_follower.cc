@@ -5,8 +5,8 @@
 
 #include "daemon/ctl/follow/limits.h"
 #include "formats/calls/read_thread.h"
-#include "formats/core/printable.h"
-#include "formats/core/utf8.h"
+#include "formats/core/text/printable.h"
+#include "formats/core/text/utf8.h"
 
 namespace collect::ctl::follow {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "daemon/ctl/ios/lockdown_message.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::ctl {
 namespace {

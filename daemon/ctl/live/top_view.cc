@@ -7,8 +7,8 @@
 
 #include "daemon/ctl/online/text.h"
 #include "daemon/ctl/terminal/terminal.h"
-#include "formats/core/figures.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/figures.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::ctl {
 

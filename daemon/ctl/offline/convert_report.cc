@@ -7,7 +7,7 @@
 
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 
 namespace collect::ctl {
 namespace {

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "daemon/symbolize/child_program.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 
 namespace collect::ctl {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "formats/core/nearest_word.h"
+#include "formats/core/text/nearest_word.h"
 
 namespace collect::ctl {
 

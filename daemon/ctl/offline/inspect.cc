@@ -8,7 +8,7 @@
 #include "daemon/ctl/offline/switched_off.h"
 #include "daemon/ctl/offline/trace_check.h"
 #include "daemon/ctl/terminal/text_out.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 
 namespace collect::ctl {
 namespace {

@@ -7,7 +7,7 @@
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "storage/model/collector_identity.h"
 #include "storage/rebuild/merge_parts.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "formats/core/crc32.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 #include "storage/read/session_files.h"
 
 namespace collect::ctl {

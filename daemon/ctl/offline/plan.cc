@@ -8,7 +8,7 @@
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "daemon/patch/plan_maker.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "formats/patch/plan_view.h"
 
 namespace collect::ctl {

@@ -8,7 +8,7 @@
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "storage/fs/output_file.h"
 #include "storage/fs/posix_fs.h"
 #include "storage/model/session_layout.h"

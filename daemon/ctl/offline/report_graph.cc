@@ -9,7 +9,7 @@
 #include "daemon/ctl/offline/trace_check.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "formats/calls/call_tree.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 
 namespace collect::ctl {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <unordered_map>
 
-#include "formats/core/figures.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/figures.h"
+#include "formats/core/text/printable.h"
 #include "storage/fs/posix_fs.h"
 
 namespace collect::ctl {

@@ -11,7 +11,7 @@
 #include "daemon/ctl/terminal/text_out.h"
 #include "daemon/symbolize/session_names.h"
 #include "daemon/symbolize/symbolizer.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "storage/manifest/manifest_file.h"
 #include "storage/fs/posix_fs.h"
 #include "storage/model/session_layout.h"

@@ -10,7 +10,7 @@
 #include "daemon/ctl/offline/ordered_work.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "formats/atf/thread_check.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 #include "storage/manifest/forgiven_json.h"
 #include "storage/model/session_layout.h"
 #include "storage/read/lod_files.h"

@@ -8,7 +8,7 @@
 
 #include "daemon/ctl/online/client.h"
 #include "daemon/runtime/running_collectors.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::ctl {
 namespace {

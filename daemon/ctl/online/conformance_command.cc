@@ -17,7 +17,7 @@
 #include "daemon/ctl/run/job.h"
 #include "daemon/ctl/run/program_paths.h"
 #include "daemon/ctl/terminal/json.h"
-#include "formats/core/nearest_word.h"
+#include "formats/core/text/nearest_word.h"
 
 namespace collect::ctl {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "daemon/ctl/offline/time_words.h"
 #include "daemon/ctl/online/status_code.h"
-#include "formats/core/nearest_word.h"
+#include "formats/core/text/nearest_word.h"
 
 namespace collect::ctl {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "collect/control/v1/control.pb.h"
 #include "daemon/ctl/offline/time_words.h"
-#include "formats/core/figures.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/figures.h"
+#include "formats/core/text/printable.h"
 #include "formats/core/result.h"
 
 namespace collect::ctl {

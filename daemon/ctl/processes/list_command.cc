@@ -16,7 +16,7 @@
 #include "daemon/inject/target.h"
 #include "daemon/patch/plan_maker.h"
 #include "daemon/symbolize/symbolizer.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 
 namespace collect::ctl {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "formats/core/sanitized.h"
+#include "formats/core/text/sanitized.h"
 
 namespace collect::ctl {
 

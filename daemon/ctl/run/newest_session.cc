@@ -5,7 +5,7 @@
 
 #include "daemon/ctl/run/run_summary.h"
 #include "daemon/runtime/newest_recording.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 #include "storage/read/session_search.h"
 
 namespace collect::ctl {

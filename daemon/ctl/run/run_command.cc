@@ -26,7 +26,7 @@
 #include "daemon/ctl/run/run_sessions.h"
 #include "daemon/ctl/run/run_summary.h"
 #include "daemon/symbolize/nearest_function.h"
-#include "formats/core/environment_names.h"
+#include "formats/core/text/environment_names.h"
 #include "formats/core/threads.h"
 #include "storage/manifest/manifest.h"
 #include "storage/fs/posix_fs.h"

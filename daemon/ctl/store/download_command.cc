@@ -9,7 +9,7 @@
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/upload/download.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "storage/fs/posix_fs.h"
 
 namespace collect::ctl {

@@ -6,7 +6,7 @@
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/upload/commit_object.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "storage/manifest/manifest.h"
 #include "storage/model/session_layout.h"
 

@@ -2,7 +2,7 @@
 
 #include "daemon/upload/commit_object.h"
 #include "daemon/upload/download.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 
 namespace collect::ctl {
 

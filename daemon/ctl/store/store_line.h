@@ -6,7 +6,7 @@
 
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/upload/store.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::ctl {
 

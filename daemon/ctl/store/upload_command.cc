@@ -8,7 +8,7 @@
 #include "daemon/ctl/store/tables.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/upload/part_upload.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 #include "storage/manifest/manifest.h"
 #include "storage/fs/posix_fs.h"
 

@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::ctl {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::ctl {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "formats/core/bytes.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::ctl {
 
@@ -44,7 +44,7 @@ class TextBuffer {
   // Nanoseconds as microseconds with three decimals, right-aligned.
   void micros(int64_t ns, size_t width);
   void json_string(std::string_view text);  // with quotes
-  // A name, and a sentence with names in it, that others gave: formats/core/printable.h.
+  // A name, and a sentence with names in it, that others gave: formats/core/text/printable.h.
   void printable(std::string_view text, size_t max_bytes = kMaxPrintableBytes);
   void quoted(std::string_view text, size_t max_bytes = kMaxPrintableBytes);
   void sentence(std::string_view text);

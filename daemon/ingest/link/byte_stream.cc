@@ -10,7 +10,7 @@
 #include <cerrno>
 
 #include "daemon/ingest/link/limits.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 
 namespace collect::ingest {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "daemon/ingest/link/clock_fit.h"
 #include "daemon/ingest/link/handshake.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 #include "proto/wire/codec_rules.h"
 
 namespace collect::ingest {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "daemon/ingest/link/limits.h"
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 namespace collect::ingest {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "daemon/symbolize/limits.h"
-#include "formats/core/sanitized.h"
+#include "formats/core/text/sanitized.h"
 
 namespace collect::symbolize {
 namespace {

@@ -20,7 +20,7 @@
 
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/lookup/mach_o.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 
 namespace collect::symbolize {
 namespace {

@@ -5,7 +5,7 @@
 #include "daemon/upload/s3/digests.h"
 #include "daemon/upload/s3/s3_failure.h"
 #include "daemon/upload/s3/uri.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 
 namespace collect::upload {
 namespace {

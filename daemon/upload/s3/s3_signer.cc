@@ -4,7 +4,7 @@
 #include <ctime>
 
 #include "daemon/upload/s3/digests.h"
-#include "formats/core/hex.h"
+#include "formats/core/text/hex.h"
 
 namespace collect::upload {
 namespace {

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "formats/core/utf8.h"
-#include "formats/core/utf8_text.h"
+#include "formats/core/text/utf8.h"
+#include "formats/core/text/utf8_text.h"
 #include "tests/formats/dial9/recorded.h"
 
 namespace collect::dial9 {

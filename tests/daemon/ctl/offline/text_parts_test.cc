@@ -13,7 +13,7 @@
 #include "daemon/ctl/offline/time_window.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 
 namespace collect::ctl {
 namespace {

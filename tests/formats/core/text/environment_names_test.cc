@@ -1,4 +1,4 @@
-#include "formats/core/environment_names.h"
+#include "formats/core/text/environment_names.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

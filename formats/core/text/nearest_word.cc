@@ -1,4 +1,4 @@
-#include "formats/core/nearest_word.h"
+#include "formats/core/text/nearest_word.h"
 
 #include <algorithm>
 

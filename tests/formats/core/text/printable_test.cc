@@ -1,11 +1,11 @@
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "formats/core/utf8.h"
+#include "formats/core/text/utf8.h"
 
 namespace collect {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "formats/core/utf8.h"
+#include "formats/core/text/utf8.h"
 
 namespace collect {
 

@@ -1,6 +1,6 @@
-#include "formats/core/printable.h"
+#include "formats/core/text/printable.h"
 
-#include "formats/core/utf8.h"
+#include "formats/core/text/utf8.h"
 
 namespace collect {
 namespace {

@@ -1,4 +1,4 @@
-#include "formats/core/glob.h"
+#include "formats/core/text/glob.h"
 
 #include <gtest/gtest.h>
 

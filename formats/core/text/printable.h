@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "formats/core/code_points.h"
+#include "formats/core/text/code_points.h"
 
 namespace collect {
 

@@ -1,9 +1,9 @@
-#include "formats/core/environment_names.h"
+#include "formats/core/text/environment_names.h"
 
 #include <algorithm>
 #include <iterator>
 
-#include "formats/core/nearest_word.h"
+#include "formats/core/text/nearest_word.h"
 
 namespace collect {
 namespace {

@@ -1,4 +1,4 @@
-#include "formats/core/utf8.h"
+#include "formats/core/text/utf8.h"
 
 #include <string>
 

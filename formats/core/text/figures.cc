@@ -1,4 +1,4 @@
-#include "formats/core/figures.h"
+#include "formats/core/text/figures.h"
 
 #include <charconv>
 #include <cstdio>
