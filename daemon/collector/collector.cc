@@ -27,7 +27,7 @@
 #include "daemon/symbolize/child_program.h"
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/naming_queue.h"
-#include "formats/calls/lod_layout.h"
+#include "formats/calls/lod/lod_layout.h"
 #include "formats/core/task_threads.h"
 #include "formats/core/version.h"
 

@@ -10,7 +10,7 @@
 
 #include "formats/atf/session_reader.h"
 #include "formats/atf/writer.h"
-#include "formats/calls/lod_builder.h"
+#include "formats/calls/lod/lod_builder.h"
 #include "formats/core/crc32.h"
 #include "storage/manifest/manifest.h"
 #include "storage/fs/rooted_directory.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "formats/atf/reader.h"
-#include "formats/calls/lod_reader.h"
+#include "formats/calls/lod/lod_reader.h"
 #include "formats/calls/read_thread.h"
 #include "storage/read/session_files.h"
 

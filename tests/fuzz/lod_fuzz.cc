@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <vector>
 
-#include "formats/calls/call_bars.h"
-#include "formats/calls/lod_reader.h"
-#include "formats/calls/lod_summary.h"
+#include "formats/calls/lod/call_bars.h"
+#include "formats/calls/lod/lod_reader.h"
+#include "formats/calls/lod/lod_summary.h"
 #include "formats/core/crc32.h"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <string>
 
-#include "formats/calls/lod_builder.h"
+#include "formats/calls/lod/lod_builder.h"
 
 namespace {
 

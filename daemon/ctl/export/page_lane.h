@@ -9,7 +9,7 @@
 #include "daemon/ctl/export/exported_session.h"
 #include "daemon/ctl/export/page_export.h"
 #include "daemon/ctl/export/page_names.h"
-#include "formats/calls/call_bars.h"
+#include "formats/calls/lod/call_bars.h"
 #include "formats/html/writer.h"
 #include "storage/read/lod_files.h"
 

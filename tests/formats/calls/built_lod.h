@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "formats/calls/lod_builder.h"
+#include "formats/calls/lod/lod_builder.h"
 #include "tests/formats/calls/given_calls.h"
 
 namespace collect::calls::testing {

@@ -4,9 +4,9 @@
 #include <map>
 #include <string>
 
-#include "formats/calls/call_bars.h"
-#include "formats/calls/lod_reader.h"
-#include "formats/calls/lod_summary.h"
+#include "formats/calls/lod/call_bars.h"
+#include "formats/calls/lod/lod_reader.h"
+#include "formats/calls/lod/lod_summary.h"
 #include "formats/core/crc32.h"
 #include "tests/formats/calls/built_lod.h"
 

@@ -8,7 +8,7 @@
 
 #include "daemon/ctl/offline/report.h"
 #include "daemon/ctl/offline/verify.h"
-#include "formats/calls/lod_summary.h"
+#include "formats/calls/lod/lod_summary.h"
 #include "formats/core/crc32.h"
 #include "tests/daemon/ctl/export/export_fixture.h"
 

@@ -1,4 +1,4 @@
-#include "formats/calls/call_bars.h"
+#include "formats/calls/lod/call_bars.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "formats/calls/lod_layout.h"
+#include "formats/calls/lod/lod_layout.h"
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "formats/calls/lod_layout.h"
+#include "formats/calls/lod/lod_layout.h"
 #include "formats/calls/read_thread.h"
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"

@@ -1,4 +1,4 @@
-#include "formats/calls/lod_summary.h"
+#include "formats/calls/lod/lod_summary.h"
 
 #include <algorithm>
 #include <array>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "formats/calls/call.h"
-#include "formats/calls/lod_reader.h"
+#include "formats/calls/lod/lod_reader.h"
 
 namespace collect::calls {
 

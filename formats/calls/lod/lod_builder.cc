@@ -1,10 +1,10 @@
-#include "formats/calls/lod_builder.h"
+#include "formats/calls/lod/lod_builder.h"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "formats/calls/lod_summary.h"
+#include "formats/calls/lod/lod_summary.h"
 #include "formats/core/crc32.h"
 
 namespace collect::calls {

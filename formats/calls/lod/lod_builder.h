@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "formats/calls/call_tree.h"
-#include "formats/calls/lod_layout.h"
+#include "formats/calls/lod/lod_layout.h"
 #include "formats/calls/read_thread.h"
 #include "formats/calls/sinks.h"
 #include "formats/core/byte_sink.h"

@@ -1,8 +1,8 @@
-#include "formats/calls/lod_reader.h"
+#include "formats/calls/lod/lod_reader.h"
 
 #include <algorithm>
 
-#include "formats/calls/lod_summary.h"
+#include "formats/calls/lod/lod_summary.h"
 #include "formats/core/crc32.h"
 
 namespace collect::calls {

@@ -1,5 +1,5 @@
 // The bars of a time line: from calls, and from index.lod.
-#include "formats/calls/call_bars.h"
+#include "formats/calls/lod/call_bars.h"
 
 #include <gtest/gtest.h>
 
