@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/attach/adb_address.h"
+#include "daemon/attach/adb/adb_address.h"
 #include "daemon/attach/attach.h"
-#include "daemon/attach/usbmux_address.h"
+#include "daemon/attach/usbmux/usbmux_address.h"
 #include "daemon/ingest/link/address.h"
 #include "daemon/ingest/link/limits.h"
 #include "daemon/principal/local_access.h"

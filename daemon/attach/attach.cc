@@ -4,8 +4,8 @@
 
 #include <asio/post.hpp>
 
-#include "daemon/attach/adb_source.h"
-#include "daemon/attach/usbmux_source.h"
+#include "daemon/attach/adb/adb_source.h"
+#include "daemon/attach/usbmux/usbmux_source.h"
 #include "formats/core/threads.h"
 
 namespace collect::attach {

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/attach/adb_address.h"
+#include "daemon/attach/adb/adb_address.h"
 #include "daemon/attach/device_table.h"
 
 namespace collect::attach {

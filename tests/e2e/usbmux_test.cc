@@ -9,8 +9,8 @@
 #include <memory>
 #include <optional>
 
-#include "daemon/attach/usbmux_opens.h"
-#include "daemon/attach/usbmux_source.h"
+#include "daemon/attach/usbmux/usbmux_opens.h"
+#include "daemon/attach/usbmux/usbmux_source.h"
 #include "tests/e2e/chaos_check.h"
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "daemon/attach/adb_protocol.h"
+#include "daemon/attach/adb/adb_protocol.h"
 #include "daemon/attach/unix_sockets.h"
 
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "daemon/attach/usbmux_limits.h"
-#include "daemon/attach/usbmux_message.h"
+#include "daemon/attach/usbmux/usbmux_limits.h"
+#include "daemon/attach/usbmux/usbmux_message.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/attach/adb_connection.h"
+#include "daemon/attach/adb/adb_connection.h"
 #include "daemon/ctl/phones/waiting_io.h"
 #include "formats/core/result.h"
 

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <utility>
 
-#include "daemon/attach/adb_address.h"
+#include "daemon/attach/adb/adb_address.h"
 #include "daemon/ctl/android/adb_client.h"
 #include "daemon/ctl/android/app_preparation.h"
 #include "daemon/ctl/android/app_process.h"

@@ -1,6 +1,6 @@
 #include <cstdlib>
 
-#include "daemon/attach/adb_address.h"
+#include "daemon/attach/adb/adb_address.h"
 #include "daemon/ctl/android/adb_client.h"
 #include "daemon/ctl/android/android_app.h"
 #include "daemon/ctl/android/android_command.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "daemon/attach/adb_protocol.h"
+#include "daemon/attach/adb/adb_protocol.h"
 #include "formats/core/result.h"
 
 namespace collect::ctl {

@@ -1,6 +1,6 @@
 #include <cstdlib>
 
-#include "daemon/attach/adb_address.h"
+#include "daemon/attach/adb/adb_address.h"
 #include "daemon/ctl/android/adb_client.h"
 #include "daemon/ctl/android/phone_agent.h"
 #include "daemon/ctl/doctor/checks.h"

@@ -5,7 +5,7 @@
 #include <array>
 #include <bit>
 
-#include "daemon/attach/property_list.h"
+#include "daemon/attach/usbmux/property_list.h"
 
 namespace collect::ctl {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "daemon/attach/usbmux_connection.h"
-#include "daemon/attach/usbmux_limits.h"
+#include "daemon/attach/usbmux/usbmux_connection.h"
+#include "daemon/attach/usbmux/usbmux_limits.h"
 
 namespace collect::ctl {
 namespace {

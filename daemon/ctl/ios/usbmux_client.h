@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/attach/usbmux_source.h"
+#include "daemon/attach/usbmux/usbmux_source.h"
 #include "daemon/ctl/phones/waiting_io.h"
 #include "formats/core/result.h"
 

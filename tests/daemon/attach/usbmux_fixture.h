@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/attach/usbmux_limits.h"
-#include "daemon/attach/usbmux_source.h"
+#include "daemon/attach/usbmux/usbmux_limits.h"
+#include "daemon/attach/usbmux/usbmux_source.h"
 #include "tests/fakes/fake_usbmuxd.h"
 
 namespace collect::attach {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "daemon/attach/adb_address.h"
+#include "daemon/attach/adb/adb_address.h"
 #include "daemon/ctl/android/adb_device.h"
 #include "tests/fakes/fake_adb_server.h"
 #include "tests/fakes/fake_phone.h"

@@ -11,8 +11,8 @@
 #include <memory>
 
 #include "daemon/attach/device_source.h"
-#include "daemon/attach/usbmux_connection.h"
-#include "daemon/attach/usbmux_devices.h"
+#include "daemon/attach/usbmux/usbmux_connection.h"
+#include "daemon/attach/usbmux/usbmux_devices.h"
 
 namespace collect::attach {
 

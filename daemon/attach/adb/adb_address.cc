@@ -1,4 +1,4 @@
-#include "daemon/attach/adb_address.h"
+#include "daemon/attach/adb/adb_address.h"
 
 #include <utility>
 

@@ -14,8 +14,8 @@
 #include <memory>
 #include <string>
 
-#include "daemon/attach/adb_address.h"
-#include "daemon/attach/adb_protocol.h"
+#include "daemon/attach/adb/adb_address.h"
+#include "daemon/attach/adb/adb_protocol.h"
 
 namespace collect::attach {
 

@@ -1,8 +1,8 @@
-#include "daemon/attach/usbmux_devices.h"
+#include "daemon/attach/usbmux/usbmux_devices.h"
 
 #include <algorithm>
 
-#include "daemon/attach/usbmux_limits.h"
+#include "daemon/attach/usbmux/usbmux_limits.h"
 
 namespace collect::attach {
 

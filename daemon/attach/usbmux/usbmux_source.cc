@@ -1,13 +1,13 @@
-#include "daemon/attach/usbmux_source.h"
+#include "daemon/attach/usbmux/usbmux_source.h"
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
 
-#include "daemon/attach/usbmux_limits.h"
-#include "daemon/attach/usbmux_opens.h"
-#include "daemon/attach/usbmux_watch.h"
+#include "daemon/attach/usbmux/usbmux_limits.h"
+#include "daemon/attach/usbmux/usbmux_opens.h"
+#include "daemon/attach/usbmux/usbmux_watch.h"
 
 namespace collect::attach {
 

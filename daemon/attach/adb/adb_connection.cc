@@ -1,4 +1,4 @@
-#include "daemon/attach/adb_connection.h"
+#include "daemon/attach/adb/adb_connection.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "daemon/attach/property_list.h"
+#include "daemon/attach/usbmux/property_list.h"
 
 namespace collect::attach {
 

@@ -1,8 +1,8 @@
-#include "daemon/attach/usbmux_watch.h"
+#include "daemon/attach/usbmux/usbmux_watch.h"
 
 #include <algorithm>
 
-#include "daemon/attach/usbmux_limits.h"
+#include "daemon/attach/usbmux/usbmux_limits.h"
 
 namespace collect::attach {
 

@@ -1,4 +1,4 @@
-#include "daemon/attach/adb_routes.h"
+#include "daemon/attach/adb/adb_routes.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/attach/usbmux_connection.h"
+#include "daemon/attach/usbmux/usbmux_connection.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -10,7 +10,7 @@
 #include <asio/write.hpp>
 #include <cerrno>
 
-#include "daemon/attach/usbmux_limits.h"
+#include "daemon/attach/usbmux/usbmux_limits.h"
 
 namespace collect::attach {
 namespace {

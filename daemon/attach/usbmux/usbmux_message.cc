@@ -1,9 +1,9 @@
-#include "daemon/attach/usbmux_message.h"
+#include "daemon/attach/usbmux/usbmux_message.h"
 
 #include <array>
 
-#include "daemon/attach/property_list.h"
-#include "daemon/attach/usbmux_limits.h"
+#include "daemon/attach/usbmux/property_list.h"
+#include "daemon/attach/usbmux/usbmux_limits.h"
 
 namespace collect::attach {
 namespace {

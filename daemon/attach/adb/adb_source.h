@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/attach/adb_connection.h"
-#include "daemon/attach/adb_routes.h"
+#include "daemon/attach/adb/adb_connection.h"
+#include "daemon/attach/adb/adb_routes.h"
 #include "daemon/attach/device_source.h"
 
 namespace collect::attach {

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "daemon/attach/device_source.h"
-#include "daemon/attach/usbmux_address.h"
+#include "daemon/attach/usbmux/usbmux_address.h"
 
 namespace collect::attach {
 

@@ -1,4 +1,4 @@
-#include "daemon/attach/usbmux_address.h"
+#include "daemon/attach/usbmux/usbmux_address.h"
 
 #include <asio/ip/address.hpp>
 #include <asio/ip/tcp.hpp>

@@ -1,10 +1,10 @@
 // Messages as usbmuxd writes them, and as nobody should. The property lists are written out here as
 // Python's plistlib writes them.
-#include "daemon/attach/usbmux_message.h"
+#include "daemon/attach/usbmux/usbmux_message.h"
 
 #include <gtest/gtest.h>
 
-#include "daemon/attach/usbmux_limits.h"
+#include "daemon/attach/usbmux/usbmux_limits.h"
 
 namespace collect::attach {
 namespace {

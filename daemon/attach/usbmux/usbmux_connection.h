@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "daemon/attach/device_source.h"
-#include "daemon/attach/usbmux_address.h"
-#include "daemon/attach/usbmux_message.h"
+#include "daemon/attach/usbmux/usbmux_address.h"
+#include "daemon/attach/usbmux/usbmux_message.h"
 
 namespace collect::attach {
 

@@ -1,10 +1,10 @@
 // The source against a usbmuxd that does what a test says.
-#include "daemon/attach/usbmux_source.h"
+#include "daemon/attach/usbmux/usbmux_source.h"
 
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 
-#include "daemon/attach/usbmux_opens.h"
+#include "daemon/attach/usbmux/usbmux_opens.h"
 #include "tests/daemon/attach/closing_listener.h"
 #include "tests/daemon/attach/usbmux_fixture.h"
 

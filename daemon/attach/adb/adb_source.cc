@@ -1,4 +1,4 @@
-#include "daemon/attach/adb_source.h"
+#include "daemon/attach/adb/adb_source.h"
 
 #include <spdlog/spdlog.h>
 

@@ -1,9 +1,9 @@
-#include "daemon/attach/usbmux_opens.h"
+#include "daemon/attach/usbmux/usbmux_opens.h"
 
 #include <algorithm>
 #include <asio/post.hpp>
 
-#include "daemon/attach/usbmux_limits.h"
+#include "daemon/attach/usbmux/usbmux_limits.h"
 
 namespace collect::attach {
 namespace {

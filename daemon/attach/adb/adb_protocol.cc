@@ -1,4 +1,4 @@
-#include "daemon/attach/adb_protocol.h"
+#include "daemon/attach/adb/adb_protocol.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // The client against a server made up by the test: every way in which the other end misbehaves.
-#include "daemon/attach/adb_source.h"
+#include "daemon/attach/adb/adb_source.h"
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>

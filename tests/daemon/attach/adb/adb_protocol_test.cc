@@ -1,9 +1,9 @@
 // Expected values are lines and answers of a real adb server (29.0.6) and of /proc/net/unix.
-#include "daemon/attach/adb_protocol.h"
+#include "daemon/attach/adb/adb_protocol.h"
 
 #include <gtest/gtest.h>
 
-#include "daemon/attach/adb_address.h"
+#include "daemon/attach/adb/adb_address.h"
 #include "daemon/attach/unix_sockets.h"
 
 namespace collect::attach {

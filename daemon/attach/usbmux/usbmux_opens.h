@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "daemon/attach/device_source.h"
-#include "daemon/attach/usbmux_connection.h"
+#include "daemon/attach/usbmux/usbmux_connection.h"
 
 namespace collect::attach {
 
