@@ -12,7 +12,7 @@
 #include "storage/convert/conversions.h"
 #include "storage/convert/session_builder.h"
 #include "storage/convert/whole_session.h"
-#include "storage/convert/wtf_binary.h"
+#include "storage/convert/wtf/wtf_binary.h"
 #include "storage/manifest/manifest.h"
 #include "storage/fs/posix_fs.h"
 #include "storage/manifest/session_health.h"

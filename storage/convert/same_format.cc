@@ -5,7 +5,7 @@
 #include "formats/wtf/layout.h"
 #include "formats/wtf/transcode.h"
 #include "storage/convert/conversions.h"
-#include "storage/convert/wtf_binary.h"
+#include "storage/convert/wtf/wtf_binary.h"
 #include "storage/fs/output_file.h"
 #include "storage/read/unnamed_file.h"
 

@@ -9,7 +9,7 @@
 #include "formats/wtf/check.h"
 #include "formats/wtf/text.h"
 #include "formats/wtf/transcode.h"
-#include "storage/convert/wtf_binary.h"
+#include "storage/convert/wtf/wtf_binary.h"
 #include "storage/read/unnamed_file.h"
 
 namespace collect::ctl {

@@ -9,7 +9,7 @@
 #include "formats/wtf/json_cursor.h"
 #include "formats/wtf/binary/reader.h"
 #include "formats/wtf/text.h"
-#include "storage/convert/wtf_binary.h"
+#include "storage/convert/wtf/wtf_binary.h"
 
 namespace collect::ctl {
 namespace {

@@ -13,7 +13,7 @@
 #include "formats/core/byte_sink.h"
 #include "formats/dial9/writer.h"
 #include "formats/wtf/binary/writer.h"
-#include "storage/convert/dial9_session.h"
+#include "storage/convert/dial9/dial9_session.h"
 #include "tests/daemon/ctl/offline/convert_fixture.h"
 
 namespace collect::ctl::testing {

@@ -6,7 +6,7 @@
 
 #include "formats/wtf/binary/event_types.h"
 #include "formats/wtf/binary/writer.h"
-#include "storage/convert/wtf_zone_name.h"
+#include "storage/convert/wtf/wtf_zone_name.h"
 #include "tests/daemon/ctl/offline/wtf_sessions.h"
 
 namespace collect::ctl {

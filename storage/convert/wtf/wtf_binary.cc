@@ -1,4 +1,4 @@
-#include "storage/convert/wtf_binary.h"
+#include "storage/convert/wtf/wtf_binary.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
-#include "storage/convert/wtf_files.h"
+#include "storage/convert/wtf/wtf_files.h"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "formats/atf/reader.h"
-#include "storage/convert/wtf_events.h"
+#include "storage/convert/wtf/wtf_events.h"
 #include "storage/manifest/manifest.h"
 
 namespace collect::convert {

@@ -10,7 +10,7 @@
 
 #include "formats/calls/function_slots.h"
 #include "formats/calls/open_calls.h"
-#include "storage/convert/wtf_files.h"
+#include "storage/convert/wtf/wtf_files.h"
 #include "storage/read/session_manifest.h"
 
 namespace collect::convert {

@@ -1,4 +1,4 @@
-#include "storage/convert/dial9_workers.h"
+#include "storage/convert/dial9/dial9_workers.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "storage/convert/conversions.h"
-#include "storage/convert/dial9_session_writer.h"
+#include "storage/convert/dial9/dial9_session_writer.h"
 #include "storage/convert/ordered_thread.h"
 #include "storage/convert/session_input.h"
 #include "storage/convert/session_kinds.h"

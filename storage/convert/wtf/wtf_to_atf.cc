@@ -9,8 +9,8 @@
 #include "formats/wtf/text.h"
 #include "storage/convert/conversions.h"
 #include "storage/convert/session_builder.h"
-#include "storage/convert/wtf_events.h"
-#include "storage/convert/wtf_zone_name.h"
+#include "storage/convert/wtf/wtf_events.h"
+#include "storage/convert/wtf/wtf_zone_name.h"
 #include "storage/manifest/manifest.h"
 
 namespace collect::convert {

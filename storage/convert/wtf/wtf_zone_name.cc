@@ -1,4 +1,4 @@
-#include "storage/convert/wtf_zone_name.h"
+#include "storage/convert/wtf/wtf_zone_name.h"
 
 #include <charconv>
 

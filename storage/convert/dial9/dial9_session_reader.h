@@ -14,7 +14,7 @@
 
 #include "formats/dial9/decoder.h"
 #include "storage/convert/convert_log.h"
-#include "storage/convert/dial9_session.h"
+#include "storage/convert/dial9/dial9_session.h"
 #include "storage/convert/event_tally.h"
 #include "storage/convert/session_builder.h"
 

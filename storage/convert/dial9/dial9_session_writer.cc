@@ -1,9 +1,9 @@
-#include "storage/convert/dial9_session_writer.h"
+#include "storage/convert/dial9/dial9_session_writer.h"
 
 #include <utility>
 
 #include "formats/core/text/utf8_text.h"
-#include "storage/convert/dial9_session.h"
+#include "storage/convert/dial9/dial9_session.h"
 #include "storage/manifest/session_health.h"
 
 namespace collect::convert {

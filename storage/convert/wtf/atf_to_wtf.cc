@@ -7,8 +7,8 @@
 #include "storage/convert/ordered_thread.h"
 #include "storage/convert/session_input.h"
 #include "storage/convert/session_kinds.h"
-#include "storage/convert/wtf_events.h"
-#include "storage/convert/wtf_scopes.h"
+#include "storage/convert/wtf/wtf_events.h"
+#include "storage/convert/wtf/wtf_scopes.h"
 #include "storage/manifest/manifest.h"
 #include "storage/read/session_manifest.h"
 

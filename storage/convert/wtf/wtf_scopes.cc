@@ -1,11 +1,11 @@
-#include "storage/convert/wtf_scopes.h"
+#include "storage/convert/wtf/wtf_scopes.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "storage/convert/wtf_events.h"
-#include "storage/convert/wtf_zone_name.h"
+#include "storage/convert/wtf/wtf_events.h"
+#include "storage/convert/wtf/wtf_zone_name.h"
 
 namespace collect::convert {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "formats/dial9/decoder.h"
 #include "storage/convert/conversions.h"
-#include "storage/convert/dial9_session_reader.h"
-#include "storage/convert/dial9_workers.h"
+#include "storage/convert/dial9/dial9_session_reader.h"
+#include "storage/convert/dial9/dial9_workers.h"
 #include "storage/convert/session_builder.h"
 
 namespace collect::convert {

@@ -1,4 +1,4 @@
-#include "storage/convert/dial9_session_reader.h"
+#include "storage/convert/dial9/dial9_session_reader.h"
 
 #include <algorithm>
 #include <charconv>
