@@ -18,8 +18,8 @@
 #include "daemon/collector/collector.h"
 #include "daemon/config.h"
 #include "daemon/control/control_server.h"
-#include "daemon/ingest/session/core.h"
 #include "daemon/ingest/link/limits.h"
+#include "daemon/ingest/session/core.h"
 #include "daemon/inherited_sockets.h"
 #include "daemon/log.h"
 #include "daemon/machine_needs.h"
@@ -32,11 +32,11 @@
 #include "formats/core/text/printable.h"
 #include "formats/core/threads.h"
 #include "formats/core/version.h"
-#include "storage/model/collector_identity.h"
 #include "storage/fs/posix_fs.h"
-#include "storage/model/session_layout.h"
 #include "storage/fs/standard_output.h"
 #include "storage/fs/standard_streams.h"
+#include "storage/model/collector_identity.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::daemon {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-#include "agent/drain/ship/buffering.h"
-#include "agent/drain/link/control_sender.h"
 #include "agent/drain/detail_window.h"
-#include "agent/drain/ship/process_pauses.h"
+#include "agent/drain/link/control_sender.h"
 #include "agent/drain/recording_state.h"
+#include "agent/drain/ship/buffering.h"
+#include "agent/drain/ship/process_pauses.h"
 #include "agent/drain/ship/shipper.h"
 #include "agent/drain/start_filter.h"
 #include "formats/core/bytes.h"

@@ -13,9 +13,9 @@
 #include <cerrno>
 #include <new>
 
-#include "agent/drain/link/control.h"
 #include "agent/drain/drain_process.h"
 #include "agent/drain/drain_thread.h"
+#include "agent/drain/link/control.h"
 #include "agent/drain/link/status.h"
 #include "agent/platform/system.h"
 #include "agent/platform/threads.h"

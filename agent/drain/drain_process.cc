@@ -15,8 +15,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "agent/drain/link/control.h"
 #include "agent/drain/drain_process_memory.h"
+#include "agent/drain/link/control.h"
 #include "agent/drain/link/status.h"
 #include "agent/drain/ship/traced_process.h"
 #include "agent/platform/system.h"

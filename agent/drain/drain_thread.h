@@ -5,19 +5,19 @@
 
 #include <cstdint>
 
-#include "agent/drain/ship/buffering.h"
 #include "agent/drain/commands.h"
-#include "agent/drain/link/control.h"
 #include "agent/drain/control_reader.h"
-#include "agent/drain/link/control_sender.h"
 #include "agent/drain/detail_window.h"
+#include "agent/drain/link/control.h"
+#include "agent/drain/link/control_sender.h"
 #include "agent/drain/link/link.h"
-#include "agent/drain/ship/process_pauses.h"
 #include "agent/drain/recording_state.h"
+#include "agent/drain/ship/buffering.h"
+#include "agent/drain/ship/process_pauses.h"
 #include "agent/drain/ship/shipper.h"
+#include "agent/drain/ship/traced_process.h"
 #include "agent/drain/start_filter.h"
 #include "agent/drain/status_reports.h"
-#include "agent/drain/ship/traced_process.h"
 #include "agent/ring/recorder.h"
 #include "agent/settings.h"
 

@@ -8,8 +8,8 @@
 
 #include "agent/drain/link/control.h"
 #include "agent/drain/link/frames.h"
-#include "agent/drain/ship/metadata_sender.h"
 #include "agent/drain/recording_state.h"
+#include "agent/drain/ship/metadata_sender.h"
 #include "agent/settings.h"
 
 namespace collect::agent {

@@ -9,11 +9,11 @@
 #include "agent/ring/counters.h"
 #include "agent/ring/hooks/deferred.h"
 #include "agent/ring/hooks/detail.h"
-#include "agent/ring/modules.h"
-#include "agent/ring/open_calls.h"
 #include "agent/ring/hooks/page_wait.h"
 #include "agent/ring/hooks/shared_threads.h"
 #include "agent/ring/hooks/short_calls.h"
+#include "agent/ring/modules.h"
+#include "agent/ring/open_calls.h"
 #include "agent/ring/sleds.h"
 #include "agent/ring/stream.h"
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "daemon/ingest/link/descriptors.h"
 #include "daemon/ingest/handshake_reader.h"
+#include "daemon/ingest/link/descriptors.h"
 #include "daemon/ingest/pending_connections.h"
 #include "daemon/principal/peer_user.h"
 

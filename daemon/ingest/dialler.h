@@ -12,8 +12,8 @@
 #include <memory>
 #include <string>
 
-#include "daemon/ingest/link/connector.h"
 #include "daemon/ingest/handshake_reader.h"
+#include "daemon/ingest/link/connector.h"
 
 namespace collect::ingest {
 

@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "daemon/ingest/session/core.h"
 #include "daemon/ingest/link/handshake.h"
 #include "daemon/ingest/link/link.h"
+#include "daemon/ingest/session/core.h"
 
 namespace collect::ingest {
 

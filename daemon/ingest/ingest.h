@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "daemon/ingest/acceptor.h"
-#include "daemon/ingest/session/core.h"
 #include "daemon/ingest/dialler.h"
 #include "daemon/ingest/io_thread.h"
+#include "daemon/ingest/session/core.h"
 #include "daemon/ingest/session/old_sessions.h"
 
 namespace collect::ingest {

@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/ingest/session/core.h"
 #include "daemon/ingest/lane/dial9_feed.h"
 #include "daemon/ingest/peer/peer.h"
+#include "daemon/ingest/session/core.h"
 
 namespace collect::ingest {
 

@@ -13,8 +13,8 @@
 
 #include "daemon/patch/planner.h"
 #include "daemon/patch/planner_answer.h"
-#include "daemon/symbolize/lookup/confine.h"
 #include "daemon/symbolize/exit_codes.h"
+#include "daemon/symbolize/lookup/confine.h"
 
 namespace collect::patch {
 namespace {

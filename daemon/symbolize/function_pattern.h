@@ -22,9 +22,9 @@ struct FunctionWord {
 // long, or too many.
 Result<std::vector<FunctionWord>> parse_function_words(const std::vector<std::string>& words);
 
-// The pattern (* and ?, formats/core/text/glob.h) means the linkage name, or the name as C++ writes it:
-// from its beginning, or from any part of it on (`parse` and `json::parse` mean
-// `void app::json::parse<int>(char*)`), with its arguments, without them, or without those of the
+// The pattern (* and ?, formats/core/text/glob.h) means the linkage name, or the name as C++ writes
+// it: from its beginning, or from any part of it on (`parse` and `json::parse` mean `void
+// app::json::parse<int>(char*)`), with its arguments, without them, or without those of the
 // template too. `linkage_name` may be empty where it is not known.
 bool means_function(std::string_view pattern, std::string_view linkage_name,
                     std::string_view demangled);

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "daemon/upload/commit.h"
-#include "daemon/upload/s3/digests.h"
 #include "daemon/upload/object_source.h"
+#include "daemon/upload/s3/digests.h"
 #include "daemon/upload/s3/retry.h"
 #include "daemon/upload/s3/s3_client.h"
 #include "storage/fs/clock.h"

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "daemon/upload/commit_object.h"
-#include "daemon/upload/s3/digests.h"
 #include "daemon/upload/object_lists.h"
+#include "daemon/upload/s3/digests.h"
 #include "formats/core/crc32.h"
-#include "storage/manifest/manifest.h"
 #include "storage/fs/posix_fs.h"
+#include "storage/manifest/manifest.h"
 #include "storage/model/session_files.h"
 
 namespace collect::upload {

@@ -16,8 +16,8 @@
 #include <string>
 #include <thread>
 
-#include "daemon/upload/s3/credentials.h"
 #include "daemon/upload/part_upload.h"
+#include "daemon/upload/s3/credentials.h"
 #include "daemon/upload/s3/retry.h"
 #include "daemon/upload/s3/s3_client.h"
 #include "daemon/upload/store_request.h"

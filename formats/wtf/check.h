@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "formats/core/bytes.h"
-#include "formats/wtf/finding.h"
 #include "formats/wtf/binary/header.h"
+#include "formats/wtf/finding.h"
 #include "formats/wtf/json/json.h"
 #include "formats/wtf/layout.h"
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "formats/core/bytes.h"
-#include "formats/core/text/printable.h"
 #include "formats/core/result.h"
+#include "formats/core/text/printable.h"
 #include "formats/core/text/utf8.h"
 
 namespace collect::wtf {

@@ -8,9 +8,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "formats/wtf/check.h"
 #include "formats/wtf/binary/event.h"
 #include "formats/wtf/binary/type_table.h"
+#include "formats/wtf/check.h"
 
 namespace collect::wtf {
 

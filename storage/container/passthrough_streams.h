@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "formats/core/result.h"
+#include "storage/container/passthrough_file.h"
 #include "storage/fs/fs.h"
 #include "storage/manifest/manifest.h"
-#include "storage/container/passthrough_file.h"
 #include "storage/model/session_layout.h"
 
 namespace collect::storage {

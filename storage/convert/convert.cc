@@ -8,15 +8,15 @@
 #include <system_error>
 
 #include "formats/atf/session_reader.h"
-#include "storage/rebuild/capture_replay.h"
 #include "storage/convert/conversions.h"
 #include "storage/convert/session_builder.h"
 #include "storage/convert/whole_session.h"
 #include "storage/convert/wtf/wtf_binary.h"
-#include "storage/manifest/manifest.h"
 #include "storage/fs/posix_fs.h"
+#include "storage/manifest/manifest.h"
 #include "storage/manifest/session_health.h"
 #include "storage/read/unnamed_file.h"
+#include "storage/rebuild/capture_replay.h"
 
 namespace collect::convert {
 namespace {

@@ -27,8 +27,7 @@ uint64_t less_than(uint64_t counted, uint64_t found) {
 }
 
 // A part at a time, so that of a large file little stays in memory. Parts are whole events.
-void each_part(Bytes section, const read::FileBytes& file,
-               const std::function<void(Bytes)>& read) {
+void each_part(Bytes section, const read::FileBytes& file, const std::function<void(Bytes)>& read) {
   constexpr size_t kPartBytes = size_t{64} << 20;
   for (size_t at = 0; at < section.size(); at += kPartBytes) {
     read(section.subspan(at, std::min(kPartBytes, section.size() - at)));
@@ -42,11 +41,11 @@ bool is_open(const auto& file) {
 
 // What was checked when index.lod was made.
 std::optional<read::ThreadLod> lod_of(const atf::SessionThread& thread,
-                                       const read::TraceThread& files,
-                                       const std::optional<read::SessionManifest>& manifest) {
+                                      const read::TraceThread& files,
+                                      const std::optional<read::SessionManifest>& manifest) {
   if (!thread.index || !manifest) return std::nullopt;
   return read::find_lod(files, *thread.index, read::call_gaps_of(*manifest, thread.n),
-                         read::call_stalls_of(*manifest, thread.n));
+                        read::call_stalls_of(*manifest, thread.n));
 }
 
 void check_events(const atf::IndexReader& index, const read::TraceThread& files,

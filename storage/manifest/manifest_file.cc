@@ -1,7 +1,7 @@
 #include "storage/manifest/manifest_file.h"
 
-#include "storage/model/session_layout.h"
 #include "storage/fs/whole_file.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::storage {
 

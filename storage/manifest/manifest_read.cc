@@ -2,11 +2,11 @@
 #include <unordered_set>
 #include <utility>
 
+#include "storage/fs/whole_file.h"
 #include "storage/manifest/forgiven_json.h"
 #include "storage/manifest/manifest.h"
 #include "storage/manifest/manifest_values.h"
 #include "storage/model/session_layout.h"
-#include "storage/fs/whole_file.h"
 
 namespace collect::storage {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "formats/core/text/hex.h"
-#include "storage/model/session_layout.h"
 #include "storage/fs/whole_file.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::storage {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "formats/core/crc32.h"
+#include "storage/model/session_layout.h"
 #include "storage/rebuild/merged_manifest.h"
 #include "storage/rebuild/part_lane.h"
-#include "storage/model/session_layout.h"
 
 namespace collect::storage {
 namespace {

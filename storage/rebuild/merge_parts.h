@@ -12,8 +12,8 @@
 
 #include "formats/core/result.h"
 #include "storage/fs/fs.h"
-#include "storage/rebuild/made_session.h"
 #include "storage/manifest/manifest.h"
+#include "storage/rebuild/made_session.h"
 #include "storage/rebuild/session_rebuild.h"
 
 namespace collect::storage {

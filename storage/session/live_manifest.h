@@ -11,11 +11,11 @@
 
 #include "formats/core/keyed_hash.h"
 #include "formats/core/result.h"
+#include "storage/container/rtc_roller.h"
 #include "storage/fs/clock.h"
 #include "storage/manifest/manifest.h"
-#include "storage/session/manifest_pace.h"
-#include "storage/container/rtc_roller.h"
 #include "storage/model/session_types.h"
+#include "storage/session/manifest_pace.h"
 
 namespace collect::storage {
 

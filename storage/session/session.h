@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "storage/session/live_manifest.h"
-#include "storage/manifest/manifest.h"
 #include "storage/container/passthrough_streams.h"
 #include "storage/container/rtc_roller.h"
+#include "storage/manifest/manifest.h"
 #include "storage/model/session_layout.h"
+#include "storage/session/live_manifest.h"
 #include "storage/session/session_reserve.h"
 #include "storage/session/session_stalls.h"
 #include "storage/session/session_symbols.h"

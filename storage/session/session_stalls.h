@@ -8,8 +8,8 @@
 #include <span>
 
 #include "formats/core/result.h"
-#include "storage/session/live_manifest.h"
 #include "storage/container/rtc_roller.h"
+#include "storage/session/live_manifest.h"
 #include "storage/session/session_threads.h"
 #include "storage/thread/stall_list.h"
 

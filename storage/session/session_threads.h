@@ -13,8 +13,8 @@
 #include "formats/core/keyed_hash.h"
 #include "formats/core/result.h"
 #include "storage/manifest/manifest.h"
-#include "storage/session/session_budget.h"
 #include "storage/model/session_types.h"
+#include "storage/session/session_budget.h"
 #include "storage/thread/thread_writer.h"
 
 namespace collect::storage {

@@ -21,9 +21,9 @@
 #include "formats/core/result.h"
 #include "storage/fs/fs.h"
 #include "storage/manifest/manifest.h"
+#include "storage/manifest/session_health.h"
 #include "storage/model/resume_key.h"
 #include "storage/model/session_files.h"
-#include "storage/manifest/session_health.h"
 #include "storage/model/session_types.h"
 
 namespace collect::storage {

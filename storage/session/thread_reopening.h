@@ -13,9 +13,9 @@
 
 #include "formats/core/result.h"
 #include "storage/manifest/manifest.h"
-#include "storage/thread/page_restore.h"
 #include "storage/session/session_symbols.h"
 #include "storage/session/session_threads.h"
+#include "storage/thread/page_restore.h"
 #include "storage/thread/thread_writer.h"
 
 namespace collect::storage {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "storage/thread/record_scan.h"
 #include "storage/model/session_layout.h"
+#include "storage/thread/record_scan.h"
 
 namespace collect::storage {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "formats/atf/writer.h"
-#include "storage/thread/position_map.h"
 #include "storage/model/session_layout.h"
+#include "storage/thread/position_map.h"
 
 namespace collect::storage {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "formats/atf/writer.h"
+#include "storage/model/thread_leftovers.h"
 #include "storage/thread/position_map.h"
 #include "storage/thread/stream_journal.h"
-#include "storage/model/thread_leftovers.h"
 
 namespace collect::storage {
 namespace {

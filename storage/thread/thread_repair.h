@@ -15,9 +15,9 @@
 #include <string>
 
 #include "formats/core/result.h"
+#include "storage/manifest/manifest.h"
 #include "storage/thread/damage_scan.h"
 #include "storage/thread/lane_file.h"
-#include "storage/manifest/manifest.h"
 
 namespace collect::storage {
 

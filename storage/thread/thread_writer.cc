@@ -7,8 +7,8 @@
 #include "formats/atf/reader.h"
 #include "formats/atf/writer.h"
 #include "formats/core/crc32.h"
-#include "storage/thread/relink.h"
 #include "storage/model/session_layout.h"
+#include "storage/thread/relink.h"
 #include "storage/thread/thread_repair.h"
 
 namespace collect::storage {

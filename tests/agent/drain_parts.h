@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "agent/drain/ship/buffering.h"
 #include "agent/drain/commands.h"
 #include "agent/drain/control_reader.h"
+#include "agent/drain/ship/buffering.h"
 #include "agent/drain/status_reports.h"
 #include "tests/agent/fake_recorder.h"
 #include "tests/agent/scripted_collector.h"

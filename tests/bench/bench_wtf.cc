@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "formats/wtf/check.h"
-#include "formats/wtf/json/json.h"
 #include "formats/wtf/binary/reader.h"
 #include "formats/wtf/binary/writer.h"
+#include "formats/wtf/check.h"
+#include "formats/wtf/json/json.h"
 
 namespace collect::bench {
 namespace {

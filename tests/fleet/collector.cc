@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "storage/model/collector_identity.h"
 #include "storage/manifest/manifest_file.h"
+#include "storage/model/collector_identity.h"
 #include "storage/model/session_layout.h"
 #include "tests/fleet/heap_use.h"
 

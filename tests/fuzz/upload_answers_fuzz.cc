@@ -11,9 +11,9 @@
 #include "daemon/upload/s3/digests.h"
 #include "daemon/upload/s3/s3_failure.h"
 #include "daemon/upload/s3/s3_xml.h"
-#include "daemon/upload/upload_status.h"
 #include "daemon/upload/s3/uri.h"
 #include "daemon/upload/s3/web_identity.h"
+#include "daemon/upload/upload_status.h"
 
 namespace {
 

@@ -2,8 +2,8 @@
 // survives the way to JSON and back.
 #include <cstdint>
 
-#include "formats/wtf/check.h"
 #include "formats/wtf/binary/header.h"
+#include "formats/wtf/check.h"
 #include "formats/wtf/json/json.h"
 #include "formats/wtf/json_cursor.h"
 #include "formats/wtf/text.h"

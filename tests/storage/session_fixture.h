@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "formats/atf/check.h"
-#include "storage/manifest/manifest.h"
 #include "storage/fs/posix_fs.h"
+#include "storage/manifest/manifest.h"
 #include "storage/model/session_layout.h"
 #include "storage/session/session_writer.h"
 #include "tests/formats/programs.h"

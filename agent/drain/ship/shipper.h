@@ -10,10 +10,10 @@
 
 #include "agent/drain/link/codec_choice.h"
 #include "agent/drain/link/frames.h"
-#include "agent/drain/ship/metadata_sender.h"
 #include "agent/drain/link/spool.h"
-#include "agent/drain/ship/stall_log.h"
 #include "agent/drain/link/stream_table.h"
+#include "agent/drain/ship/metadata_sender.h"
+#include "agent/drain/ship/stall_log.h"
 #include "agent/ring/recorder.h"
 #include "agent/transport/socket.h"
 #include "proto/wire/frame_encoder.h"

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "agent/ring/hooks/hooks.h"
-#include "agent/ring/stream.h"
 #include "agent/ring/hooks/unwinding.h"
+#include "agent/ring/stream.h"
 
 namespace collect::agent {
 

@@ -2,9 +2,9 @@
 #include "agent/ring/hooks/detail.h"
 #include "agent/ring/hooks/general_path.h"
 #include "agent/ring/hooks/lane_pages.h"
-#include "agent/ring/modules.h"
 #include "agent/ring/hooks/page_wait.h"
 #include "agent/ring/hooks/short_calls.h"
+#include "agent/ring/modules.h"
 
 namespace collect::agent {
 namespace {

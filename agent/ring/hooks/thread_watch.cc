@@ -4,8 +4,8 @@
 #include "agent/platform/threads.h"
 #include "agent/ring/hooks/shared_threads.h"
 #include "agent/ring/hooks/short_calls.h"
-#include "agent/ring/stream.h"
 #include "agent/ring/hooks/unwinding.h"
+#include "agent/ring/stream.h"
 
 namespace collect::agent {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "daemon/collector/detail/function_patterns.h"
 #include "daemon/collector/agents/outcomes.h"
+#include "daemon/collector/detail/function_patterns.h"
 #include "proto/wire/layout.h"
 
 namespace collect::daemon {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "daemon/collector/detail/function_patterns.h"
 #include "daemon/collector/agents/outcomes.h"
+#include "daemon/collector/detail/function_patterns.h"
 #include "daemon/symbolize/limits.h"
 #include "formats/core/text/printable.h"
 #include "proto/wire/layout.h"

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "daemon/collector/detail/function_search.h"
 #include "daemon/collector/agents/registry.h"
+#include "daemon/collector/detail/function_search.h"
 #include "daemon/control/collector_api.h"
 #include "daemon/ingest/ingest.h"
 #include "formats/core/task_threads.h"

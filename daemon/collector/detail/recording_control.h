@@ -7,10 +7,10 @@
 #include <memory>
 #include <string>
 
+#include "daemon/collector/agents/registry.h"
 #include "daemon/collector/detail/detail_control.h"
 #include "daemon/collector/detail/filter_control.h"
 #include "daemon/collector/detail/recording_options.h"
-#include "daemon/collector/agents/registry.h"
 #include "daemon/control/collector_api.h"
 #include "daemon/ingest/ingest.h"
 

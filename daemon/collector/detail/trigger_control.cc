@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <asio/post.hpp>
 
-#include "daemon/collector/detail/function_patterns.h"
 #include "daemon/collector/agents/outcomes.h"
+#include "daemon/collector/detail/function_patterns.h"
 #include "daemon/control/request_checks.h"
 #include "daemon/symbolize/limits.h"
 #include "formats/core/text/printable.h"

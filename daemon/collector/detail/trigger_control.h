@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "daemon/collector/agents/registry.h"
 #include "daemon/collector/detail/detail_control.h"
 #include "daemon/collector/detail/function_search.h"
-#include "daemon/collector/agents/registry.h"
 #include "daemon/collector/detail/trigger_book.h"
 #include "daemon/control/collector_api.h"
 #include "daemon/ingest/ingest.h"

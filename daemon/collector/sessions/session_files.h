@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "daemon/collector/sessions/lod_queue.h"
 #include "daemon/collector/agents/registry.h"
+#include "daemon/collector/sessions/lod_queue.h"
 #include "daemon/collector/sessions/session_converter.h"
 #include "daemon/collector/sessions/session_use.h"
 #include "daemon/control/collector_api.h"

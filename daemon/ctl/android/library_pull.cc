@@ -10,8 +10,8 @@
 
 #include "formats/core/text/hex.h"
 #include "formats/core/text/printable.h"
-#include "storage/manifest/manifest_file.h"
 #include "storage/fs/posix_fs.h"
+#include "storage/manifest/manifest_file.h"
 #include "storage/read/unnamed_file.h"
 
 namespace collect::ctl {

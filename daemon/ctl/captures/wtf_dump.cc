@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "daemon/ctl/offline/function_filter.h"
-#include "formats/wtf/json_cursor.h"
 #include "formats/wtf/binary/reader.h"
+#include "formats/wtf/json_cursor.h"
 #include "formats/wtf/text.h"
 #include "storage/convert/wtf/wtf_binary.h"
 

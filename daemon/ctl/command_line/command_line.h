@@ -88,7 +88,8 @@ struct Line {
   std::function<int()> command;
 };
 
-// One meaning everywhere, and one text: symbolize/function_pattern.h, storage/model/thread_pattern.h.
+// One meaning everywhere, and one text: symbolize/function_pattern.h,
+// storage/model/thread_pattern.h.
 inline constexpr char kFunctionHelp[] =
     "Only this function: its name, with or without namespace and arguments, a pattern with * and "
     "?, "

@@ -193,7 +193,7 @@ Status for_each_tree(ExportedSession& session, convert::ConvertLog& log, F&& f) 
     const std::vector<calls::Stall> stalls = session.stalls_of(thread.n);
     calls::ThreadCalls<CallTree> calls(slots, tree, stalls, session.window());
     read::read_calls(session.trace.thread(thread.n), *thread.index,
-                      session.gaps_of(thread.n, reasons), stalls, session.window(), calls);
+                     session.gaps_of(thread.n, reasons), stalls, session.window(), calls);
     const ThreadResult result{thread.n, thread.index->header().thread_id, calls.counts()};
     all.add(calls.counts());
     COLLECT_TRY(f(result, tree, slots));

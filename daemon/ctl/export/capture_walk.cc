@@ -7,9 +7,9 @@
 #include "formats/calls/function_seconds.h"
 #include "formats/calls/sinks.h"
 #include "formats/core/text/hex.h"
-#include "storage/model/collector_identity.h"
 #include "storage/manifest/record_ranges.h"
 #include "storage/manifest/session_health.h"
+#include "storage/model/collector_identity.h"
 #include "storage/read/lod_files.h"
 
 namespace collect::ctl {

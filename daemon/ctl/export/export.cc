@@ -65,7 +65,7 @@ class TimeLineExport {
       ThreadTimeLine line(session, thread, who, names, window, target_, rate, counts_);
       calls::ThreadCalls<ThreadTimeLine> calls(slots, line, line.stalls(), window);
       read::read_calls(session.trace.thread(thread.n), *thread.index, line.gaps(), line.stalls(),
-                        window, calls);
+                       window, calls);
       line.finish();
       log_.count("events", calls.counts().events);
       log_.leave_out("calls nested deeper than can be followed", calls.counts().too_deep);

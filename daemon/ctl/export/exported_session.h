@@ -69,7 +69,7 @@ class ExportedSession {
 
   const read::Trace& trace;
   const read::SessionManifest manifest;  // lenient: names
-  const storage::Manifest about;          // gaps, stalls, markers; empty where it cannot be read
+  const storage::Manifest about;         // gaps, stalls, markers; empty where it cannot be read
   const read::NameTable names;
   const atf::SessionReader reader;  // of the chosen threads
   FunctionFilter functions;

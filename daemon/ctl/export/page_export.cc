@@ -174,7 +174,7 @@ class PageExport {
     }
     calls::ThreadCalls calls(slots, totals, part.stalls, part.session.window());
     read::read_calls(part.session.trace.thread(part.thread.n), *part.thread.index, part.gaps,
-                      part.stalls, part.session.window(), calls);
+                     part.stalls, part.session.window(), calls);
     counts_.add(calls.counts());
   }
 
@@ -218,7 +218,7 @@ class PageExport {
     const auto read = [&](auto& sink) {
       calls::ThreadCalls calls(slots, sink, part.stalls, part.session.window());
       read::read_calls(part.session.trace.thread(part.thread.n), *part.thread.index, part.gaps,
-                        part.stalls, part.session.window(), calls);
+                       part.stalls, part.session.window(), calls);
       counts_.add(calls.counts());
     };
     std::function<bool(uint32_t)> wants;

@@ -26,8 +26,8 @@ std::string_view grade_color(atf::Grade grade) {
 
 class TextInspection {
  public:
-  TextInspection(const InspectOptions& options, const read::Trace& trace,
-                 const TraceReport& report, TextOut& out)
+  TextInspection(const InspectOptions& options, const read::Trace& trace, const TraceReport& report,
+                 TextOut& out)
       : options_(options), trace_(trace), report_(report), out_(out) {}
 
   void print() {

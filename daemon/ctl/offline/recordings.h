@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "storage/rebuild/merge_parts.h"
 #include "storage/fs/posix_fs.h"
+#include "storage/rebuild/merge_parts.h"
 
 namespace collect::ctl {
 

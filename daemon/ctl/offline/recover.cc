@@ -12,9 +12,9 @@
 #include "storage/fs/output_file.h"
 #include "storage/fs/posix_fs.h"
 #include "storage/model/session_layout.h"
-#include "storage/session/session_writer.h"
 #include "storage/read/capture_kind.h"
 #include "storage/read/session_files.h"
+#include "storage/session/session_writer.h"
 
 namespace collect::ctl {
 namespace {

@@ -20,7 +20,7 @@ struct ReportOptions {
   ReportSort sort = ReportSort::kTotal;
   ReportBy by = ReportBy::kFunction;
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // rows printed
-  std::vector<std::string> threads;                       // storage/model/thread_pattern.h; empty: all
+  std::vector<std::string> threads;  // storage/model/thread_pattern.h; empty: all
   WindowWords when;
   std::string other;         // the capture that --diff compares with; empty: none
   std::string graph;         // the function whose callers and callees are shown; empty: none

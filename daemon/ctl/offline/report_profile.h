@@ -107,7 +107,7 @@ std::vector<std::unique_ptr<ReportWorker<Sink>>> read_capture(
     }
     calls::ThreadCalls<Sink> thread(worker.slots, worker.sink, stalls, capture.window());
     read::read_calls(capture.trace().thread(n), *threads[i]->index, gaps, stalls, capture.window(),
-                      thread);
+                     thread);
     worker.counts.add(thread.counts());
     done(worker, i, thread.counts());
   });
@@ -121,11 +121,11 @@ struct ReportPercentiles {
 
 struct ReportRow {
   std::string name;
-  std::string caller;              // of kCaller
+  std::string caller;             // of kCaller
   read::SourceLocation source{};  // of kFunction
-  uint64_t id = 0;                 // of the function; the module's; N of thread_N
-  uint64_t caller_id = 0;          // of kCaller
-  uint32_t thread_id = 0;          // of kThread
+  uint64_t id = 0;                // of the function; the module's; N of thread_N
+  uint64_t caller_id = 0;         // of kCaller
+  uint32_t thread_id = 0;         // of kThread
   calls::GroupTimes times;
   uint64_t exceptions = 0;  // the rest is of kFunction
   uint64_t open = 0;

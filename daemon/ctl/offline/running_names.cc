@@ -5,8 +5,8 @@
 
 #include "daemon/symbolize/session_names.h"
 #include "formats/atf/session_reader.h"
-#include "storage/model/function_set.h"
 #include "storage/manifest/manifest.h"
+#include "storage/model/function_set.h"
 
 namespace collect::ctl {
 namespace {

@@ -262,9 +262,8 @@ void check_lods(const read::Trace& trace, TraceReport& report) {
     atf::Findings ignored;
     const auto index = atf::IndexReader::open(files.index.bytes(), ignored);
     if (!index) continue;
-    const auto problem =
-        read::problem_of_lod(files, *index, read::call_gaps_of(manifest, files.n),
-                              read::call_stalls_of(manifest, files.n));
+    const auto problem = read::problem_of_lod(files, *index, read::call_gaps_of(manifest, files.n),
+                                              read::call_stalls_of(manifest, files.n));
     if (!problem) continue;
     const std::string path = files.index_path.substr(0, files.index_path.rfind('/') + 1);
     report.manifest_findings.push_back(

@@ -12,11 +12,11 @@
 #include "daemon/ctl/online/text.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
-#include "storage/manifest/manifest.h"
 #include "storage/fs/posix_fs.h"
+#include "storage/manifest/manifest.h"
 #include "storage/model/session_files.h"
-#include "storage/read/session_files.h"
 #include "storage/model/untrusted_file.h"
+#include "storage/read/session_files.h"
 
 namespace collect::ctl {
 namespace {

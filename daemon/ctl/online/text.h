@@ -9,9 +9,9 @@
 
 #include "collect/control/v1/control.pb.h"
 #include "daemon/ctl/offline/time_words.h"
+#include "formats/core/result.h"
 #include "formats/core/text/figures.h"
 #include "formats/core/text/printable.h"
-#include "formats/core/result.h"
 
 namespace collect::ctl {
 

@@ -28,8 +28,8 @@
 #include "daemon/symbolize/nearest_function.h"
 #include "formats/core/text/environment_names.h"
 #include "formats/core/threads.h"
-#include "storage/manifest/manifest.h"
 #include "storage/fs/posix_fs.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl {
 namespace {

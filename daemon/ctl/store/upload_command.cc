@@ -9,8 +9,8 @@
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/upload/part_upload.h"
 #include "formats/core/text/figures.h"
-#include "storage/manifest/manifest.h"
 #include "storage/fs/posix_fs.h"
+#include "storage/manifest/manifest.h"
 
 namespace collect::ctl {
 namespace {

@@ -21,8 +21,8 @@
 #include <system_error>
 #include <vector>
 
-#include "daemon/ingest/session/lane_buffers.h"
 #include "daemon/ingest/link/link.h"
+#include "daemon/ingest/session/lane_buffers.h"
 #include "daemon/ingest/session/session_queue.h"
 
 namespace collect::ingest {

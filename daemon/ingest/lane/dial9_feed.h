@@ -12,9 +12,9 @@
 #include <memory>
 #include <string>
 
-#include "daemon/ingest/session/core.h"
 #include "daemon/ingest/lane/data_lane.h"
 #include "daemon/ingest/lane/feed_decoder.h"
+#include "daemon/ingest/session/core.h"
 #include "daemon/ingest/session/live_session.h"
 
 namespace collect::ingest {

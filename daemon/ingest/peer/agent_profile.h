@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "daemon/ingest/session/core.h"
-#include "daemon/ingest/peer/counter_watch.h"
 #include "daemon/ingest/link/snapshot.h"
+#include "daemon/ingest/peer/counter_watch.h"
+#include "daemon/ingest/session/core.h"
 #include "daemon/principal/principal.h"
 #include "proto/wire/wire.pb.h"
 

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "daemon/ingest/link/handshake.h"
 #include "daemon/ingest/peer/agent_filter.h"
 #include "daemon/ingest/peer/agent_profile.h"
 #include "daemon/ingest/peer/agent_session.h"
 #include "daemon/ingest/peer/control_sender.h"
-#include "daemon/ingest/link/handshake.h"
 #include "storage/model/session_layout.h"
 
 namespace collect::ingest {

@@ -9,12 +9,12 @@
 #include <set>
 #include <string>
 
-#include "daemon/ingest/session/completed_sessions.h"
-#include "daemon/ingest/session/lane_buffers.h"
 #include "daemon/ingest/link/options.h"
-#include "daemon/ingest/session/session_queue.h"
 #include "daemon/ingest/link/snapshot.h"
 #include "daemon/ingest/link/work_threads.h"
+#include "daemon/ingest/session/completed_sessions.h"
+#include "daemon/ingest/session/lane_buffers.h"
+#include "daemon/ingest/session/session_queue.h"
 #include "daemon/principal/budget.h"
 
 namespace collect::ingest {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "daemon/ingest/link/snapshot.h"
 #include "daemon/ingest/session/core.h"
 #include "daemon/ingest/session/session_queue.h"
-#include "daemon/ingest/link/snapshot.h"
 
 namespace collect::ingest {
 

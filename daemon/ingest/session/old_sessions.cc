@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/ingest/session/core.h"
 #include "daemon/ingest/link/limits.h"
+#include "daemon/ingest/session/core.h"
 #include "storage/model/session_files.h"
 
 namespace collect::ingest {

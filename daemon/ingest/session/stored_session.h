@@ -17,14 +17,14 @@
 #include <unordered_set>
 #include <vector>
 
+#include "daemon/ingest/link/limits.h"
+#include "daemon/ingest/link/snapshot.h"
 #include "daemon/ingest/session/completed_sessions.h"
 #include "daemon/ingest/session/event_watch.h"
-#include "daemon/ingest/link/limits.h"
 #include "daemon/ingest/session/page_unpacker.h"
 #include "daemon/ingest/session/rate_watch.h"
 #include "daemon/ingest/session/session_charges.h"
 #include "daemon/ingest/session/session_report.h"
-#include "daemon/ingest/link/snapshot.h"
 #include "storage/session/session_writer.h"
 
 namespace collect::ingest {

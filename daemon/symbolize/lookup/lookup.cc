@@ -5,9 +5,9 @@
 #include <memory>
 #include <utility>
 
-#include "daemon/symbolize/lookup/demangle.h"
 #include "daemon/symbolize/function_pattern.h"
 #include "daemon/symbolize/limits.h"
+#include "daemon/symbolize/lookup/demangle.h"
 #include "daemon/symbolize/lookup/source_lines.h"
 #include "daemon/symbolize/lookup/symbol_file.h"
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "daemon/symbolize/lookup/dwarf_image.h"
 #include "daemon/symbolize/limits.h"
+#include "daemon/symbolize/lookup/dwarf_image.h"
 #include "daemon/symbolize/lookup/mach_o.h"
 #include "daemon/symbolize/lookup/symbol_file.h"
 #include "formats/core/bytes.h"

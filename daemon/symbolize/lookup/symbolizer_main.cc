@@ -9,10 +9,10 @@
 #include <cstdio>
 #include <new>
 
-#include "daemon/symbolize/lookup/confine.h"
-#include "daemon/symbolize/lookup/demangle.h"
 #include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/limits.h"
+#include "daemon/symbolize/lookup/confine.h"
+#include "daemon/symbolize/lookup/demangle.h"
 #include "daemon/symbolize/lookup/lookup.h"
 
 namespace collect::symbolize {

@@ -6,8 +6,8 @@
 
 #include "formats/core/bytes.h"
 #include "formats/wtf/binary/event.h"
-#include "formats/wtf/finding.h"
 #include "formats/wtf/binary/type_table.h"
+#include "formats/wtf/finding.h"
 
 namespace collect::wtf {
 

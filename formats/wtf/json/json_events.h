@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "formats/wtf/binary/event.h"
+#include "formats/wtf/binary/type_table.h"
 #include "formats/wtf/finding.h"
 #include "formats/wtf/json_cursor.h"
-#include "formats/wtf/binary/type_table.h"
 
 namespace collect::wtf {
 

@@ -10,8 +10,8 @@
 #include "storage/convert/ordered_thread.h"
 #include "storage/convert/session_input.h"
 #include "storage/convert/session_kinds.h"
-#include "storage/manifest/manifest.h"
 #include "storage/fs/output_file.h"
+#include "storage/manifest/manifest.h"
 #include "storage/read/session_manifest.h"
 
 namespace collect::convert {

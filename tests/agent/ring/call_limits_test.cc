@@ -9,8 +9,8 @@
 #include "agent/ring/function_filter.h"
 #include "agent/ring/hooks/hooks.h"
 #include "agent/ring/hooks/hooks_inline.h"
-#include "agent/ring/stream.h"
 #include "agent/ring/hooks/unwinding.h"
+#include "agent/ring/stream.h"
 #include "tests/agent/ring/ring_drain.h"
 
 namespace collect::agent {

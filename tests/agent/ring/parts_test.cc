@@ -15,11 +15,11 @@
 #include "agent/platform/threads.h"
 #include "agent/ring/hooks/deferred.h"
 #include "agent/ring/hooks/hooks.h"
+#include "agent/ring/hooks/page_wait.h"
+#include "agent/ring/hooks/unwinding.h"
 #include "agent/ring/open_calls.h"
 #include "agent/ring/page_pool.h"
-#include "agent/ring/hooks/page_wait.h"
 #include "agent/ring/stream.h"
-#include "agent/ring/hooks/unwinding.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/symbolize/lookup/confine.h"
 #include "daemon/symbolize/exit_codes.h"
+#include "daemon/symbolize/lookup/confine.h"
 
 namespace {
 

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "daemon/symbolize/limits.h"
-#include "storage/manifest/manifest_file.h"
 #include "storage/fs/posix_fs.h"
+#include "storage/manifest/manifest_file.h"
 #include "tests/daemon/symbolize/poison.h"
 #include "tests/daemon/symbolize/scratch.h"
 

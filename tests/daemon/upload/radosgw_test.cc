@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <random>
 
-#include "daemon/upload/s3/digests.h"
 #include "daemon/upload/download.h"
+#include "daemon/upload/s3/digests.h"
 #include "formats/core/crc32.h"
 #include "tests/daemon/upload/upload_fixture.h"
 

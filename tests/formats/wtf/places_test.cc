@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "formats/wtf/binary/reader.h"
+#include "formats/wtf/binary/writer.h"
 #include "formats/wtf/check.h"
 #include "formats/wtf/json/json.h"
-#include "formats/wtf/binary/reader.h"
 #include "formats/wtf/text.h"
-#include "formats/wtf/binary/writer.h"
 #include "tests/formats/wtf/by_hand.h"
 
 namespace collect::wtf {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "formats/wtf/check.h"
 #include "formats/wtf/binary/reader.h"
 #include "formats/wtf/binary/string_table.h"
+#include "formats/wtf/check.h"
 #include "formats/wtf/text.h"
 #include "formats/wtf/transcode.h"
 #include "tests/formats/wtf/by_hand.h"

@@ -1,8 +1,8 @@
 // What is left of truncated and damaged files, which the published viewer refuses whole.
 #include <gtest/gtest.h>
 
-#include "formats/wtf/check.h"
 #include "formats/wtf/binary/chunks.h"
+#include "formats/wtf/check.h"
 #include "tests/formats/wtf/built_file.h"
 
 namespace collect::wtf {

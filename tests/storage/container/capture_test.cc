@@ -10,8 +10,8 @@
 #include "formats/rtc/check.h"
 #include "formats/rtc/writer.h"
 #include "storage/container/capture_layout.h"
-#include "storage/rebuild/capture_replay.h"
 #include "storage/container/page_packing.h"
+#include "storage/rebuild/capture_replay.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::storage::test {

@@ -1,5 +1,5 @@
-// Pages as containers hold them: blocks as storage/container/page_packing.h says, whole again for every size,
-// refused where anything contradicts itself.
+// Pages as containers hold them: blocks as storage/container/page_packing.h says, whole again for
+// every size, refused where anything contradicts itself.
 #include "storage/container/page_packing.h"
 
 #include <gtest/gtest.h>

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "storage/session/live_manifest.h"
 #include "storage/model/session_layout.h"
+#include "storage/session/live_manifest.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::storage::test {

@@ -1,7 +1,7 @@
 // Sealing when records were lost on either lane, or came as pre-roll: both directions of the links
 // agree, and the files are exactly what an independent working-out of the losses says.
-#include "storage/thread/relink.h"
 #include "storage/session/session_writer.h"
+#include "storage/thread/relink.h"
 
 #include "tests/storage/fault_fs.h"
 #include "tests/storage/session_fixture.h"

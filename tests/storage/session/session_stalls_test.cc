@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "storage/rebuild/capture_replay.h"
 #include "storage/manifest/manifest_file.h"
+#include "storage/rebuild/capture_replay.h"
 #include "storage/thread/stall_list.h"
 #include "tests/storage/session_fixture.h"
 

@@ -18,8 +18,8 @@
 #include "storage/convert/convert.h"
 #include "storage/convert/session_builder.h"
 #include "storage/convert/whole_session.h"
-#include "storage/manifest/manifest.h"
 #include "storage/fs/output_file.h"
+#include "storage/manifest/manifest.h"
 #include "tests/daemon/ctl/offline/convert_fixture.h"
 #include "tests/daemon/ctl/words/inputs.h"
 

@@ -4,9 +4,9 @@
 
 #include "daemon/ctl/offline/inspect.h"
 #include "daemon/ctl/offline/recover.h"
+#include "formats/wtf/binary/writer.h"
 #include "formats/wtf/json/json.h"
 #include "formats/wtf/transcode.h"
-#include "formats/wtf/binary/writer.h"
 #include "tests/daemon/ctl/offline/wtf_sessions.h"
 
 namespace collect::ctl {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/ctl/offline/dump.h"
-#include "formats/wtf/check.h"
 #include "formats/wtf/binary/writer.h"
+#include "formats/wtf/check.h"
 #include "tests/daemon/ctl/offline/convert_fixture.h"
 #include "tests/daemon/ctl/words/inputs.h"
 

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "storage/fs/posix_fs.h"
 #include "storage/manifest/manifest.h"
 #include "storage/manifest/manifest_file.h"
-#include "storage/fs/posix_fs.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::ctl {

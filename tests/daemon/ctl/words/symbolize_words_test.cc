@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "daemon/symbolize/symbolizer.h"
-#include "storage/manifest/manifest_file.h"
 #include "storage/fs/posix_fs.h"
+#include "storage/manifest/manifest_file.h"
 #include "storage/model/session_layout.h"
 #include "tests/daemon/ctl/words/words_fixture.h"
 #include "tests/daemon/symbolize/poison.h"

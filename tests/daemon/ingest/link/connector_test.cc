@@ -6,8 +6,8 @@
 
 #include <filesystem>
 
-#include "daemon/ingest/session/core.h"
 #include "daemon/ingest/io_thread.h"
+#include "daemon/ingest/session/core.h"
 #include "storage/fs/posix_fs.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/daemon/ingest/io_loop.h"

@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/ingest/session/completed_sessions.h"
 #include "daemon/ingest/link/descriptors.h"
 #include "daemon/ingest/link/limits.h"
+#include "daemon/ingest/session/completed_sessions.h"
 #include "daemon/ingest/session/old_sessions.h"
 #include "tests/fakes/socket_address.h"
 
