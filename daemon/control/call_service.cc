@@ -7,11 +7,10 @@
 
 namespace collect::control {
 
-using CallsWatch = WatchCall<api::CallBatch, CallsBacklog>;
+using CallsWatch = WatchCall<CallsBacklog>;
 
-grpc::ServerWriteReactor<api::CallBatch>* watch_calls(CollectorApi& collector,
-                                                      const std::shared_ptr<LiveCalls>& live,
-                                                      const api::WatchCallsRequest& request) {
+MessageStream* watch_calls(CollectorApi& collector, const std::shared_ptr<LiveCalls>& live,
+                           const api::WatchCallsRequest& request) {
   const auto watch = CallsWatch::open(live);
   if (watch->ended()) return watch.get();
   const Result<api::WatchCallsRequest> checked = checked_calls(request);

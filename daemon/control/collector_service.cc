@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/control/method_table.h"
 #include "daemon/control/paging.h"
 #include "daemon/control/request_checks.h"
 #include "daemon/control/service_streams.h"
@@ -28,10 +29,6 @@ std::string filter_of(const Request& request) {
   return text;
 }
 
-Result<Page> requested_page(const std::vector<std::string_view>& names, const auto& request) {
-  return page_of(names, filter_of(request), request.page_size(), request.page_token());
-}
-
 // Leaves what is in one of the request's states; in none given, everything.
 template <class Item, class Request>
 void keep_states(std::vector<Item>& items, const Request& request) {
@@ -52,6 +49,18 @@ Result<std::string> keep_page(Items& items, const std::vector<std::string_view>&
   items.DeleteSubrange(static_cast<int>(page->end), items.size() - static_cast<int>(page->end));
   items.DeleteSubrange(0, static_cast<int>(page->begin));
   return std::move(page->next_token);
+}
+
+template <class Response, class Item, class Request>
+Result<Response> page_of_items(std::vector<Item> items, const Request& request,
+                               Item* (Response::*add)()) {
+  const Result<Page> page =
+      page_of(names_of(items), filter_of(request), request.page_size(), request.page_token());
+  if (!page.ok()) return page.error();
+  Response response;
+  for (size_t i = page->begin; i < page->end; ++i) *(response.*add)() = std::move(items[i]);
+  response.set_next_page_token(page->next_token);
+  return response;
 }
 
 Result<api::ListThreadsResponse> page_of_threads(api::ListThreadsResponse all,
@@ -77,270 +86,191 @@ Result<api::ListFilesResponse> page_of_files(api::ListFilesResponse all,
   return all;
 }
 
-// Each method stands here alone, in the order of the service; those that answer with a stream are
-// in service_streams.h.
-class CollectorService final : public api::Collector::CallbackService {
+template <class Request>
+Status check_target(const Request& request) {
+  return check_selector(request.target());
+}
+
+template <class Request>
+Status check_session_name(const Request& request) {
+  return check_name("name", request.name());
+}
+
+Status check_nothing(const api::GetRulesRequest&) {
+  return {};
+}
+
+class CollectorService final : public MethodTable {
  public:
   CollectorService(CollectorApi& collector, std::shared_ptr<LiveCalls> live, CallerOf caller_of)
-      : collector_(collector), live_(std::move(live)), caller_of_(std::move(caller_of)) {}
+      : MethodTable("collect.control.v1.Collector", std::move(live)),
+        collector_(collector),
+        caller_of_(std::move(caller_of)) {
+    add_agents_and_processes();
+    add_sessions();
+    add_recording();
+  }
 
  private:
-  using Context = grpc::CallbackServerContext;
-  using Unary = grpc::ServerUnaryReactor;
-
-  Unary* ListAgents(Context* context, const api::ListAgentsRequest* request,
-                    api::ListAgentsResponse* response) override {
-    if (Status sound = check_selector(request->target()); !sound.ok()) return reply(context, sound);
-    std::vector<api::Agent> agents = collector_.agents(request->target());
-    keep_states(agents, *request);
-    Result<Page> page = requested_page(names_of(agents), *request);
-    if (!page.ok()) return reply(context, page.error());
-    for (size_t i = page->begin; i < page->end; ++i) {
-      *response->add_agents() = std::move(agents[i]);
-    }
-    response->set_next_page_token(page->next_token);
-    return reply(context, {});
+  void add_agents_and_processes() {
+    listed("ListAgents", &CollectorService::list_agents);
+    streamed("WatchAgents", watch_agents);
+    looked_up<api::GetAgentRequest>("GetAgent", &CollectorApi::agent);
+    looked_up<api::GetDeviceRequest>("GetDevice", &CollectorApi::device);
+    passed_on<api::Agent>("AttachAgent", check_attach);
+    passed_on<api::Agent>("DetachAgent", check_detach);
+    passed_on_for_caller<api::AttachProcessResponse>("AttachProcess", check_attach_process);
+    passed_on_for_caller<api::DetachProcessResponse>(
+        "DetachProcess",
+        +[](const api::DetachProcessRequest& request) { return check_pid(request.pid()); });
+    paged("ListThreads", page_of_threads);
+    listed("ListDevices", &CollectorService::list_devices);
+    streamed("WatchDevices", watch_devices);
   }
 
-  grpc::ServerWriteReactor<api::AgentEvent>* WatchAgents(
-      Context*, const api::WatchAgentsRequest* request) override {
-    return watch_agents(collector_, live_, *request);
-  }
-
-  Unary* GetAgent(Context* context, const api::GetAgentRequest* request,
-                  api::Agent* response) override {
-    return get(context, request->name(), &CollectorApi::agent, response);
-  }
-
-  Unary* GetDevice(Context* context, const api::GetDeviceRequest* request,
-                   api::Device* response) override {
-    return get(context, request->name(), &CollectorApi::device, response);
-  }
-
-  Unary* AttachAgent(Context* context, const api::AttachAgentRequest* request,
-                     api::Agent* response) override {
-    return call(context, check_attach(*request), *request, response);
-  }
-
-  Unary* DetachAgent(Context* context, const api::DetachAgentRequest* request,
-                     api::Agent* response) override {
-    return call(context, check_detach(*request), *request, response);
-  }
-
-  Unary* AttachProcess(Context* context, const api::AttachProcessRequest* request,
-                       api::AttachProcessResponse* response) override {
-    return call(context, check_attach_process(*request),
-                CallOf<api::AttachProcessRequest>{*request, caller_of_(context->peer())}, response);
-  }
-
-  Unary* DetachProcess(Context* context, const api::DetachProcessRequest* request,
-                       api::DetachProcessResponse* response) override {
-    return call(context, check_pid(request->pid()),
-                CallOf<api::DetachProcessRequest>{*request, caller_of_(context->peer())}, response);
-  }
-
-  Unary* ListThreads(Context* context, const api::ListThreadsRequest* request,
-                     api::ListThreadsResponse* response) override {
-    if (Status named = check_name("name", request->name()); !named.ok()) {
-      return reply(context, named);
-    }
-    const auto call = UnaryCall<api::ListThreadsResponse>::open(live_, response);
-    collector_.methods().call<api::ListThreadsResponse>(
-        *request, [call, request = *request](Result<api::ListThreadsResponse> threads) {
-          call->answer(threads.ok() ? page_of_threads(*threads, request) : std::move(threads));
+  void add_sessions() {
+    listed("ListSessions", &CollectorService::list_sessions);
+    looked_up<api::GetSessionRequest>("GetSession", &CollectorApi::session);
+    passed_on<api::StartSessionResponse>("StartSession", check_start);
+    passed_on<api::StopSessionResponse>("StopSession", check_target<api::StopSessionRequest>);
+    streamed("WatchSession", watch_session);
+    streamed("WatchCalls", watch_calls);
+    passed_on<api::Manifest>("GetManifest", check_session_name<api::GetManifestRequest>);
+    paged("ListFiles", page_of_files);
+    stream<api::DownloadFileRequest>(
+        "DownloadFile", [this](const api::DownloadFileRequest& request) {
+          return download_file(collector_, live(), request, downloads_);
         });
-    return call.get();
+    streamed("ConvertSession", convert_session);
+    passed_on<api::Session>("SnapshotSession", check_session_name<api::SnapshotSessionRequest>);
+    passed_on<api::DeleteSessionResponse>("DeleteSession", check_delete);
   }
 
-  Unary* ListDevices(Context* context, const api::ListDevicesRequest* request,
-                     api::ListDevicesResponse* response) override {
-    if (Status named = check_name("match", request->match()); !named.ok()) {
-      return reply(context, named);
-    }
-    std::vector<api::Device> devices = collector_.devices(request->match());
-    keep_states(devices, *request);
-    for (api::Device& device : devices) *response->add_devices() = std::move(device);
+  void add_recording() {
+    detail<api::ArmDetailRequest, api::ArmDetailResponse>("ArmDetail");
+    detail<api::StartDetailRequest, api::StartDetailResponse>("StartDetail");
+    detail<api::StopDetailRequest, api::StopDetailResponse>("StopDetail");
+    passed_on<api::SetTriggersResponse>("SetTriggers", check_triggers);
+    passed_on<api::GetTriggersResponse>("GetTriggers", check_target<api::GetTriggersRequest>);
+    passed_on<api::SetFunctionFilterResponse>("SetFunctionFilter", check_function_filter);
+    passed_on<api::AnnotateResponse>("Annotate", check_annotation);
+    passed_on<api::RollContainerResponse>("RollContainer", check_target<api::RollContainerRequest>);
+    passed_on<api::Rules>("SetRules", check_rules);
+    passed_on<api::Rules>("GetRules", check_nothing);
+    listed("GetStats", &CollectorService::get_stats);
+  }
+
+  Result<api::ListAgentsResponse> list_agents(const api::ListAgentsRequest& request) {
+    COLLECT_TRY(check_selector(request.target()));
+    std::vector<api::Agent> agents = collector_.agents(request.target());
+    keep_states(agents, request);
+    return page_of_items<api::ListAgentsResponse>(std::move(agents), request,
+                                                  &api::ListAgentsResponse::add_agents);
+  }
+
+  Result<api::ListSessionsResponse> list_sessions(const api::ListSessionsRequest& request) {
+    COLLECT_TRY(check_selector(request.target()));
+    std::vector<api::Session> sessions = collector_.sessions(request.target());
+    keep_states(sessions, request);
+    return page_of_items<api::ListSessionsResponse>(std::move(sessions), request,
+                                                    &api::ListSessionsResponse::add_sessions);
+  }
+
+  Result<api::ListDevicesResponse> list_devices(const api::ListDevicesRequest& request) {
+    COLLECT_TRY(check_name("match", request.match()));
+    api::ListDevicesResponse response;
+    std::vector<api::Device> devices = collector_.devices(request.match());
+    keep_states(devices, request);
+    for (api::Device& device : devices) *response.add_devices() = std::move(device);
     for (api::DeviceServer& server : collector_.device_servers()) {
-      *response->add_servers() = std::move(server);
+      *response.add_servers() = std::move(server);
     }
-    return reply(context, {});
+    return response;
   }
 
-  grpc::ServerWriteReactor<api::DeviceEvent>* WatchDevices(
-      Context*, const api::WatchDevicesRequest* request) override {
-    return watch_devices(collector_, live_, *request);
-  }
+  Result<api::Stats> get_stats(const api::GetStatsRequest&) { return collector_.stats(); }
 
-  Unary* ListSessions(Context* context, const api::ListSessionsRequest* request,
-                      api::ListSessionsResponse* response) override {
-    if (Status sound = check_selector(request->target()); !sound.ok()) return reply(context, sound);
-    std::vector<api::Session> sessions = collector_.sessions(request->target());
-    keep_states(sessions, *request);
-    Result<Page> page = requested_page(names_of(sessions), *request);
-    if (!page.ok()) return reply(context, page.error());
-    for (size_t i = page->begin; i < page->end; ++i) {
-      *response->add_sessions() = std::move(sessions[i]);
-    }
-    response->set_next_page_token(page->next_token);
-    return reply(context, {});
-  }
-
-  Unary* GetSession(Context* context, const api::GetSessionRequest* request,
-                    api::Session* response) override {
-    return get(context, request->name(), &CollectorApi::session, response);
-  }
-
-  Unary* StartSession(Context* context, const api::StartSessionRequest* request,
-                      api::StartSessionResponse* response) override {
-    return call(context, check_start(*request), *request, response);
-  }
-
-  Unary* StopSession(Context* context, const api::StopSessionRequest* request,
-                     api::StopSessionResponse* response) override {
-    return call(context, check_selector(request->target()), *request, response);
-  }
-
-  grpc::ServerWriteReactor<api::Session>* WatchSession(
-      Context*, const api::WatchSessionRequest* request) override {
-    return watch_session(collector_, live_, *request);
-  }
-
-  grpc::ServerWriteReactor<api::CallBatch>* WatchCalls(
-      Context*, const api::WatchCallsRequest* request) override {
-    return watch_calls(collector_, live_, *request);
-  }
-
-  Unary* GetManifest(Context* context, const api::GetManifestRequest* request,
-                     api::Manifest* response) override {
-    return call(context, check_name("name", request->name()), *request, response);
-  }
-
-  Unary* ListFiles(Context* context, const api::ListFilesRequest* request,
-                   api::ListFilesResponse* response) override {
-    if (Status named = check_name("name", request->name()); !named.ok()) {
-      return reply(context, named);
-    }
-    const auto call = UnaryCall<api::ListFilesResponse>::open(live_, response);
-    collector_.methods().call<api::ListFilesResponse>(
-        *request, [call, request = *request](Result<api::ListFilesResponse> files) {
-          call->answer(files.ok() ? page_of_files(std::move(*files), request) : std::move(files));
-        });
-    return call.get();
-  }
-
-  grpc::ServerWriteReactor<api::FileChunk>* DownloadFile(
-      Context*, const api::DownloadFileRequest* request) override {
-    return download_file(collector_, live_, *request, downloads_);
-  }
-
-  grpc::ServerWriteReactor<api::ConvertSessionProgress>* ConvertSession(
-      Context*, const api::ConvertSessionRequest* request) override {
-    return convert_session(collector_, live_, *request);
-  }
-
-  Unary* SnapshotSession(Context* context, const api::SnapshotSessionRequest* request,
-                         api::Session* response) override {
-    return call(context, check_name("name", request->name()), *request, response);
-  }
-
-  Unary* DeleteSession(Context* context, const api::DeleteSessionRequest* request,
-                       api::DeleteSessionResponse* response) override {
-    return call(context, check_delete(*request), *request, response);
-  }
-
-  Unary* ArmDetail(Context* context, const api::ArmDetailRequest* request,
-                   api::ArmDetailResponse* response) override {
-    return set_detail(context, detail_command_of(*request), response);
-  }
-
-  Unary* StartDetail(Context* context, const api::StartDetailRequest* request,
-                     api::StartDetailResponse* response) override {
-    return set_detail(context, detail_command_of(*request), response);
-  }
-
-  Unary* StopDetail(Context* context, const api::StopDetailRequest* request,
-                    api::StopDetailResponse* response) override {
-    return set_detail(context, detail_command_of(*request), response);
-  }
-
-  Unary* SetTriggers(Context* context, const api::SetTriggersRequest* request,
-                     api::SetTriggersResponse* response) override {
-    return call(context, check_triggers(*request), *request, response);
-  }
-
-  Unary* GetTriggers(Context* context, const api::GetTriggersRequest* request,
-                     api::GetTriggersResponse* response) override {
-    return call(context, check_selector(request->target()), *request, response);
-  }
-
-  Unary* SetFunctionFilter(Context* context, const api::SetFunctionFilterRequest* request,
-                           api::SetFunctionFilterResponse* response) override {
-    return call(context, check_function_filter(*request), *request, response);
-  }
-
-  Unary* Annotate(Context* context, const api::AnnotateRequest* request,
-                  api::AnnotateResponse* response) override {
-    return call(context, check_annotation(*request), *request, response);
-  }
-
-  Unary* RollContainer(Context* context, const api::RollContainerRequest* request,
-                       api::RollContainerResponse* response) override {
-    return call(context, check_selector(request->target()), *request, response);
-  }
-
-  Unary* SetRules(Context* context, const api::SetRulesRequest* request,
-                  api::Rules* response) override {
-    return call(context, check_rules(*request), *request, response);
-  }
-
-  Unary* GetRules(Context* context, const api::GetRulesRequest* request,
-                  api::Rules* response) override {
-    return call(context, Status(), *request, response);
-  }
-
-  Unary* GetStats(Context* context, const api::GetStatsRequest*, api::Stats* response) override {
-    *response = collector_.stats();
-    return reply(context, {});
-  }
-
-  // Has it carried out by whoever serves it (methods.h), if it was checked and found sound.
+  // Answered at once.
   template <class Request, class Response>
-  Unary* call(Context* context, const Status& checked, const Request& request, Response* response) {
-    if (!checked.ok()) return reply(context, checked);
-    const auto call = UnaryCall<Response>::open(live_, response);
-    collector_.methods().template call<Response>(
-        request, [call](Result<Response> result) { call->answer(std::move(result)); });
-    return call.get();
-  }
-  template <class Response>
-  Unary* set_detail(Context* context, const Result<DetailCommand>& command, Response* response) {
-    if (!command.ok()) return reply(context, command.error());
-    const auto call = UnaryCall<Response>::open(live_, response);
-    collector_.methods().call<std::vector<api::DetailOutcome>>(
-        *command, [call](Result<std::vector<api::DetailOutcome>> outcomes) {
-          if (!outcomes.ok()) {
-            call->answer(outcomes.error());
-            return;
-          }
-          Response all;
-          for (api::DetailOutcome& outcome : *outcomes) *all.add_outcomes() = std::move(outcome);
-          call->answer(std::move(all));
+  void listed(const char* name, Result<Response> (CollectorService::*method)(const Request&)) {
+    unary<Request, Response>(
+        name, [this, method](const Request& request, const std::string&, Callback<Response> done) {
+          done((this->*method)(request));
         });
-    return call.get();
   }
 
-  template <class Resource>
-  Unary* get(Context* context, const std::string& name,
-             Result<Resource> (CollectorApi::*look_up)(const std::string&), Resource* response) {
-    if (Status named = check_name("name", name); !named.ok()) return reply(context, named);
-    Result<Resource> found = (collector_.*look_up)(name);
-    if (!found.ok()) return reply(context, found.error());
-    *response = std::move(*found);
-    return reply(context, {});
+  template <class Request, class Resource>
+  void looked_up(const char* name,
+                 Result<Resource> (CollectorApi::*look_up)(const std::string& name)) {
+    unary<Request, Resource>(
+        name, [this, look_up](const Request& request, const std::string&, Callback<Resource> done) {
+          const Status named = check_name("name", request.name());
+          done(named.ok() ? (collector_.*look_up)(request.name()) : named.error());
+        });
+  }
+
+  // Carried out by the class that serves it (methods.h), if the check finds it sound.
+  template <class Response, class Request>
+  void passed_on(const char* name, Status (*check)(const Request&)) {
+    unary<Request, Response>(
+        name, [this, check](const Request& request, const std::string&, Callback<Response> done) {
+          if (const Status sound = check(request); !sound.ok()) return done(sound.error());
+          collector_.methods().call<Response>(request, std::move(done));
+        });
+  }
+
+  template <class Response, class Request>
+  void passed_on_for_caller(const char* name, Status (*check)(const Request&)) {
+    unary<Request, Response>(name, [this, check](const Request& request, const std::string& peer,
+                                                 Callback<Response> done) {
+      if (const Status sound = check(request); !sound.ok()) return done(sound.error());
+      collector_.methods().call<Response>(CallOf<Request>{request, caller_of_(peer)},
+                                          std::move(done));
+    });
+  }
+
+  // The page of a long list that is asked for.
+  template <class Response, class Request>
+  void paged(const char* name, Result<Response> (*page)(Response all, const Request&)) {
+    unary<Request, Response>(
+        name, [this, page](const Request& request, const std::string&, Callback<Response> done) {
+          if (const Status named = check_session_name(request); !named.ok()) {
+            return done(named.error());
+          }
+          collector_.methods().call<Response>(
+              request, [done = std::move(done), page, request](Result<Response> all) {
+                done(all.ok() ? page(std::move(*all), request) : std::move(all));
+              });
+        });
+  }
+
+  template <class Request, class Response>
+  void detail(const char* name) {
+    using Outcomes = std::vector<api::DetailOutcome>;
+    unary<Request, Response>(
+        name, [this](const Request& request, const std::string&, Callback<Response> done) {
+          const Result<DetailCommand> command = detail_command_of(request);
+          if (!command.ok()) return done(command.error());
+          collector_.methods().call<Outcomes>(*command,
+                                              [done = std::move(done)](Result<Outcomes> outcomes) {
+                                                if (!outcomes.ok()) return done(outcomes.error());
+                                                Response all;
+                                                for (api::DetailOutcome& one : *outcomes)
+                                                  *all.add_outcomes() = std::move(one);
+                                                done(std::move(all));
+                                              });
+        });
+  }
+
+  template <class Request>
+  void streamed(const char* name,
+                MessageStream* (*open)(CollectorApi&, const std::shared_ptr<LiveCalls>&,
+                                       const Request&)) {
+    stream<Request>(
+        name, [this, open](const Request& request) { return open(collector_, live(), request); });
   }
 
   CollectorApi& collector_;
-  const std::shared_ptr<LiveCalls> live_;
   const CallerOf caller_of_;
   const std::shared_ptr<std::atomic<uint32_t>> downloads_ =
       std::make_shared<std::atomic<uint32_t>>(0);

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "collect/control/v1/control.grpc.pb.h"
 #include "daemon/control/collector_service.h"
 #include "daemon/control/control_address.h"
 #include "daemon/control/control_listener.h"
@@ -95,7 +94,7 @@ struct ControlServer::State {
         reflection_alpha(live, services()) {}
 
   static std::vector<std::string> services() {
-    return {api::Collector::service_full_name(), grpc::health::v1::Health::service_full_name(),
+    return {"collect.control.v1.Collector", "grpc.health.v1.Health",
             ReflectionV1::Service::service_full_name(),
             ReflectionV1Alpha::Service::service_full_name()};
   }

@@ -19,8 +19,7 @@ namespace collect::control {
 inline constexpr size_t kDownloadChunkBytes = size_t{256} << 10;
 inline constexpr uint32_t kMaxDownloads = 64;  // of all clients together
 
-class DownloadCall final : public grpc::ServerWriteReactor<api::FileChunk>,
-                           public std::enable_shared_from_this<DownloadCall> {
+class DownloadCall final : public MessageStream, public std::enable_shared_from_this<DownloadCall> {
  public:
   // `running` counts the downloads of the server, and outlives the call.
   static std::shared_ptr<DownloadCall> open(std::shared_ptr<LiveCalls> live,
@@ -86,7 +85,7 @@ class DownloadCall final : public grpc::ServerWriteReactor<api::FileChunk>,
       last.mutable_end()->set_size_bytes(sent_);
       last.mutable_end()->set_crc32c(crc_);
       last_sent_ = true;
-      write(std::move(last));
+      write(last);
       return;
     }
     const auto wanted =
@@ -114,13 +113,13 @@ class DownloadCall final : public grpc::ServerWriteReactor<api::FileChunk>,
     offset_ += bytes.size();
     sent_ += bytes.size();
     chunk.set_data(std::move(*data));
-    write(std::move(chunk));
+    write(chunk);
   }
 
-  void write(api::FileChunk chunk) {
+  void write(const api::FileChunk& chunk) {
     const std::lock_guard lock(mutex_);
     if (finished_) return;
-    chunk_ = std::move(chunk);
+    chunk_ = wire_bytes(chunk);
     this->StartWrite(&chunk_);
   }
 
@@ -164,7 +163,7 @@ class DownloadCall final : public grpc::ServerWriteReactor<api::FileChunk>,
   bool last_sent_ = false;
 
   mutable std::mutex mutex_;  // guards what follows
-  api::FileChunk chunk_;      // gRPC reads it while a write is under way
+  grpc::ByteBuffer chunk_;    // gRPC reads it while a write is under way
   bool finished_ = false;
 };
 

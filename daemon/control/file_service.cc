@@ -13,15 +13,13 @@ namespace {
 // Between two messages about how far a conversion is.
 constexpr std::chrono::milliseconds kProgressPause{100};
 
-using ConversionCall =
-    WatchCall<api::ConvertSessionProgress, NewestBacklog<api::ConvertSessionProgress>>;
+using ConversionCall = WatchCall<NewestBacklog<api::ConvertSessionProgress>>;
 
 }  // namespace
 
-grpc::ServerWriteReactor<api::FileChunk>* download_file(
-    CollectorApi& collector, const std::shared_ptr<LiveCalls>& live,
-    const api::DownloadFileRequest& request,
-    const std::shared_ptr<std::atomic<uint32_t>>& downloads) {
+MessageStream* download_file(CollectorApi& collector, const std::shared_ptr<LiveCalls>& live,
+                             const api::DownloadFileRequest& request,
+                             const std::shared_ptr<std::atomic<uint32_t>>& downloads) {
   const auto call = DownloadCall::open(live, downloads);
   if (call->ended()) return call.get();
   Status sound = check_name("name", request.name());
@@ -46,9 +44,8 @@ grpc::ServerWriteReactor<api::FileChunk>* download_file(
   return call.get();
 }
 
-grpc::ServerWriteReactor<api::ConvertSessionProgress>* convert_session(
-    CollectorApi& collector, const std::shared_ptr<LiveCalls>& live,
-    const api::ConvertSessionRequest& request) {
+MessageStream* convert_session(CollectorApi& collector, const std::shared_ptr<LiveCalls>& live,
+                               const api::ConvertSessionRequest& request) {
   const auto call = ConversionCall::open(live,
                                          "the collector is shutting down; ask again "
                                          "when it is back");

@@ -22,7 +22,12 @@ HealthService::Response health(bool serving) {
 
 }  // namespace
 
-HealthService::HealthService(std::shared_ptr<LiveCalls> live) : live_(std::move(live)) {}
+HealthService::HealthService(std::shared_ptr<LiveCalls> live)
+    : MethodTable("grpc.health.v1.Health", std::move(live)) {
+  unary<Request, Response>("Check", [this](const Request& request, const std::string&,
+                                           Callback<Response> done) { done(check(request)); });
+  stream<Request>("Watch", [this](const Request& request) { return watch(request); });
+}
 
 void HealthService::set_serving(bool serving) {
   const std::lock_guard lock(mutex_);
@@ -35,27 +40,19 @@ void HealthService::set_serving(bool serving) {
   }
 }
 
-grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context,
-                                               const Request* request, Response* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (!is_known(request->service())) {
-    reactor->Finish({grpc::StatusCode::NOT_FOUND, "no such service here; ask for \"\" or \"" +
-                                                      std::string(kServiceName) + "\""});
-    return reactor;
+Result<HealthService::Response> HealthService::check(const Request& request) {
+  if (!is_known(request.service())) {
+    return Error{Code::kNotFound,
+                 "no such service here; ask for \"\" or \"" + std::string(kServiceName) + "\""};
   }
-  {
-    const std::lock_guard lock(mutex_);
-    *response = health(serving_);
-  }
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  const std::lock_guard lock(mutex_);
+  return health(serving_);
 }
 
-grpc::ServerWriteReactor<HealthService::Response>* HealthService::Watch(
-    grpc::CallbackServerContext*, const Request* request) {
-  const auto watch = HealthWatch::open(live_);
+MessageStream* HealthService::watch(const Request& request) {
+  const auto watch = HealthWatch::open(live());
   // As the health protocol says: an unknown service is a state that might change, not an error.
-  if (!is_known(request->service())) {
+  if (!is_known(request.service())) {
     watch->update([](auto& backlog) {
       Response unknown;
       unknown.set_status(Response::SERVICE_UNKNOWN);

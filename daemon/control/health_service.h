@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "daemon/control/method_table.h"
 #include "daemon/control/reactors.h"
 #include "daemon/control/watch_backlog.h"
-#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpc/health/v1/health.pb.h"
 
 namespace collect::control {
 
-class HealthService final : public grpc::health::v1::Health::CallbackService {
+class HealthService final : public MethodTable {
  public:
   using Response = grpc::health::v1::HealthCheckResponse;
 
@@ -25,14 +26,11 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
 
  private:
   using Request = grpc::health::v1::HealthCheckRequest;
-  using HealthWatch = WatchCall<Response, NewestBacklog<Response>>;
+  using HealthWatch = WatchCall<NewestBacklog<Response>>;
 
-  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context, const Request* request,
-                                  Response* response) override;
-  grpc::ServerWriteReactor<Response>* Watch(grpc::CallbackServerContext* context,
-                                            const Request* request) override;
+  Result<Response> check(const Request& request);
+  MessageStream* watch(const Request& request);
 
-  const std::shared_ptr<LiveCalls> live_;
   std::mutex mutex_;  // guards what follows
   bool serving_ = false;
   std::vector<std::weak_ptr<HealthWatch>> watches_;

@@ -2,10 +2,12 @@
 // collector answers and while the server shuts down; whoever claims a call first finishes it, so
 // that each is finished exactly once, and the others' words go nowhere.
 //
-// A call owns itself until OnDone; callbacks that come even later hold it by shared_ptr. Internal
-// to daemon/control: this header pulls in gRPC.
+// A call owns itself until OnDone; callbacks that come even later hold it by shared_ptr. Messages
+// meet gRPC as bytes, so that its templates are compiled once and not for each method. Internal to
+// daemon/control: this header pulls in gRPC.
 #pragma once
 
+#include <google/protobuf/message_lite.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/server_callback.h>
 
@@ -28,12 +30,11 @@ inline constexpr size_t kMaxLiveWatches = 1024;  // of all clients together
 
 grpc::Status to_grpc_status(const Error& error);
 
-// For what is answered before the handler returns.
-inline grpc::ServerUnaryReactor* reply(grpc::CallbackServerContext* context, const Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(status.ok() ? grpc::Status::OK : to_grpc_status(status.error()));
-  return reactor;
-}
+using MessageStream = grpc::ServerWriteReactor<grpc::ByteBuffer>;
+
+grpc::ByteBuffer wire_bytes(const google::protobuf::MessageLite& message);
+// False: the bytes are no such message.
+bool read_message(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message);
 
 // The calls that have not ended, and the means to end the endless ones among them.
 class LiveCalls {
@@ -61,53 +62,35 @@ class LiveCalls {
   bool closing_ = false;
 };
 
-// A call with one answer. `Response` stays valid until Finish.
-template <class Response>
+// A call with one answer.
 class UnaryCall final : public grpc::ServerUnaryReactor,
-                        public std::enable_shared_from_this<UnaryCall<Response>> {
+                        public std::enable_shared_from_this<UnaryCall> {
  public:
-  static std::shared_ptr<UnaryCall> open(std::shared_ptr<LiveCalls> live, Response* response) {
-    std::shared_ptr<UnaryCall> call(new UnaryCall(std::move(live), response));
-    call->live_->enter();
-    call->self_ = call;
-    return call;
-  }
+  // `response` is gRPC's, and stays valid until Finish.
+  static std::shared_ptr<UnaryCall> open(std::shared_ptr<LiveCalls> live,
+                                         grpc::ByteBuffer* response);
 
-  void answer(Result<Response> result) {
-    if (finished_.exchange(true)) return;
-    if (!result.ok()) {
-      Finish(to_grpc_status(result.error()));
-      return;
-    }
-    *response_ = std::move(*result);
-    Finish(grpc::Status::OK);
-  }
+  void answer(const google::protobuf::MessageLite& message);
+  void fail(const Error& error);
 
  private:
-  UnaryCall(std::shared_ptr<LiveCalls> live, Response* response)
+  UnaryCall(std::shared_ptr<LiveCalls> live, grpc::ByteBuffer* response)
       : live_(std::move(live)), response_(response) {}
 
-  void OnCancel() override {
-    if (finished_.exchange(true)) return;
-    Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the client or the server gave up waiting"));
-  }
-
-  void OnDone() override {
-    const std::shared_ptr<UnaryCall> self = std::move(self_);
-    live_->leave();
-  }
+  void OnCancel() override;
+  void OnDone() override;
 
   const std::shared_ptr<LiveCalls> live_;
-  Response* const response_;  // gRPC's; touched only by the one who claimed the call
+  grpc::ByteBuffer* const response_;  // touched only by the one who claimed the call
   std::atomic<bool> finished_{false};
   std::shared_ptr<UnaryCall> self_;  // until OnDone
 };
 
 // A stream of messages that ends when the client, the server or what is watched ends. `Backlog`
 // holds what the client has not taken yet (watch_backlog.h).
-template <class Message, class Backlog>
-class WatchCall final : public grpc::ServerWriteReactor<Message>,
-                        public std::enable_shared_from_this<WatchCall<Message, Backlog>> {
+template <class Backlog>
+class WatchCall final : public MessageStream,
+                        public std::enable_shared_from_this<WatchCall<Backlog>> {
  public:
   // `at_shutdown`: what the client is told when the server ends it.
   static std::shared_ptr<WatchCall> open(
@@ -195,7 +178,7 @@ class WatchCall final : public grpc::ServerWriteReactor<Message>,
   void send_locked() {
     if (finished_ || writing_) return;
     if (!backlog_.empty()) {
-      current_ = backlog_.take();
+      current_ = wire_bytes(backlog_.take());
       writing_ = true;
       this->StartWrite(&current_);
       return;
@@ -217,7 +200,7 @@ class WatchCall final : public grpc::ServerWriteReactor<Message>,
 
   mutable std::mutex mutex_;  // guards what follows
   Backlog backlog_;
-  Message current_;  // gRPC reads it while writing_
+  grpc::ByteBuffer current_;  // gRPC reads it while writing_
   bool writing_ = false;
   bool finished_ = false;
   bool end_wanted_ = false;

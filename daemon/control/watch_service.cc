@@ -10,9 +10,9 @@
 namespace collect::control {
 namespace {
 
-using AgentWatch = WatchCall<api::AgentEvent, AgentBacklog>;
-using DeviceWatch = WatchCall<api::DeviceEvent, DeviceBacklog>;
-using SessionWatch = WatchCall<api::Session, NewestBacklog<api::Session>>;
+using AgentWatch = WatchCall<AgentBacklog>;
+using DeviceWatch = WatchCall<DeviceBacklog>;
+using SessionWatch = WatchCall<NewestBacklog<api::Session>>;
 
 bool is_sealed(const api::Session& session) {
   return session.state() == api::SESSION_STATE_COMPLETE ||
@@ -22,9 +22,8 @@ bool is_sealed(const api::Session& session) {
 
 }  // namespace
 
-grpc::ServerWriteReactor<api::AgentEvent>* watch_agents(CollectorApi& collector,
-                                                        const std::shared_ptr<LiveCalls>& live,
-                                                        const api::WatchAgentsRequest& request) {
+MessageStream* watch_agents(CollectorApi& collector, const std::shared_ptr<LiveCalls>& live,
+                            const api::WatchAgentsRequest& request) {
   const auto watch = AgentWatch::open(live);
   if (Status sound = check_selector(request.target()); !sound.ok()) {
     watch->end_now(to_grpc_status(sound.error()));
@@ -43,9 +42,8 @@ grpc::ServerWriteReactor<api::AgentEvent>* watch_agents(CollectorApi& collector,
   return watch.get();
 }
 
-grpc::ServerWriteReactor<api::DeviceEvent>* watch_devices(CollectorApi& collector,
-                                                          const std::shared_ptr<LiveCalls>& live,
-                                                          const api::WatchDevicesRequest& request) {
+MessageStream* watch_devices(CollectorApi& collector, const std::shared_ptr<LiveCalls>& live,
+                             const api::WatchDevicesRequest& request) {
   const auto watch = DeviceWatch::open(live);
   if (Status named = check_name("match", request.match()); !named.ok()) {
     watch->end_now(to_grpc_status(named.error()));
@@ -63,9 +61,8 @@ grpc::ServerWriteReactor<api::DeviceEvent>* watch_devices(CollectorApi& collecto
   return watch.get();
 }
 
-grpc::ServerWriteReactor<api::Session>* watch_session(CollectorApi& collector,
-                                                      const std::shared_ptr<LiveCalls>& live,
-                                                      const api::WatchSessionRequest& request) {
+MessageStream* watch_session(CollectorApi& collector, const std::shared_ptr<LiveCalls>& live,
+                             const api::WatchSessionRequest& request) {
   const auto watch = SessionWatch::open(live);
   const auto refuse = [&watch](const Error& error) {
     watch->end_now(to_grpc_status(error));

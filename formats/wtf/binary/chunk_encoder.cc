@@ -4,15 +4,6 @@
 #include <vector>
 
 namespace collect::wtf {
-namespace {
-
-void put_word(std::vector<uint8_t>& out, uint32_t word) {
-  out.resize(out.size() + 4);
-  store_le(out.data() + out.size() - 4, word);
-}
-
-}  // namespace
-
 Status write_file_header(ByteSink& sink, uint32_t tool_version) {
   std::vector<uint8_t> out;
   put_word(out, kMagic);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "formats/core/byte_sink.h"
 #include "formats/core/bytes.h"
@@ -22,6 +23,11 @@ struct ChunkOut {
   uint32_t start_time = kNoTime;
   uint32_t end_time = kNoTime;
 };
+
+inline void put_word(std::vector<uint8_t>& out, uint32_t word) {
+  out.resize(out.size() + 4);
+  store_le(out.data() + out.size() - 4, word);
+}
 
 Status write_file_header(ByteSink& sink, uint32_t tool_version = kToolVersion);
 

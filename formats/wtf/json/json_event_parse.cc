@@ -1,16 +1,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "formats/wtf/binary/chunk_encoder.h"
 #include "formats/wtf/json/json_events.h"
 #include "formats/wtf/text.h"
 
 namespace collect::wtf {
 namespace {
-
-void put_word(std::vector<uint8_t>& out, uint32_t word) {
-  out.resize(out.size() + 4);
-  store_le(out.data() + out.size() - 4, word);
-}
 
 void put_padding(std::vector<uint8_t>& out) {
   out.resize((out.size() + 3) / 4 * 4);

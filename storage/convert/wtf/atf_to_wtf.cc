@@ -21,7 +21,7 @@ constexpr uint32_t kNone = UINT32_MAX;
 
 constexpr std::string_view kFine =
     "times finer than a microsecond: a WTF-trace counts microseconds";
-constexpr std::string_view kDetails =
+constexpr std::string_view kLeftOutDetails =
     "detail records: a WTF-trace has no place for registers and stack bytes";
 
 class AtfToWtf {
@@ -286,7 +286,7 @@ Status AtfToWtf::finish() {
   log_.count("events", done_ - unknown_);
   if (lost_ != 0) log_.count("lost_events", lost_);
   log_.leave_out(kFine, fine_);
-  log_.leave_out(kDetails, details_);
+  log_.leave_out(kLeftOutDetails, details_);
   log_.leave_out("events of threads past the 65535 zones of a WTF-trace", zoneless_);
   return {};
 }

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kProgressEvents = 65536;
+constexpr uint64_t kWtfProgressEvents = 65536;
 // A timebase outside of 1990 to 2200 is no time of day: writers put 0 or an uptime there.
 constexpr double kMinTimebaseMs = 631'152'000'000;
 constexpr double kMaxTimebaseMs = 7'258'118'400'000;
@@ -226,7 +226,7 @@ Status WtfToAtf::run() {
   uint64_t seen = 0;
   for (wtf::Event event; reader_->next(event);) {
     COLLECT_TRY(take(event));
-    if (++seen % kProgressEvents == 0) log_.progress(event.offset, file_.size());
+    if (++seen % kWtfProgressEvents == 0) log_.progress(event.offset, file_.size());
   }
   COLLECT_TRY(add_threads(process_.start_ns));
   if (!begun_) COLLECT_TRY(begin(""));
