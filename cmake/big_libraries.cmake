@@ -91,6 +91,7 @@ if(COLLECT_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   target_precompile_headers(collect_pch_tests PRIVATE ${standard_headers}
     <filesystem> <fstream> <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
 
+  collect_compile_test(collect_pch_tests)
   foreach(set network json tests)
     collect_target(collect_pch_${set})  # g++ compares the options
     target_compile_options(collect_pch_${set} PRIVATE -fpch-preprocess)

@@ -42,7 +42,7 @@ class BufferingTest : public DrainPartsTest {
 
 constexpr uint64_t kMb = uint64_t{1} << 20;
 
-TEST_F(BufferingTest, AFullRingDropsOrWaitsAsIsWanted) {
+TEST_F(BufferingTest, FullRingDropsOrWaitsAsIsWanted) {
   EXPECT_EQ(change_policy(kWait, true), "");
   EXPECT_EQ(full_policy(), FullPolicy::kWait);
   EXPECT_EQ(change_policy(kUnchanged, true), "");
@@ -66,7 +66,7 @@ TEST_F(BufferingTest, OverwriteIsChosenAndLeftOnlyWithoutARecording) {
   EXPECT_EQ(full_policy(), FullPolicy::kWait);
 }
 
-TEST_F(BufferingTest, TheSpoolIsThatOfTheSettings) {
+TEST_F(BufferingTest, SpoolIsThatOfTheSettings) {
   parts_->buffering.open_spool();
   EXPECT_FALSE(spool().is_open()) << "they name no folder";
   set_folder(folder_.path().native());
@@ -84,7 +84,7 @@ TEST_F(BufferingTest, WithoutItsFolderTheAgentGoesOnWithoutASpool) {
   EXPECT_FALSE(spool().is_open());
 }
 
-TEST_F(BufferingTest, TheSpoolShrinksAndGrows) {
+TEST_F(BufferingTest, SpoolShrinksAndGrows) {
   set_folder(folder_.path().native());
   parts_->buffering.open_spool();
   EXPECT_EQ(change_spool(1), "");
@@ -99,7 +99,7 @@ TEST_F(BufferingTest, TheSpoolShrinksAndGrows) {
   EXPECT_EQ(spool().limit(), 5 * kMb);
 }
 
-TEST_F(BufferingTest, ASpoolThatHoldsPagesDoesNotGrow) {
+TEST_F(BufferingTest, SpoolThatHoldsPagesDoesNotGrow) {
   set_folder(folder_.path().native());
   parts_->buffering.open_spool();
   SpoolChain chain{};
@@ -113,7 +113,7 @@ TEST_F(BufferingTest, ASpoolThatHoldsPagesDoesNotGrow) {
   EXPECT_EQ(spool().bytes(), 1000u);
 }
 
-TEST_F(BufferingTest, ASpoolNeedsAFolderUnlessItIsToHaveNothing) {
+TEST_F(BufferingTest, SpoolNeedsAFolderUnlessItIsToHaveNothing) {
   EXPECT_EQ(change_spool(1),
             "the program was started without a folder for a spool: set COLLECT_SPOOL there");
   EXPECT_EQ(change_spool(0), "");

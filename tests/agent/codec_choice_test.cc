@@ -56,7 +56,7 @@ TEST(CodecChoice, PausesOfTheProgramAreNotTakenForASlowLink) {
   EXPECT_EQ(choice.link_rate(), 0u);
 }
 
-TEST(CodecChoice, AnEncoderSlowerThanTheLinkIsOfNoUse) {
+TEST(CodecChoice, EncoderSlowerThanTheLinkIsOfNoUse) {
   CodecChoice choice;
   uint64_t now = 1;
   choice.begin_link(true);

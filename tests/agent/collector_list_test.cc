@@ -48,7 +48,7 @@ TEST_F(CollectorListTest, AllAreTriedBeforeThePause) {
   EXPECT_EQ(round(), "7 8 ");
 }
 
-TEST_F(CollectorListTest, ACollectorIsLeftWithAllItsAddresses) {
+TEST_F(CollectorListTest, CollectorIsLeftWithAllItsAddresses) {
   ASSERT_EQ(fault("localhost:7,tcp:8"), "");
   EXPECT_FALSE(list_->try_next_collector());
   EXPECT_STREQ(list_->text(), "tcp:8");
@@ -110,7 +110,7 @@ TEST_F(CollectorListTest, TextsThatAreNoList) {
 }
 
 // Names below .invalid are never known.
-TEST_F(CollectorListTest, ANameThatIsNotKnownIsLeftOutWhereThereAreOthers) {
+TEST_F(CollectorListTest, NameThatIsNotKnownIsLeftOutWhereThereAreOthers) {
   EXPECT_NE(fault("nobody.invalid:7"), "");
   ASSERT_EQ(fault("nobody.invalid:7,tcp:8"), "");
   EXPECT_EQ(list_->size(), 1u);
@@ -125,7 +125,7 @@ TEST_F(CollectorListTest, ManyAddressesLeaveRoomForEachCollector) {
 }
 
 // What a forked child does: the list of its parent, as it was at the start.
-TEST_F(CollectorListTest, TheSameTextIsResolvedOnce) {
+TEST_F(CollectorListTest, SameTextIsResolvedOnce) {
   ASSERT_EQ(fault("tcp:7,tcp:8"), "");
   list_->refused_for_good();
   (void)list_->try_next_collector();

@@ -79,7 +79,7 @@ TEST_F(CommandsTest, DoesNotAnswerUnreadableCommands) {
   EXPECT_EQ(ask(wire::Command()).error(), kUnknown);
 }
 
-TEST_F(CommandsTest, AStartIsAnsweredWithTheTimeAndNumberOfTheRecording) {
+TEST_F(CommandsTest, StartIsAnsweredWithTheTimeAndNumberOfTheRecording) {
   const auto first = ask(start());
   EXPECT_TRUE(first.ok());
   EXPECT_EQ(first.recording(), 1u);
@@ -90,7 +90,7 @@ TEST_F(CommandsTest, AStartIsAnsweredWithTheTimeAndNumberOfTheRecording) {
   EXPECT_EQ(again.recording(), 1u);
 }
 
-TEST_F(CommandsTest, AStopEndsTheRecordingAndIsDoneWhereNoneRuns) {
+TEST_F(CommandsTest, StopEndsTheRecordingAndIsDoneWhereNoneRuns) {
   EXPECT_TRUE(ask(stop()).ok());
   EXPECT_EQ(recording().phase(), Phase::kIdle);
   EXPECT_TRUE(ask(start()).ok());
@@ -100,7 +100,7 @@ TEST_F(CommandsTest, AStopEndsTheRecordingAndIsDoneWhereNoneRuns) {
   EXPECT_TRUE(ask(stop()).ok());
 }
 
-TEST_F(CommandsTest, AStartWaitsUntilTheLastRecordingIsOver) {
+TEST_F(CommandsTest, StartWaitsUntilTheLastRecordingIsOver) {
   EXPECT_TRUE(ask(start()).ok());
   EXPECT_TRUE(ask(stop()).ok());
   give(start(), 7);
@@ -120,7 +120,7 @@ TEST_F(CommandsTest, AStartWaitsUntilTheLastRecordingIsOver) {
   expect_no_answer();
 }
 
-TEST_F(CommandsTest, AStopTakesAStartBackThatWaits) {
+TEST_F(CommandsTest, StopTakesAStartBackThatWaits) {
   EXPECT_TRUE(ask(start()).ok());
   EXPECT_TRUE(ask(stop()).ok());
   give(start(), 7);
@@ -144,7 +144,7 @@ TEST_F(CommandsTest, WhenTheDrainEndsNothingIsDoneAndNoStartWaits) {
   EXPECT_FALSE(is_recording());
 }
 
-TEST_F(CommandsTest, AStartWithoutItsFilterIsRefused) {
+TEST_F(CommandsTest, StartWithoutItsFilterIsRefused) {
   std::memcpy(settings().only, "parse_*", 8);
   parts_->start_filter.prepare();
   EXPECT_EQ(ask(start()).error(),
@@ -188,7 +188,7 @@ TEST_F(CommandsTest, DetailIsAnsweredWithItsPreRoll) {
   EXPECT_EQ(detail_mode(), static_cast<uint32_t>(wire::DETAIL_ON));
 }
 
-TEST_F(CommandsTest, AFunctionFilterHoldsWhenItsLastPartHasCome) {
+TEST_F(CommandsTest, FunctionFilterHoldsWhenItsLastPartHasCome) {
   EXPECT_TRUE(ask(filter(0, false, {1, 2})).ok());
   EXPECT_EQ(fake::function_filters(), 0u);
   const auto done = ask(filter(1, true, {3}));

@@ -48,7 +48,7 @@ class ControlReaderTest : public DrainPartsTest {
   uint32_t probes_ = 0;
 };
 
-TEST_F(ControlReaderTest, AProbeIsAnsweredWithWhenItCameAndWhenItsAnswerWent) {
+TEST_F(ControlReaderTest, ProbeIsAnsweredWithWhenItCameAndWhenItsAnswerWent) {
   come_up();
   const uint64_t before_ns = now_ns();
   wire::ClockProbe probe;
@@ -66,7 +66,7 @@ TEST_F(ControlReaderTest, AProbeIsAnsweredWithWhenItCameAndWhenItsAnswerWent) {
   EXPECT_LE(reply.t3_ns(), now_ns());
 }
 
-TEST_F(ControlReaderTest, AnAckFreesRecordsAndEndsTheRecordingThatItSeals) {
+TEST_F(ControlReaderTest, AckFreesRecordsAndEndsTheRecordingThatItSeals) {
   come_up();
   recording().ask();
   const uint32_t stream = fake::add_stream(1, "main");
@@ -91,7 +91,7 @@ TEST_F(ControlReaderTest, AnAckFreesRecordsAndEndsTheRecordingThatItSeals) {
   EXPECT_EQ(result.command_id(), 77u);
 }
 
-TEST_F(ControlReaderTest, AnAckBeforeTheDataChannelIsThereMeansNothing) {
+TEST_F(ControlReaderTest, AckBeforeTheDataChannelIsThereMeansNothing) {
   come_up(false);
   recording().ask();
   wire::Ack ack;
@@ -127,7 +127,7 @@ TEST_F(ControlReaderTest, UnexpectedFramesBreakTheLinkWithAReason) {
   }
 }
 
-TEST_F(ControlReaderTest, AByeSaysWhetherTheCollectorReturns) {
+TEST_F(ControlReaderTest, ByeSaysWhetherTheCollectorReturns) {
   come_up();
   wire::Bye bye;
   bye.set_will_return(true);
@@ -150,7 +150,7 @@ class ControlSenderTest : public DrainPartsTest {
   }
 };
 
-TEST_F(ControlSenderTest, AFrameGoesOutAtOnce) {
+TEST_F(ControlSenderTest, FrameGoesOutAtOnce) {
   come_up();
   send("one");
   EXPECT_TRUE(link().control().out.is_empty());
@@ -165,7 +165,7 @@ TEST_F(ControlSenderTest, WithoutAnOpenChannelNothingIsKept) {
   EXPECT_EQ(collector_.control.expect<wire::Bye>(FrameType::kBye).reason(), "two");
 }
 
-TEST_F(ControlSenderTest, ACollectorThatLeavesNoRoomLosesTheLink) {
+TEST_F(ControlSenderTest, CollectorThatLeavesNoRoomLosesTheLink) {
   come_up();
   SendBuffer& out = link().control().out;
   const collect_wire_Bye bye = collect_wire_Bye_init_zero;
@@ -208,7 +208,7 @@ class StatusReportsTest : public DrainPartsTest {
   StatusReports& reports() { return parts_->reports; }
 };
 
-TEST_F(StatusReportsTest, AHeartbeatGoesAtOnceAndThenTwiceInItsInterval) {
+TEST_F(StatusReportsTest, HeartbeatGoesAtOnceAndThenTwiceInItsInterval) {
   const std::vector<FrameType> heartbeat{FrameType::kHeartbeat};
   EXPECT_EQ(types(due()), heartbeat);
   EXPECT_TRUE(due().empty());
@@ -223,7 +223,7 @@ TEST_F(StatusReportsTest, AHeartbeatGoesAtOnceAndThenTwiceInItsInterval) {
   EXPECT_EQ(types(due()), heartbeat);
 }
 
-TEST_F(StatusReportsTest, AHeartbeatHasTheNumbersOfTheRecorder) {
+TEST_F(StatusReportsTest, HeartbeatHasTheNumbersOfTheRecorder) {
   parts_->recording.ask();
   (void)set_detail(1, 0, nullptr);
   const uint32_t stream = fake::add_stream(1, "main");
@@ -272,7 +272,7 @@ TEST_F(StatusReportsTest, CountersGoWhenTheyHaveChangedAndNotTooOften) {
   EXPECT_TRUE(due().empty()) << "nothing has changed";
 }
 
-TEST_F(StatusReportsTest, ANewCollectorGetsEveryCounter) {
+TEST_F(StatusReportsTest, NewCollectorGetsEveryCounter) {
   (void)due();
   set_counter("depth", 7);
   (void)counters(due());

@@ -59,14 +59,14 @@ TEST(AgentCrc32c, GoesOnWhereItStopped) {
   }
 }
 
-TEST(AgentCrc32c, TheTableAgreesWithTheInstruction) {
+TEST(AgentCrc32c, TableAgreesWithTheInstruction) {
   const auto bytes = noise(5000);
   EXPECT_EQ(~crc_detail::by_table(bytes.data(), bytes.size(), ~0u), collect::crc32c(bytes));
 }
 
 #if defined(__x86_64__)
 // The system says what the processor has.
-TEST(AgentCrc32c, TheInstructionIsUsedWhereTheProcessorHasIt) {
+TEST(AgentCrc32c, InstructionIsUsedWhereTheProcessorHasIt) {
   std::ifstream file("/proc/cpuinfo");
   std::string line;
   while (std::getline(file, line) && !line.starts_with("flags")) continue;

@@ -29,7 +29,7 @@ class DetailWindowTest : public DrainPartsTest {
   DetailWindow& detail() { return parts_->detail; }
 };
 
-TEST_F(DetailWindowTest, ARecordingBeginsWithTheModeThatIsSet) {
+TEST_F(DetailWindowTest, RecordingBeginsWithTheModeThatIsSet) {
   begin_recording();
   detail().recording_begins();
   EXPECT_TRUE(detail_states().empty()) << "off is what the collector takes for granted";
@@ -70,7 +70,7 @@ TEST_F(DetailWindowTest, LastsAsLongAsItWasAskedForAndReturnsToModeAndFilterBefo
   EXPECT_EQ(detail_mode(), kOff) << "it ended once";
 }
 
-TEST_F(DetailWindowTest, ASecondCommandWithinTheTimeDoesNotChangeWhatItReturnsTo) {
+TEST_F(DetailWindowTest, SecondCommandWithinTheTimeDoesNotChangeWhatItReturnsTo) {
   begin_recording();
   (void)change(kOn, 5000, 1);
   const DetailChange second = change(kOn, 9000, 0, 4);

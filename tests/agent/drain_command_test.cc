@@ -72,7 +72,7 @@ TEST_F(DrainCommandTest, StopsARecordingAndStartsTheNext) {
   EXPECT_EQ(running.recording(), 2u);
 }
 
-TEST_F(DrainCommandTest, AnIdleAgentRecordsNothingUntilItIsTold) {
+TEST_F(DrainCommandTest, IdleAgentRecordsNothingUntilItIsTold) {
   Settings settings = connecting();
   settings.start_recording = false;
   ASSERT_TRUE(drain_start(settings));
@@ -85,7 +85,7 @@ TEST_F(DrainCommandTest, AnIdleAgentRecordsNothingUntilItIsTold) {
   EXPECT_EQ(collector.take()->type, FrameType::kRecordingStart);
 }
 
-TEST_F(DrainCommandTest, ARecordingEndsAfterItsTimeAndTheNextHasItsOwn) {
+TEST_F(DrainCommandTest, RecordingEndsAfterItsTimeAndTheNextHasItsOwn) {
   Settings settings = connecting();
   settings.max_time_ns = 1;
   ASSERT_TRUE(drain_start(settings));
@@ -119,7 +119,7 @@ TEST_F(DrainCommandTest, WhereTheTimeIsOverNoRecordingBegins) {
   EXPECT_EQ(collector.data_hello.recording(), 0u);
 }
 
-TEST_F(DrainCommandTest, ARecordingEndsAtItsSize) {
+TEST_F(DrainCommandTest, RecordingEndsAtItsSize) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 100);
@@ -132,7 +132,7 @@ TEST_F(DrainCommandTest, ARecordingEndsAtItsSize) {
 }
 
 // The program may be over before the drain looks.
-TEST_F(DrainCommandTest, TheEndOfTheProgramIsNotTheReasonWhereItsRecordingHadItsSize) {
+TEST_F(DrainCommandTest, EndOfTheProgramIsNotTheReasonWhereItsRecordingHadItsSize) {
   ASSERT_TRUE(drain_start(connecting()));
   fake::write_index(fake::add_stream(1, "main"), 100);
   collector.welcome_pair();
@@ -150,7 +150,7 @@ TEST_F(DrainCommandTest, TheEndOfTheProgramIsNotTheReasonWhereItsRecordingHadIts
 }
 
 // What no hook notices: many threads, each with less than a page.
-TEST_F(DrainCommandTest, ARecordingEndsWhereAllPagesTogetherHaveItsSize) {
+TEST_F(DrainCommandTest, RecordingEndsWhereAllPagesTogetherHaveItsSize) {
   Settings settings = connecting();
   settings.max_bytes = 20 * 32;
   ASSERT_TRUE(drain_start(settings));
@@ -199,7 +199,7 @@ class StartFilterTest : public DrainCommandTest {
   }
 };
 
-TEST_F(StartFilterTest, TheRecordingBeginsWhenTheFilterHasCome) {
+TEST_F(StartFilterTest, RecordingBeginsWhenTheFilterHasCome) {
   fake::add_module("/one");
   fake::add_module("/two");
   ASSERT_TRUE(drain_start(filtered()));
@@ -236,7 +236,7 @@ TEST_F(StartFilterTest, ItIsAskedForAgainOnTheNextLink) {
   EXPECT_TRUE(is_recording());
 }
 
-TEST_F(StartFilterTest, AnIdleAgentHasItsFilterAndStaysIdle) {
+TEST_F(StartFilterTest, IdleAgentHasItsFilterAndStaysIdle) {
   Settings settings = filtered();
   settings.start_recording = false;
   ASSERT_TRUE(drain_start(settings));
@@ -264,7 +264,7 @@ TEST_F(StartFilterTest, WithoutACollectorTheProgramGoesOnUnrecorded) {
   EXPECT_GT(begun.late_ns(), 0u) << "it is said that the beginning is missing";
 }
 
-TEST_F(StartFilterTest, ACollectorThatMakesNoFilterIsNotAsked) {
+TEST_F(StartFilterTest, CollectorThatMakesNoFilterIsNotAsked) {
   collector.features = 0;
   ASSERT_TRUE(drain_start(filtered()));
   collector.welcome_pair();
@@ -430,7 +430,7 @@ TEST_F(DrainCommandTest, DetailChangesAreToldAgainAfterAReconnectAndEndWithTheRe
   EXPECT_EQ(detail_mode(), 0u);
 }
 
-TEST_F(DrainCommandTest, AFlushIsAnsweredWhenItsRecordsAreStored) {
+TEST_F(DrainCommandTest, FlushIsAnsweredWhenItsRecordsAreStored) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();
@@ -467,7 +467,7 @@ TEST_F(DrainCommandTest, UnknownCommandsAndModesGetAnError) {
   EXPECT_TRUE(collector.command(set_detail(wire::DETAIL_OFF)).ok());
 }
 
-TEST_F(DrainCommandTest, ACommandBeyondTheLimitsEndsTheLinkWithAReason) {
+TEST_F(DrainCommandTest, CommandBeyondTheLimitsEndsTheLinkWithAReason) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();
   wire::Command on = set_detail(wire::DETAIL_ON);
@@ -527,7 +527,7 @@ TEST_F(DrainCommandTest, HeartbeatsCarryTheCounters) {
   EXPECT_EQ(heartbeat.buffer_bytes(), 64u << 20);
 }
 
-TEST_F(DrainCommandTest, ASilentCollectorIsTakenForDead) {
+TEST_F(DrainCommandTest, SilentCollectorIsTakenForDead) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair(false, 50);
   EXPECT_TRUE(drain_connected() || eventually([] { return drain_connected(); }));
@@ -583,7 +583,7 @@ TEST_F(DrainCommandTest, StopWaitsNoLongerThanItMayForACollectorThatDoesNotSeal)
   EXPECT_FALSE(collector.control.expect<wire::Bye>(FrameType::kBye).will_return());
 }
 
-TEST_F(DrainCommandTest, ACollectorMayEndARecordingItself) {
+TEST_F(DrainCommandTest, CollectorMayEndARecordingItself) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 10);

@@ -61,7 +61,7 @@ TEST_F(DrainDataTest, ExplainsBeforeItShips) {
   EXPECT_EQ(collector.lane(first, 1).bytes, details);
 }
 
-TEST_F(DrainDataTest, AModuleGoesBeforeThePageThatRefersToIt) {
+TEST_F(DrainDataTest, ModuleGoesBeforeThePageThatRefersToIt) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();
@@ -92,7 +92,7 @@ TEST_F(DrainDataTest, ManyModulesGoBeforeThePageThatRefersToThem) {
   EXPECT_EQ(collector.modules.size(), kModules);
 }
 
-TEST_F(DrainDataTest, AnUnloadIsToldOnceMore) {
+TEST_F(DrainDataTest, UnloadIsToldOnceMore) {
   fake::add_module("/usr/lib/plugin.so");
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();
@@ -176,7 +176,7 @@ TEST_F(DrainDataTest, AcksFreeAndClosedStreamsAreReleased) {
   EXPECT_TRUE(eventually([&] { return fake::was_released(stream); }));
 }
 
-TEST_F(DrainDataTest, AnAckReachesNoFurtherThanWhatWasSent) {
+TEST_F(DrainDataTest, AckReachesNoFurtherThanWhatWasSent) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 50);
@@ -218,7 +218,7 @@ TEST_F(DrainDataTest, LossesAreCumulativeAndTheLastOneGetsAPageOfItsOwn) {
   EXPECT_EQ(collector.closed[stream].index_lost(), 7u);
 }
 
-TEST_F(DrainDataTest, ACloseHasEveryNumberOfItsStream) {
+TEST_F(DrainDataTest, CloseHasEveryNumberOfItsStream) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "its \xff name");
   fake::write_index(stream, 10);
@@ -267,7 +267,7 @@ TEST_F(DrainDataTest, GoesOnAfterACutInTheMiddleOfAFrame) {
   expect_index(stream, 200000);
 }
 
-TEST_F(DrainDataTest, ACollectorThatForgotGetsAllThatIsHeld) {
+TEST_F(DrainDataTest, CollectorThatForgotGetsAllThatIsHeld) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 100);
@@ -314,7 +314,7 @@ TEST_F(DrainDataTest, PagesAreEncodedIfTheCollectorWantsThem) {
   }
 }
 
-TEST_F(DrainDataTest, ACloseThatWasNotAcknowledgedIsRepeated) {
+TEST_F(DrainDataTest, CloseThatWasNotAcknowledgedIsRepeated) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 10);

@@ -85,7 +85,7 @@ TEST_F(DrainLinkTest, RetriesGrowAndStayWithinTheirBounds) {
   EXPECT_LE(retry_delay_ms(0, UINT64_MAX), kFirstRetryMs);
 }
 
-TEST_F(DrainLinkTest, ARefusalForGoodEndsTheRecording) {
+TEST_F(DrainLinkTest, RefusalForGoodEndsTheRecording) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 10);
@@ -105,7 +105,7 @@ TEST_F(DrainLinkTest, ARefusalForGoodEndsTheRecording) {
   collector.welcome_pair();
 }
 
-TEST_F(DrainLinkTest, ARefusalForNowIsTriedAgain) {
+TEST_F(DrainLinkTest, RefusalForNowIsTriedAgain) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.control = collector.accept();
   wire::Refuse refuse;
@@ -120,7 +120,7 @@ TEST_F(DrainLinkTest, ARefusalForNowIsTriedAgain) {
   EXPECT_TRUE(is_recording());
 }
 
-TEST_F(DrainLinkTest, AWelcomeOfAnotherVersionIsRefused) {
+TEST_F(DrainLinkTest, WelcomeOfAnotherVersionIsRefused) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.control = collector.accept();
   (void)collector.challenge(collector.control);
@@ -131,7 +131,7 @@ TEST_F(DrainLinkTest, AWelcomeOfAnotherVersionIsRefused) {
             wire::REFUSE_VERSION);
 }
 
-TEST_F(DrainLinkTest, AWelcomeWithFeaturesThatWereNotOfferedIsRefused) {
+TEST_F(DrainLinkTest, WelcomeWithFeaturesThatWereNotOfferedIsRefused) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.control = collector.accept();
   const wire::Hello hello = collector.challenge(collector.control);
@@ -156,7 +156,7 @@ TEST_F(DrainLinkTest, GarbageFromTheCollectorIsRefusedAndTheAgentComesBack) {
   expect_service(stream, 10);
 }
 
-TEST_F(DrainLinkTest, TheTokenOfTheFileIsProven) {
+TEST_F(DrainLinkTest, TokenOfTheFileIsProven) {
   Settings settings = connecting();
   set_token_file(settings, write_token("  secret token\n"));
   ASSERT_TRUE(drain_start(settings));
@@ -167,7 +167,7 @@ TEST_F(DrainLinkTest, TheTokenOfTheFileIsProven) {
 
 // Somebody else has the collector's port. It gets no proof of the token, and no page; and the agent
 // goes on trying, for the true one will be back.
-TEST_F(DrainLinkTest, ACollectorThatDoesNotKnowTheTokenGetsNothing) {
+TEST_F(DrainLinkTest, CollectorThatDoesNotKnowTheTokenGetsNothing) {
   Settings settings = connecting();
   set_token_file(settings, write_token("secret token"));
   ASSERT_TRUE(drain_start(settings));
@@ -207,7 +207,7 @@ TEST_F(DrainLinkTest, ACollectorThatDoesNotKnowTheTokenGetsNothing) {
   collector.take_records(stream, 0, 10);
 }
 
-TEST_F(DrainLinkTest, AnAgentThatIsNotBelievedGoesOnAsAnotherProcess) {
+TEST_F(DrainLinkTest, AgentThatIsNotBelievedGoesOnAsAnotherProcess) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();
@@ -285,7 +285,7 @@ TEST_F(DrainLinkTest, ListensAndSurvivesStrangers) {
   expect_index(stream, 30);
 }
 
-TEST_F(DrainLinkTest, AListenerWantsItsToken) {
+TEST_F(DrainLinkTest, ListenerWantsItsToken) {
   Settings settings = listening("tcp:0");
   set_token_file(settings, write_token("right\n"));
   ASSERT_TRUE(drain_start(settings));
@@ -328,7 +328,7 @@ TEST_F(DrainLinkTest, ItsDescriptorsAreHighAndCloseOnExec) {
   for (const int fd : sockets) EXPECT_EQ(syscall(SYS_fcntl, fd, F_GETFD), FD_CLOEXEC);
 }
 
-TEST_F(DrainLinkTest, AProgramThatClosesEveryDescriptorCostsAReconnect) {
+TEST_F(DrainLinkTest, ProgramThatClosesEveryDescriptorCostsAReconnect) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();
@@ -339,7 +339,7 @@ TEST_F(DrainLinkTest, AProgramThatClosesEveryDescriptorCostsAReconnect) {
   expect_index(stream, 20);
 }
 
-TEST_F(DrainLinkTest, AProgramThatReusesItsDescriptorsKeepsThem) {
+TEST_F(DrainLinkTest, ProgramThatReusesItsDescriptorsKeepsThem) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();
@@ -363,7 +363,7 @@ TEST_F(DrainLinkTest, AProgramThatReusesItsDescriptorsKeepsThem) {
   close(ours[1]);
 }
 
-TEST_F(DrainLinkTest, AListenerThatWasClosedListensAgain) {
+TEST_F(DrainLinkTest, ListenerThatWasClosedListensAgain) {
   ASSERT_TRUE(drain_start(listening("tcp:0")));
   const uint16_t port = listen_port();
   const auto sockets = agent_sockets();
@@ -375,7 +375,7 @@ TEST_F(DrainLinkTest, AListenerThatWasClosedListensAgain) {
 
 // As iOS leaves a listener behind when the app was suspended: the descriptor is there, and accepts
 // nobody any more.
-TEST_F(DrainLinkTest, AListenerThatTheSystemEndedListensAgain) {
+TEST_F(DrainLinkTest, ListenerThatTheSystemEndedListensAgain) {
   ASSERT_TRUE(drain_start(listening("tcp:0")));
   const uint16_t port = listen_port();
   const auto sockets = agent_sockets();
@@ -386,7 +386,7 @@ TEST_F(DrainLinkTest, AListenerThatTheSystemEndedListensAgain) {
 }
 
 // The child closes its copies, and the parent's link lives on.
-TEST_F(DrainLinkTest, AForkedChildLetsGoWithoutDisturbingTheParent) {
+TEST_F(DrainLinkTest, ForkedChildLetsGoWithoutDisturbingTheParent) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();
@@ -426,7 +426,7 @@ TEST_F(DrainLinkTest, StopWithoutACollectorIsQuick) {
   EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::minutes(1));
 }
 
-TEST_F(DrainLinkTest, AShortProgramStillReachesItsCollector) {
+TEST_F(DrainLinkTest, ShortProgramStillReachesItsCollector) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 10);
@@ -438,7 +438,7 @@ TEST_F(DrainLinkTest, AShortProgramStillReachesItsCollector) {
 }
 
 // The collector was away when the program ended, came back, and the link broke once more.
-TEST_F(DrainLinkTest, ALinkThatBreaksWhileTheRestIsShippedIsMadeAgain) {
+TEST_F(DrainLinkTest, LinkThatBreaksWhileTheRestIsShippedIsMadeAgain) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.accept().close();
   // That attempt is over, and not the one that is still made when the program ends.
@@ -459,7 +459,7 @@ TEST_F(DrainLinkTest, ALinkThatBreaksWhileTheRestIsShippedIsMadeAgain) {
 }
 
 // The program ends while the collector restarts: it tries again until the collector is there.
-TEST_F(DrainLinkTest, ACollectorThatSaidItReturnsIsWaitedForAtTheEnd) {
+TEST_F(DrainLinkTest, CollectorThatSaidItReturnsIsWaitedForAtTheEnd) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();
@@ -481,7 +481,7 @@ TEST_F(DrainLinkTest, ACollectorThatSaidItReturnsIsWaitedForAtTheEnd) {
 }
 
 // The cable is pulled, and the program ends before it is back.
-TEST_F(DrainLinkTest, ACollectorThatWasThereJustNowIsWaitedForAtTheEnd) {
+TEST_F(DrainLinkTest, CollectorThatWasThereJustNowIsWaitedForAtTheEnd) {
   Settings settings = connecting();
   settings.exit_flush_ms = 600000;
   ASSERT_TRUE(drain_start(settings));
@@ -501,7 +501,7 @@ TEST_F(DrainLinkTest, ACollectorThatWasThereJustNowIsWaitedForAtTheEnd) {
   expect_index(stream, 20);
 }
 
-TEST_F(DrainLinkTest, ACollectorThatIsAwayForLongIsNotWaitedForAtTheEnd) {
+TEST_F(DrainLinkTest, CollectorThatIsAwayForLongIsNotWaitedForAtTheEnd) {
   Settings settings = connecting();
   settings.exit_flush_ms = 0;
   ASSERT_TRUE(drain_start(settings));
@@ -519,7 +519,7 @@ TEST_F(DrainLinkTest, ACollectorThatIsAwayForLongIsNotWaitedForAtTheEnd) {
 }
 
 // A socket that is closed with unread bytes in it resets the connection, and takes the Bye along.
-TEST_F(DrainLinkTest, TheLinkStaysUntilItsGoodbyeWasRead) {
+TEST_F(DrainLinkTest, LinkStaysUntilItsGoodbyeWasRead) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();
@@ -534,7 +534,7 @@ TEST_F(DrainLinkTest, TheLinkStaysUntilItsGoodbyeWasRead) {
   stopping.join();
 }
 
-TEST_F(DrainLinkTest, ACollectorThatStopsForGoodEndsTheRecording) {
+TEST_F(DrainLinkTest, CollectorThatStopsForGoodEndsTheRecording) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();

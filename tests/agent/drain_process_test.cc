@@ -166,7 +166,7 @@ TEST_F(DrainProcessEndTest, AnotherOneComesWithTheNextStart) {
 }
 
 // A child that went through no handler of fork's shares the rings, and must not write to them.
-TEST_F(DrainProcessEndTest, AChildByTheSystemCallAloneWritesNothing) {
+TEST_F(DrainProcessEndTest, ChildByTheSystemCallAloneWritesNothing) {
   start_program([] {
     make_events(kPairs);
     const long child = syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
@@ -366,7 +366,7 @@ TEST_F(DrainProcessTest, ItsStandardStreamsLeadNowhere) {
 }
 
 // A descriptor that the program has closed stays free for what it opens next.
-TEST_F(DrainProcessEndTest, AStartTakesNoLowDescriptor) {
+TEST_F(DrainProcessEndTest, StartTakesNoLowDescriptor) {
   start_program(
       [] {
         const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -472,7 +472,7 @@ void forbid(long system_call) {
 // Where the system does not allow a drain process, a thread drains.
 class ForbiddenCallTest : public DrainProcessEndTest, public testing::WithParamInterface<long> {};
 
-TEST_P(ForbiddenCallTest, AThreadDrainsInstead) {
+TEST_P(ForbiddenCallTest, ThreadDrainsInstead) {
   start_program(
       [] {
         if (g_control.drainer.load() == Drainer::kDrainProcess) return 1;
@@ -490,7 +490,7 @@ INSTANTIATE_TEST_SUITE_P(SystemCalls, ForbiddenCallTest,
                          testing::Values(SYS_memfd_create, SYS_pidfd_open, SYS_clone));
 
 // Before Linux 6.15 the system tells only as long as nobody has waited for the process.
-TEST_F(DrainProcessEndTest, AnOlderSystemTellsHowItEndedToo) {
+TEST_F(DrainProcessEndTest, OlderSystemTellsHowItEndedToo) {
   start_program(
       [] {
         make_events(kPairs);

@@ -147,7 +147,7 @@ TEST_F(AgentTest, StoresEveryEventOrReportsItLost) {
   expect_whole_streams();
 }
 
-TEST_F(AgentTest, TheNewestSurviveWhenTheOldestAreOverwritten) {
+TEST_F(AgentTest, NewestSurviveWhenTheOldestAreOverwritten) {
   start(COLLECT_FULL_OVERWRITE, 1);
   // Nobody takes anything yet.
   make_events(kPairs);
@@ -165,7 +165,7 @@ TEST_F(AgentTest, TheNewestSurviveWhenTheOldestAreOverwritten) {
 }
 
 // Many times what the rings hold: without a spool, threads that wait would wait for a collector.
-TEST_F(AgentTest, ASpoolTakesWhatTheRingsDoNotHold) {
+TEST_F(AgentTest, SpoolTakesWhatTheRingsDoNotHold) {
   start(COLLECT_FULL_WAIT, 1, 64);
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < kThreads; ++i) threads.emplace_back([] { make_events(kPairs); });
@@ -183,7 +183,7 @@ TEST_F(AgentTest, ASpoolTakesWhatTheRingsDoNotHold) {
   expect_whole_streams();
 }
 
-TEST_F(AgentTest, ASpoolThatIsTooSmallLosesNothingUncounted) {
+TEST_F(AgentTest, SpoolThatIsTooSmallLosesNothingUncounted) {
   start(COLLECT_FULL_DROP, 1, 1);
   collector.features = wire::kFeatureColumns;
   make_events(10 * kPairs);

@@ -145,7 +145,7 @@ TEST_F(DrainSpoolTest, StaysUnusedWhileTheRingsHaveRoom) {
 
 // Sent and not acknowledged: that goes to the spool too, and a collector that has some of it gets
 // the rest, which begins in the middle of a page.
-TEST_F(DrainSpoolTest, ACollectorThatHasHalfAPage) {
+TEST_F(DrainSpoolTest, CollectorThatHasHalfAPage) {
   for (const uint64_t features : {uint64_t{0}, uint64_t{wire::kFeatureColumns}}) {
     fake::reset();
     fake::add_module("/usr/bin/program");
@@ -177,7 +177,7 @@ TEST_F(DrainSpoolTest, ACollectorThatHasHalfAPage) {
 }
 
 // The collector was started anew: it gets everything that it did not acknowledge.
-TEST_F(DrainSpoolTest, ACollectorThatRemembersNothing) {
+TEST_F(DrainSpoolTest, CollectorThatRemembersNothing) {
   ASSERT_TRUE(drain_start(spooling()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();

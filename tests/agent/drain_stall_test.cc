@@ -26,7 +26,7 @@ class DrainStallTest : public DrainTest {
   }
 };
 
-TEST_F(DrainStallTest, AStallGoesBeforeTheRecordsBehindIt) {
+TEST_F(DrainStallTest, StallGoesBeforeTheRecordsBehindIt) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();
@@ -88,7 +88,7 @@ TEST_F(DrainStallTest, ResendsUnstoredStalls) {
   EXPECT_EQ(again.stalls(0).first_ns(), 90'000u);
 }
 
-TEST_F(DrainStallTest, TheLastStallGoesBeforeTheEndOfItsStream) {
+TEST_F(DrainStallTest, LastStallGoesBeforeTheEndOfItsStream) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 10);

@@ -40,7 +40,7 @@ size_t frame_of(MutableBytes out, size_t reason_bytes) {
   return encode_frame(out, wire::FrameType::kRecordingEnd, collect_wire_RecordingEnd_fields, &end);
 }
 
-TEST(FramesTest, AFrameThatDoesNotFitIsNotBegun) {
+TEST(FramesTest, FrameThatDoesNotFitIsNotBegun) {
   std::vector<uint8_t> room(200);
   const size_t bytes = frame_of(room, 20);
   EXPECT_EQ(bytes, sizeof(wire::FrameHeader) + 22) << "the tag, the length and the text";
@@ -51,7 +51,7 @@ TEST(FramesTest, AFrameThatDoesNotFitIsNotBegun) {
   EXPECT_EQ(frame_of(MutableBytes(room.data(), sizeof(wire::FrameHeader) - 1), 0), 0u);
 }
 
-TEST(FramesTest, AMessageIsReadOrItIsNot) {
+TEST(FramesTest, MessageIsReadOrItIsNot) {
   collect_wire_Bye bye = collect_wire_Bye_init_zero;
   wire::Bye said;
   said.set_reason("exit");
@@ -65,7 +65,7 @@ TEST(FramesTest, AMessageIsReadOrItIsNot) {
   EXPECT_FALSE(decode_message(cut, collect_wire_Bye_fields, &bye));
 }
 
-TEST(FramesTest, ASendBufferTakesFramesUntilItIsFull) {
+TEST(FramesTest, SendBufferTakesFramesUntilItIsFull) {
   static SendBuffer buffer;
   buffer.clear();
   EXPECT_TRUE(buffer.is_empty());
@@ -121,7 +121,7 @@ class FrameSocketTest : public testing::Test {
   Socket listener_;
 };
 
-TEST_F(FrameSocketTest, AFlushGoesAsFarAsTheSocketTakesIt) {
+TEST_F(FrameSocketTest, FlushGoesAsFarAsTheSocketTakesIt) {
   static SendBuffer buffer;
   buffer.clear();
   EXPECT_EQ(buffer.flush(ours), IoStatus::kDone) << "nothing to send";
@@ -150,7 +150,7 @@ TEST_F(FrameSocketTest, AFlushGoesAsFarAsTheSocketTakesIt) {
 }
 
 // Frames of all sizes, many times the buffer, in pieces that keep to no frame.
-TEST_F(FrameSocketTest, AReceiveBufferHandsOutEveryFrame) {
+TEST_F(FrameSocketTest, ReceiveBufferHandsOutEveryFrame) {
   static ReceiveBuffer buffer;
   buffer.clear();
   std::string stream;
@@ -188,7 +188,7 @@ TEST_F(FrameSocketTest, AReceiveBufferHandsOutEveryFrame) {
   EXPECT_EQ(buffer.fill(ours), IoStatus::kEnd);
 }
 
-TEST_F(FrameSocketTest, ABufferTakesOverWhatAnotherHolds) {
+TEST_F(FrameSocketTest, BufferTakesOverWhatAnotherHolds) {
   static ReceiveBuffer buffer;
   buffer.clear();
   const std::vector<uint8_t> bytes = {1, 2, 3};

@@ -117,7 +117,7 @@ TEST_F(HelloTest, SaysWhatTheSettingsAndTheSystemSay) {
   EXPECT_EQ(said.detail(), wire::DETAIL_ON);
 }
 
-TEST_F(HelloTest, AFilterIsAskedForWhereThereIsOne) {
+TEST_F(HelloTest, FilterIsAskedForWhereThereIsOne) {
   settings_.except[0] = 'x';
   identity_.prepare(settings_);
   EXPECT_EQ(hello(false).features(), wire::kCodecFeatures | wire::kFeatureStartFilter);
@@ -147,7 +147,7 @@ TEST_F(HelloTest, EveryProcessAndEveryConnectionHasItsOwnNumber) {
   EXPECT_NE(std::memcmp(nonce, other, sizeof nonce), 0);
 }
 
-TEST_F(HelloTest, ATokenStandsBetweenWhiteSpace) {
+TEST_F(HelloTest, TokenStandsBetweenWhiteSpace) {
   identity_.prepare(settings_);
   EXPECT_FALSE(identity_.has_token());
   const std::string longest(256, 't');
@@ -203,7 +203,7 @@ TEST_F(HelloTest, OnlyACollectorThatKnowsTheTokenIsAnswered) {
   }
 }
 
-TEST_F(HelloTest, AChallengeHasANonceOfItsLength) {
+TEST_F(HelloTest, ChallengeHasANonceOfItsLength) {
   identity_.prepare(settings_);
   without_token();
   wire::Challenge challenge;
@@ -219,7 +219,7 @@ TEST_F(HelloTest, AChallengeHasANonceOfItsLength) {
   EXPECT_EQ(judge(false, challenge), "the Challenge can't be read");
 }
 
-TEST_F(HelloTest, AProofHasWhatIsKnown) {
+TEST_F(HelloTest, ProofHasWhatIsKnown) {
   identity_.prepare(settings_);
   without_token();
   EXPECT_EQ(prove(false).token_proof(), "");
@@ -284,7 +284,7 @@ TEST_F(HelloTest, EachCollectorHasAResumeKeyOfItsOwn) {
   EXPECT_EQ(prove(false).resume_proof(), "");
 }
 
-TEST_F(HelloTest, AProofOfOneThatListensIsAnother) {
+TEST_F(HelloTest, ProofOfOneThatListensIsAnother) {
   settings_.role = Role::kListen;
   identity_.prepare(settings_);
   ASSERT_TRUE(reads("secret"));

@@ -194,7 +194,7 @@ TEST_F(LifecycleTest, UnknownVariablesAreNamedInTheLog) {
               HasSubstr("): unknown variable COLLECT_CONECT; did you mean COLLECT_CONNECT?\n"));
 }
 
-TEST_F(LifecycleTest, AChildOfAnotherParentIsNotRecorded) {
+TEST_F(LifecycleTest, ChildOfAnotherParentIsNotRecorded) {
   const std::string off = "the agent is off: this process was not to be recorded";
   EXPECT_EQ(status_with({address(), "COLLECT_CHILD_OF=1", "COLLECT_LOG=1"}), off);
   EXPECT_THAT(said, HasSubstr("): " + off + "\n"));
@@ -205,7 +205,7 @@ TEST_F(LifecycleTest, AChildOfAnotherParentIsNotRecorded) {
             off);
 }
 
-TEST_F(LifecycleTest, AnEndByExitHasItsCode) {
+TEST_F(LifecycleTest, EndByExitHasItsCode) {
   start("RecordsAndEnds", {address()});
   const wire::RecordingEnd end = take_all();
   EXPECT_EQ(finish(), 7) << said;
@@ -233,7 +233,7 @@ TEST_F(LifecycleTest, SoHasOneWithoutDestructors) {
 
 // Whoever waits for the end of what a program says does not wait for its drain process, which may
 // go on for long.
-TEST_F(LifecycleTest, ADrainProcessHoldsNothingThatTheProgramWroteTo) {
+TEST_F(LifecycleTest, DrainProcessHoldsNothingThatTheProgramWroteTo) {
   for (const char* log : {"COLLECT_LOG=0", "COLLECT_LOG=1"}) {
     collector.closed.clear();
     start("RecordsAndEnds", {address(), "COLLECT_DRAIN=process", log});
@@ -247,7 +247,7 @@ TEST_F(LifecycleTest, ADrainProcessHoldsNothingThatTheProgramWroteTo) {
   }
 }
 
-TEST_F(LifecycleTest, AChildIsAProcessOfItsOwn) {
+TEST_F(LifecycleTest, ChildIsAProcessOfItsOwn) {
   start("ForksAChildThatRecords", {address()});
   collector.welcome_pair(false, kSilentMs);
   const uint32_t parent = collector.control_hello.pid();
@@ -289,7 +289,7 @@ TEST_F(LifecycleTest, SoIsTheChildOfAProgramWithADrainProcess) {
   EXPECT_THAT(said, HasSubstr("child: 1 "));
 }
 
-TEST_F(LifecycleTest, AChildThatIsNotToBeRecordedIsNot) {
+TEST_F(LifecycleTest, ChildThatIsNotToBeRecordedIsNot) {
   start("ForksAChildThatRecords", {address(), "COLLECT_CHILD_OF=" + std::to_string(getpid())});
   const wire::RecordingEnd end = take_all();
   EXPECT_EQ(finish(), 3) << said;
@@ -298,7 +298,7 @@ TEST_F(LifecycleTest, AChildThatIsNotToBeRecordedIsNot) {
   EXPECT_THAT(said, HasSubstr("child: 0 the agent is off: this process was not to be recorded\n"));
 }
 
-TEST_F(LifecycleTest, AChildThatRecordsNothingDoesNotConnect) {
+TEST_F(LifecycleTest, ChildThatRecordsNothingDoesNotConnect) {
   start("ForksAChildThatRecordsNothing", {address()});
   const wire::RecordingEnd end = take_all();
   EXPECT_EQ(finish(), 0) << said;
@@ -307,7 +307,7 @@ TEST_F(LifecycleTest, AChildThatRecordsNothingDoesNotConnect) {
 }
 
 // The child runs in the memory of its parent, which it must not end.
-TEST_F(LifecycleTest, AChildThatBorrowsMemoryEndsNothing) {
+TEST_F(LifecycleTest, ChildThatBorrowsMemoryEndsNothing) {
   start("BorrowsItsMemoryToAChild", {address()});
   const wire::RecordingEnd end = take_all();
   EXPECT_EQ(finish(), 3) << said;
@@ -342,7 +342,7 @@ class StartTest : public testing::Test {
   collect_agent_options options_{};
 };
 
-TEST_F(StartTest, ASecondStartChangesNothing) {
+TEST_F(StartTest, SecondStartChangesNothing) {
   ASSERT_EQ(collect_agent_start(&options_), 0);
   EXPECT_TRUE(agent_running());
   EXPECT_EQ(current_recording(), 1u);

@@ -35,7 +35,7 @@ class LinkOfSeveralTest : public LinkTest {
   ScriptedCollector other_;
 };
 
-TEST_F(LinkOfSeveralTest, ABrokenLinkIsMadeAgainToTheSameCollector) {
+TEST_F(LinkOfSeveralTest, BrokenLinkIsMadeAgainToTheSameCollector) {
   step();
   EXPECT_FALSE(goes_to_other());
   come_up();
@@ -44,7 +44,7 @@ TEST_F(LinkOfSeveralTest, ABrokenLinkIsMadeAgainToTheSameCollector) {
   EXPECT_FALSE(goes_to_other());
 }
 
-TEST_F(LinkOfSeveralTest, ACollectorThatDoesNotAnswerIsLeftAtOnceForTheNext) {
+TEST_F(LinkOfSeveralTest, CollectorThatDoesNotAnswerIsLeftAtOnceForTheNext) {
   step();
   control_ = collector_.accept();
   step_until(ChannelStep::kGreeting, link_->control());

@@ -45,7 +45,7 @@ TEST_F(LinkTest, ComesUpOnceAndSaysWhatWasAgreed) {
   EXPECT_FALSE(link_->resumed());
 }
 
-TEST_F(LinkTest, ALinkThatBreaksBeforeAnybodyLookedHasNotComeUp) {
+TEST_F(LinkTest, LinkThatBreaksBeforeAnybodyLookedHasNotComeUp) {
   connect_to(collector_.address());
   come_up();
   link_->break_link(now_ms_, "a reason");
@@ -55,7 +55,7 @@ TEST_F(LinkTest, ALinkThatBreaksBeforeAnybodyLookedHasNotComeUp) {
   EXPECT_TRUE(data_.ends());
 }
 
-TEST_F(LinkTest, AHeartbeatHasItsBounds) {
+TEST_F(LinkTest, HeartbeatHasItsBounds) {
   connect_to(collector_.address());
   for (const auto& [said, meant] : {std::pair{0u, 1000u},
                                     {1u, 50u},
@@ -88,7 +88,7 @@ TEST_F(LinkTest, IsSilentAfterThreeIntervals) {
   EXPECT_TRUE(link_->is_silent(now_ms_ + 6001));
 }
 
-TEST_F(LinkTest, ACollectorThatDoesNotAnswerIsLeftAfterFiveSeconds) {
+TEST_F(LinkTest, CollectorThatDoesNotAnswerIsLeftAfterFiveSeconds) {
   connect_to(collector_.address());
   step();
   control_ = collector_.accept();
@@ -103,7 +103,7 @@ TEST_F(LinkTest, ACollectorThatDoesNotAnswerIsLeftAfterFiveSeconds) {
   EXPECT_TRUE(control_.ends());
 }
 
-TEST_F(LinkTest, TheOtherHalfOfAPairHasTenSeconds) {
+TEST_F(LinkTest, OtherHalfOfAPairHasTenSeconds) {
   connect_to(collector_.address());
   step();
   control_ = collector_.accept();
@@ -139,7 +139,7 @@ TEST_F(LinkTest, AttemptsComeLessAndLessOften) {
 }
 
 // The intervals begin anew after a link that held, and after no other.
-TEST_F(LinkTest, AStableLinkIsTriedAgainSoon) {
+TEST_F(LinkTest, StableLinkIsTriedAgainSoon) {
   connect_to(collector_.address());
   for (const uint64_t held_ms : {4999u, 5000u}) {
     if (!is_trying()) (void)next_attempt();
@@ -162,7 +162,7 @@ TEST_F(LinkTest, AStableLinkIsTriedAgainSoon) {
   }
 }
 
-TEST_F(LinkTest, TheAddressesOfANameAreTriedInTurn) {
+TEST_F(LinkTest, AddressesOfANameAreTriedInTurn) {
   const std::string port = collector_.address().substr(collector_.address().find(':'));
   connect_to("localhost" + port);
   step();
@@ -177,7 +177,7 @@ TEST_F(LinkTest, TheAddressesOfANameAreTriedInTurn) {
   EXPECT_TRUE(control_.is_open()) << "the first address again";
 }
 
-TEST_F(LinkTest, AGoodbyeWithAReturnIsBelievedForThirtySeconds) {
+TEST_F(LinkTest, GoodbyeWithAReturnIsBelievedForThirtySeconds) {
   connect_to(collector_.address());
   come_up();
   EXPECT_FALSE(link_->collector_returns(now_ms_));
@@ -189,7 +189,7 @@ TEST_F(LinkTest, AGoodbyeWithAReturnIsBelievedForThirtySeconds) {
             "the link to the collector broke: the collector stops, and will be back; trying again");
 }
 
-TEST_F(LinkTest, AGoodbyeForGoodIsTheEndWithoutASpoolAlone) {
+TEST_F(LinkTest, GoodbyeForGoodIsTheEndWithoutASpoolAlone) {
   connect_to(collector_.address());
   come_up();
   settings_.spool[0] = '/';
@@ -205,7 +205,7 @@ TEST_F(LinkTest, AGoodbyeForGoodIsTheEndWithoutASpoolAlone) {
   EXPECT_FALSE(is_trying());
 }
 
-TEST_F(LinkTest, AnEndThatIsExpectedIsNoNews) {
+TEST_F(LinkTest, EndThatIsExpectedIsNoNews) {
   connect_to(collector_.address());
   come_up();
   const std::string before = status();
@@ -324,7 +324,7 @@ TEST_F(ListeningLinkTest, TurnsAwayPeersThatDoNotAnswerHello) {
   EXPECT_EQ(refusal(peer).reason(), "no Challenge in time");
 }
 
-TEST_F(ListeningLinkTest, TheOneThatIsSilentLongestMakesRoom) {
+TEST_F(ListeningLinkTest, OneThatIsSilentLongestMakesRoom) {
   listen();
   std::vector<Peer> peers;
   for (int i = 0; i < 4; ++i) {
@@ -345,7 +345,7 @@ TEST_F(ListeningLinkTest, TheOneThatIsSilentLongestMakesRoom) {
   EXPECT_EQ(link_->fill_poll(waiting, now_ms_, false), 5u) << "the four, and the listener";
 }
 
-TEST_F(ListeningLinkTest, ADialNamesAChannelAndAVersion) {
+TEST_F(ListeningLinkTest, DialNamesAChannelAndAVersion) {
   listen();
   struct Case {
     wire::Dial dial;
@@ -415,7 +415,7 @@ TEST_F(ListeningLinkTest, BehindTheHelloComesAChallenge) {
   EXPECT_EQ(std::string(status()), "refused by the collector: not ? you; trying again later");
 }
 
-TEST_F(ListeningLinkTest, AChannelThatIsTakenIsServed) {
+TEST_F(ListeningLinkTest, ChannelThatIsTakenIsServed) {
   listen();
   std::vector<Peer> rivals;
   for (int i = 0; i < 2; ++i) {

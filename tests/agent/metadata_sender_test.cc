@@ -120,7 +120,7 @@ TEST_F(MetadataSenderTest, EverythingOnceInItsOrder) {
   EXPECT_EQ(explain().size(), 2u) << "the recording and the modules; its detail has not changed";
 }
 
-TEST_F(MetadataSenderTest, AThreadWithAnotherNameIsSentAgain) {
+TEST_F(MetadataSenderTest, ThreadWithAnotherNameIsSentAgain) {
   const uint32_t stream = fake::add_stream(9, "program");
   fake::add_stream(10, "other");
   streams_->refresh();
@@ -240,7 +240,7 @@ TEST_F(MetadataSenderTest, SendsTheRestWhenThereIsRoom) {
   EXPECT_EQ(opened, 2u);
 }
 
-TEST_F(MetadataSenderTest, ARecordingOfNothingThatNobodyAskedForIsKept) {
+TEST_F(MetadataSenderTest, RecordingOfNothingThatNobodyAskedForIsKept) {
   fake::add_module("/usr/bin/program");
   metadata_sender_->begin_recording(true);
   // The fake has lost events of threads without a stream: that is something.

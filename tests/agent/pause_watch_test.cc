@@ -27,22 +27,22 @@ class PauseWatchTest : public testing::Test {
   PauseWatch watch_;
 };
 
-TEST_F(PauseWatchTest, ASleepAndSomeWorkAreNoPause) {
+TEST_F(PauseWatchTest, SleepAndSomeWorkAreNoPause) {
   EXPECT_EQ(passes(20, 0, 0, 1, 20).stopped_ns, 0u);
   EXPECT_EQ(passes(3000, 0, 3000, 0, 0).stopped_ns, 0u);
 }
 
-TEST_F(PauseWatchTest, AStopInASleepLeavesOutTheSleep) {
+TEST_F(PauseWatchTest, StopInASleepLeavesOutTheSleep) {
   const Pause pause = passes(303, 0, 0, 2, 20);
   EXPECT_EQ(pause.stopped_ns, 283 * kMs);
   EXPECT_EQ(pause.suspended_ns, 0u);
 }
 
-TEST_F(PauseWatchTest, AStopInTheWorkLeavesOutTheWork) {
+TEST_F(PauseWatchTest, StopInTheWorkLeavesOutTheWork) {
   EXPECT_EQ(passes(306, 0, 3, 1, 0).stopped_ns, 303 * kMs);
 }
 
-TEST_F(PauseWatchTest, AThreadThatGetsNoProcessorIsNotStopped) {
+TEST_F(PauseWatchTest, ThreadThatGetsNoProcessorIsNotStopped) {
   EXPECT_EQ(passes(312, 0, 0, 1, 20).stopped_ns, 0u);
   EXPECT_EQ(passes(312, 0, 3, 0, 0).stopped_ns, 0u);
 }
@@ -52,7 +52,7 @@ TEST_F(PauseWatchTest, IgnoresStopsBelowTheMinimum) {
   EXPECT_EQ(passes(20 + kLeastStopNs / kMs, 0, 0, 2, 20).stopped_ns, kLeastStopNs);
 }
 
-TEST_F(PauseWatchTest, AMachineThatSleptIsNoStop) {
+TEST_F(PauseWatchTest, MachineThatSleptIsNoStop) {
   const Pause pause = passes(20, 60'000, 0, 2, 20);
   EXPECT_EQ(pause.suspended_ns, 60'000 * kMs);
   EXPECT_EQ(pause.stopped_ns, 0u);

@@ -256,7 +256,7 @@ TEST(LoadedObjects, ChangesAreCounted) {
   EXPECT_FALSE(objects_changed());
 }
 
-TEST(LoadedObjects, ThePathOfTheExecutableIsCutAtTheRoom) {
+TEST(LoadedObjects, PathOfTheExecutableIsCutAtTheRoom) {
   const std::string path = std::filesystem::read_symlink("/proc/self/exe");
   std::vector<char> out(path.size() + 2, 'x');
   EXPECT_EQ(read_executable_path(out.data(), out.size()), path.size());
@@ -298,7 +298,7 @@ TEST(Identity, NamesProcessDeviceAndBoot) {
   EXPECT_EQ(hello.device_id, std::string(host).substr(0, sizeof hello.device_id - 1));
 }
 
-TEST(Identity, ANameEndsWithItsLineAndWithoutSpaces) {
+TEST(Identity, NameEndsWithItsLineAndWithoutSpaces) {
   char before[16];
   ASSERT_EQ(prctl(PR_GET_NAME, before), 0);
   for (const auto& [given, wanted] :
@@ -312,7 +312,7 @@ TEST(Identity, ANameEndsWithItsLineAndWithoutSpaces) {
   prctl(PR_SET_NAME, before);
 }
 
-TEST(Identity, AFileIsReadToItsEndOrTheRoom) {
+TEST(Identity, FileIsReadToItsEndOrTheRoom) {
   const TempFolder folder;
   const std::string path = folder.path() / "file";
   const std::string content(10'000, 'c');
@@ -370,7 +370,7 @@ TEST(Threads, HaveNumbersAndNames) {
   EXPECT_FALSE(only_this_thread_left()) << "the main thread lives";
 }
 
-TEST(Threads, ASleepGivesTheProcessorUpOnce) {
+TEST(Threads, SleepGivesTheProcessorUpOnce) {
   rusage before{};
   getrusage(RUSAGE_THREAD, &before);
   EXPECT_EQ(voluntary_switches(), static_cast<uint64_t>(before.ru_nvcsw));
@@ -379,7 +379,7 @@ TEST(Threads, ASleepGivesTheProcessorUpOnce) {
 }
 
 // The main thread has left; its other thread looks until it is alone.
-TEST(Threads, TheLastOneIsSeenWhenTheMainThreadHasLeft) {
+TEST(Threads, LastOneIsSeenWhenTheMainThreadHasLeft) {
   int report[2];
   ASSERT_EQ(pipe(report), 0);
   const pid_t child = fork();
@@ -503,7 +503,7 @@ TEST_F(TracedProcessTest, LivesAndStopsAndGoesOn) {
   EXPECT_FALSE(traced.is_stopped());
 }
 
-TEST_F(TracedProcessTest, AnExitHasItsCode) {
+TEST_F(TracedProcessTest, ExitHasItsCode) {
   for (const bool is_reaped : {false, true}) {
     watch([] { _exit(200); });
     wait_for_death();
@@ -526,7 +526,7 @@ TEST_F(TracedProcessTest, AnExitHasItsCode) {
   pidfd = alive = -1;
 }
 
-TEST_F(TracedProcessTest, ASignalHasItsNameIfItHasOne) {
+TEST_F(TracedProcessTest, SignalHasItsNameIfItHasOne) {
   for (const auto& [number, reason] :
        {std::pair{SIGKILL, std::string("killed by SIGKILL")},
         std::pair{SIGPROF, std::string("killed by SIGPROF")},
@@ -554,7 +554,7 @@ TEST_F(TracedProcessTest, ASignalHasItsNameIfItHasOne) {
   EXPECT_EQ(signal_name(SIGRTMIN), nullptr);
 }
 
-TEST_F(TracedProcessTest, AnExecIsSeenByTheMemoryThatIsGone) {
+TEST_F(TracedProcessTest, ExecIsSeenByTheMemoryThatIsGone) {
   watch([] { execlp("sleep", "sleep", "100", nullptr); });
   EXPECT_EQ(look_until_ended(), Life::kEnded);
   EXPECT_FALSE(traced.has_memory());

@@ -35,7 +35,7 @@ class ProcessPausesTest : public DrainPartsTest {
   PauseReadings now_{5000 * kMs, 9000 * kMs, 0, 77};
 };
 
-TEST_F(ProcessPausesTest, AStopEndsNow) {
+TEST_F(ProcessPausesTest, StopEndsNow) {
   const uint64_t before_ns = now_ns();
   stop_for(300);
   const auto all = stalls();
@@ -119,7 +119,7 @@ class TracedPausesTest : public ProcessPausesTest {
   TracedProcess traced_;
 };
 
-TEST_F(TracedPausesTest, AStopIsFromTheFirstLookThatSawItToTheLast) {
+TEST_F(TracedPausesTest, StopIsFromTheFirstLookThatSawItToTheLast) {
   pauses().look_for_stop(1000, true);
   stop_child();
   pauses().look_for_stop(1000 + kStopLookMs - 1, true);  // too soon for another look
@@ -140,7 +140,7 @@ TEST_F(TracedPausesTest, AStopIsFromTheFirstLookThatSawItToTheLast) {
   EXPECT_TRUE(stalls().empty()) << "it is reported once";
 }
 
-TEST_F(TracedPausesTest, AStopThatLastsIsReportedWhenTheRecordingEnds) {
+TEST_F(TracedPausesTest, StopThatLastsIsReportedWhenTheRecordingEnds) {
   stop_child();
   pauses().look_for_stop(1000, true);
   pauses().look_for_stop(2000, true);

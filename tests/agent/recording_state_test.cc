@@ -45,7 +45,7 @@ TEST_F(RecordingStateTest, DoesNotBeginAfterMaxTimeIsOver) {
   EXPECT_EQ(recording().until_ns(), recording_start_ns() + 1000);
 }
 
-TEST_F(RecordingStateTest, TheTimeCountsFromWhereTheSettingsSay) {
+TEST_F(RecordingStateTest, TimeCountsFromWhereTheSettingsSay) {
   constexpr uint64_t kHourNs = 3'600'000'000'000;
   settings().max_time_ns = kHourNs;
   settings().max_time_since_ns = now_ns() - 1000;
@@ -98,7 +98,7 @@ TEST_F(RecordingStateTest, DetailCountsAsItsLeast) {
   EXPECT_EQ(recording().phase(), Phase::kEnding);
 }
 
-TEST_F(RecordingStateTest, TheNextOneBeginsWithNoBytes) {
+TEST_F(RecordingStateTest, NextOneBeginsWithNoBytes) {
   settings().max_bytes = 10 * atf::kEventBytes;
   recording().ask();
   fake::write_index(fake::add_stream(1, "main"), 10);
@@ -119,7 +119,7 @@ TEST_F(RecordingStateTest, EndsWhereTheHooksReachedItsSize) {
   EXPECT_EQ(shipped_end().reason(), "size limit");
 }
 
-TEST_F(RecordingStateTest, TheEndOfTheProcessIsTheReasonUnlessTheSizeWas) {
+TEST_F(RecordingStateTest, EndOfTheProcessIsTheReasonUnlessTheSizeWas) {
   come_up();
   collect_wire_ProcessEnd killed = collect_wire_ProcessEnd_init_zero;
   killed.how = collect_wire_ProcessEnd_How_SIGNALED;
@@ -138,7 +138,7 @@ TEST_F(RecordingStateTest, TheEndOfTheProcessIsTheReasonUnlessTheSizeWas) {
   EXPECT_EQ(end.process_end().signal(), 9u);
 }
 
-TEST_F(RecordingStateTest, TheCollectorEndsTheOneThatThereIs) {
+TEST_F(RecordingStateTest, CollectorEndsTheOneThatThereIs) {
   EXPECT_FALSE(recording().collector_ended(now_ms_, 0));
   recording().ask();
   const uint32_t stream = fake::add_stream(1, "main");
@@ -179,7 +179,7 @@ TEST_F(RecordingStateTest, OneThatSomebodyAskedForIsReportedThoughItHoldsNothing
 }
 
 // Half a page can't be taken back.
-TEST_F(RecordingStateTest, AnEndInTheMiddleOfAPageBreaksTheLink) {
+TEST_F(RecordingStateTest, EndInTheMiddleOfAPageBreaksTheLink) {
   come_up();
   recording().ask();
   const uint32_t stream = fake::add_stream(1, "main");
@@ -194,7 +194,7 @@ TEST_F(RecordingStateTest, AnEndInTheMiddleOfAPageBreaksTheLink) {
             "page; trying again");
 }
 
-TEST_F(RecordingStateTest, AnEndBetweenPagesLeavesTheLink) {
+TEST_F(RecordingStateTest, EndBetweenPagesLeavesTheLink) {
   come_up();
   recording().ask();
   fake::write_index(fake::add_stream(1, "main"), 100);

@@ -140,7 +140,7 @@ TEST_F(SettingsTest, TimesHaveAUnit) {
   }
 }
 
-TEST_F(SettingsTest, ATimeLimitMayHaveAMomentFromWhichItCounts) {
+TEST_F(SettingsTest, TimeLimitMayHaveAMomentFromWhichItCounts) {
   Settings settings = read({{"COLLECT_MAX_TIME", "10s"}});
   EXPECT_EQ(settings.max_time_ns, 10'000'000'000u);
   EXPECT_EQ(settings.max_time_since_ns, 0u);
@@ -176,7 +176,7 @@ TEST_F(SettingsTest, SizesMayHaveAUnit) {
   }
 }
 
-TEST_F(SettingsTest, AParentIsTheNumberOfAProcess) {
+TEST_F(SettingsTest, ParentIsTheNumberOfAProcess) {
   const Settings settings = read({{"COLLECT_CHILD_OF", "4711"}});
   EXPECT_EQ(settings.child_of, 4711);
   EXPECT_TRUE(settings.this_process_only);
@@ -281,7 +281,7 @@ TEST_F(SettingsTest, UnknownVariablesAreNamedWithTheNearest) {
 }
 
 // As collectctl attach gives them; the environment is the program's own and says nothing then.
-TEST_F(SettingsTest, ABlockOfVariablesStandsInTheEnvironmentsPlace) {
+TEST_F(SettingsTest, BlockOfVariablesStandsInTheEnvironmentsPlace) {
   using namespace std::string_literals;
   ::setenv("COLLECT_TAG", "environment", 1);
   std::string block =
@@ -300,7 +300,7 @@ TEST_F(SettingsTest, ABlockOfVariablesStandsInTheEnvironmentsPlace) {
   ::unsetenv("COLLECT_TAG");
 }
 
-TEST_F(SettingsTest, ABlockMustEnd) {
+TEST_F(SettingsTest, BlockMustEnd) {
   using namespace std::string_literals;
   for (const std::string& block : {""s, "\0"s, "COLLECT_TAG=x"s, "COLLECT_TAG=x\0"s}) {
     Settings settings;

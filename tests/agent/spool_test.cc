@@ -155,7 +155,7 @@ TEST_F(SpoolTest, UnlinksItsFileWhereUnnamedFilesAreUnsupported) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST_F(SpoolTest, AFolderThatIsNotThere) {
+TEST_F(SpoolTest, FolderThatIsNotThere) {
   int error = 0;
   const std::string missing = folder_.path() / "missing";
   EXPECT_STREQ(spool_.open(missing.c_str(), 1, &error), "its file can't be made");
@@ -222,7 +222,7 @@ TEST_F(SpoolTest, RoomComesBackInTheOrderOfThePages) {
   EXPECT_EQ(late.end_seq, 0u);
 }
 
-TEST_F(SpoolTest, TheTableIsBoundedToo) {
+TEST_F(SpoolTest, TableIsBoundedToo) {
   open(1);
   SpoolChain chain{};
   const uint64_t places = (1u << 20) / kSpoolBytesPerPage;
@@ -298,7 +298,7 @@ TEST_F(SpoolTest, StorageThatRefusesIsAskedAgainLater) {
   expect_page(chain.last, second);
 }
 
-TEST_F(SpoolTest, AStrangersFileUnderItsNumberIsLeftAlone) {
+TEST_F(SpoolTest, StrangersFileUnderItsNumberIsLeftAlone) {
   open(1);
   SpoolChain chain{};
   ASSERT_TRUE(append(chain, make_page(0, 1, 1000)));

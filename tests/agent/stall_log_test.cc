@@ -78,7 +78,7 @@ TEST_F(StallLogTest, NumbersBeginAnewWithARecording) {
   EXPECT_FALSE(log_->has_unsent());
 }
 
-TEST_F(StallLogTest, AFrameHasItsMost) {
+TEST_F(StallLogTest, FrameHasItsMost) {
   for (uint64_t n = 0; n < 2 * wire::kMaxStallsPerFrame + 1; ++n) add(10 * n + 1, 10 * n + 5);
   const std::vector<wire::Stalls> frames = send();
   ASSERT_EQ(frames.size(), 3u);
@@ -88,7 +88,7 @@ TEST_F(StallLogTest, AFrameHasItsMost) {
   EXPECT_EQ(frames[2].first_number(), 2 * wire::kMaxStallsPerFrame);
 }
 
-TEST_F(StallLogTest, ABufferWithoutRoomForAFrameGetsNone) {
+TEST_F(StallLogTest, BufferWithoutRoomForAFrameGetsNone) {
   add(100, 200);
   constexpr size_t kFrameBytes = collect_wire_Stalls_size + sizeof(wire::FrameHeader);
   collect_wire_Bye bye = collect_wire_Bye_init_zero;
@@ -101,7 +101,7 @@ TEST_F(StallLogTest, ABufferWithoutRoomForAFrameGetsNone) {
   EXPECT_EQ(stalls(0).size(), 1u);
 }
 
-TEST_F(StallLogTest, AFullLogKeepsRoomForTheProcessAndJoinsWhatDoesNotFit) {
+TEST_F(StallLogTest, FullLogKeepsRoomForTheProcessAndJoinsWhatDoesNotFit) {
   const uint32_t stream = add_stream();
   for (uint64_t n = 0; n < kMaxUnackedStalls; ++n) {
     fake::stall(stream, {10 * n + 1, 10 * n + 5, 4, 1});
@@ -163,7 +163,7 @@ TEST_F(StallLogTest, JoinedOnesOfAThreadKeepTheirCount) {
 }
 
 // A collector may have stored what it did not acknowledge, and nothing that was not sent to it.
-TEST_F(StallLogTest, ANewLinkGetsWhatIsNotAcknowledged) {
+TEST_F(StallLogTest, NewLinkGetsWhatIsNotAcknowledged) {
   const uint32_t gone = add_stream();
   const uint32_t stays = add_stream();
   for (uint64_t n = 0; n < 3; ++n) {

@@ -83,7 +83,7 @@ TEST_F(StartFilterPartTest, AsksAgainWhenThereWasNoRoom) {
   EXPECT_TRUE(control().filter_asked);
 }
 
-TEST_F(StartFilterPartTest, ACollectorThatMakesNoneIsNotAskedAndNotWaitedFor) {
+TEST_F(StartFilterPartTest, CollectorThatMakesNoneIsNotAskedAndNotWaitedFor) {
   enable_log(true);
   const std::string lines = lines_of([&] {
     EXPECT_TRUE(asked(~kFeatures).empty());
@@ -109,7 +109,7 @@ TEST_F(StartFilterPartTest, WithItTheRecordingBeginsAndTheProgramGoesOn) {
   EXPECT_FALSE(is_recording());
 }
 
-TEST_F(StartFilterPartTest, AnIdleAgentStaysIdle) {
+TEST_F(StartFilterPartTest, IdleAgentStaysIdle) {
   settings().start_recording = false;
   filter().has_come();
   EXPECT_FALSE(filter().is_wanted());
@@ -117,7 +117,7 @@ TEST_F(StartFilterPartTest, AnIdleAgentStaysIdle) {
   EXPECT_FALSE(control().holds);
 }
 
-TEST_F(StartFilterPartTest, AProgramThatWasLetGoIsRecordedLateAndThatIsSaidOnce) {
+TEST_F(StartFilterPartTest, ProgramThatWasLetGoIsRecordedLateAndThatIsSaidOnce) {
   enable_log(true);
   EXPECT_EQ(lines_of([&] { filter().say_if_late(); }), "") << "it is held";
   control().released_ns.store(now_ns() - 5'000'000);

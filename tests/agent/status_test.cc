@@ -39,7 +39,7 @@ TEST_F(StatusTest, IsItsPartsInOneSentence) {
 }
 
 // Who has a sentence may read it while others come.
-TEST_F(StatusTest, ASentenceStaysForFifteenChanges) {
+TEST_F(StatusTest, SentenceStaysForFifteenChanges) {
   set_status("the first");
   const char* const first = status();
   for (int i = 0; i < 15; ++i) {
@@ -69,7 +69,7 @@ TEST_F(StatusTest, ChangesAreLoggedOnceAndOnlyIfThatIsWanted) {
   EXPECT_EQ(errors_of([] { log_line("quiet again"); }), "");
 }
 
-TEST_F(StatusTest, ALineIsCutAndErrnoIsKept) {
+TEST_F(StatusTest, LineIsCutAndErrnoIsKept) {
   enable_log(true);
   const std::string text(1000, 'x');
   errno = 77;

@@ -135,7 +135,7 @@ TEST(Address, SentencesAboutWhatIsNone) {
   EXPECT_EQ(port_of(Address{}), 0u);
 }
 
-TEST(Address, TheHostOfOneWithTls) {
+TEST(Address, HostOfOneWithTls) {
   EXPECT_TRUE(is_tls("tls://host:1"));
   EXPECT_FALSE(is_tls("tls:/host:1"));
   EXPECT_STREQ(after_tls("tls://host:1"), "host:1");
@@ -379,7 +379,7 @@ TEST_F(SocketTest, AnotherUserMayNotConnect) {
 }
 
 // The kernel shows uid 0 for a socket that nobody holds any more.
-TEST_F(SocketTest, APeerThatClosedIsUnknownAndOnlyATokenLetsItIn) {
+TEST_F(SocketTest, PeerThatClosedIsUnknownAndOnlyATokenLetsItIn) {
   if (!can_ask_for_users()) GTEST_SKIP() << "this system has no sock_diag";
   for (const bool asks_for_token : {false, true}) {
     listener.close();
@@ -455,7 +455,7 @@ TEST_F(ServerTest, AnotherUsersListenerIsKnownBeforeAndAfterItAccepts) {
 }
 
 // It accepts and makes room for the collector: whose the port is then says nothing.
-TEST_F(ServerTest, AConnectionThatWasAcceptedByAnotherUserStaysIts) {
+TEST_F(ServerTest, ConnectionThatWasAcceptedByAnotherUserStaysIts) {
   if (!can_ask_for_users()) GTEST_SKIP() << "this system has no sock_diag";
   const ForeignListener squatter(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kOnce);
   EXPECT_EQ(server_at(at("127.0.0.1", squatter)), PeerUser::kOther);
@@ -467,7 +467,7 @@ TEST_F(ServerTest, AConnectionThatWasAcceptedByAnotherUserStaysIts) {
   EXPECT_EQ(server.uid, fakes::kOtherUid);
 }
 
-TEST_F(ServerTest, APeerThatIsGoneIsUnknown) {
+TEST_F(ServerTest, PeerThatIsGoneIsUnknown) {
   if (!can_ask_for_users()) GTEST_SKIP() << "this system has no sock_diag";
   const ForeignListener squatter(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kOnceAndCloses);
   (void)server_at(at("127.0.0.1", squatter));

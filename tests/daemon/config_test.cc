@@ -214,7 +214,7 @@ TEST_F(ConfigTest, ListsHaveTheirLimits) {
   EXPECT_THAT(fault({"--symbol-roots", "here"}), HasSubstr("here is not an absolute path"));
 }
 
-TEST_F(ConfigTest, AFileOfTheLargestSizeIsRead) {
+TEST_F(ConfigTest, FileOfTheLargestSizeIsRead) {
   std::string text = "resume_ms = 7\n#";
   text.resize(kMaxConfigBytes, '#');
   const auto line = read({"--config", file("large.toml", text)});
@@ -309,7 +309,7 @@ TEST_F(ConfigTest, WordsFlagsAndTheReadyDescriptorAreHandedOn) {
 }
 
 // The first of several in the file, and no value of another type is taken for one.
-TEST_F(ConfigTest, TheFirstFaultIsSaid) {
+TEST_F(ConfigTest, FirstFaultIsSaid) {
   EXPECT_THAT(file_fault("durability = 'x'\nheartbeat_ms = 1\n"), HasSubstr(":1:14: durability"));
   EXPECT_THAT(fault({"--durability", "x", "--heartbeat-ms", "1"}),
               testing::StartsWith("--durability: \"x\" is none of os, fsync"));
@@ -317,7 +317,7 @@ TEST_F(ConfigTest, TheFirstFaultIsSaid) {
   EXPECT_TRUE(read({"--config", file("zero.toml", "resume_ms = 0\n")}).ok());
 }
 
-TEST_F(ConfigTest, AnAccessNeedsWhatBelongsToIt) {
+TEST_F(ConfigTest, AccessNeedsWhatBelongsToIt) {
   const auto access_fault = [](const Config& config) {
     const auto access = read_access(config);
     return access.ok() ? std::string() : access.error().message;

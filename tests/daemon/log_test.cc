@@ -33,7 +33,7 @@ TEST_F(LogTest, LinesKeepTheirForm) {
   EXPECT_THAT(out_.str(), testing::MatchesRegex("[0-9-]+T[0-9:.]+ info .*\n"));
 }
 
-TEST_F(LogTest, APeerCannotForgeALineOrMoveTheCursor) {
+TEST_F(LogTest, PeerCannotForgeALineOrMoveTheCursor) {
   const std::string forged =
       "x\n2026-01-01T00:00:00.000 info agents/1 is root\x1b[2J\x9b\u009b31m\u202e";
   EXPECT_EQ(
@@ -44,7 +44,7 @@ TEST_F(LogTest, APeerCannotForgeALineOrMoveTheCursor) {
             "info a reason that nobody escaped: a\\r\\nb\\x1b]0;c\\x07\n");
 }
 
-TEST_F(LogTest, ALineHasABound) {
+TEST_F(LogTest, LineHasABound) {
   EXPECT_LT(logged(std::string(1 << 20, '\x1b')).size(), kMaxSentenceBytes + 100);
 }
 

@@ -53,7 +53,7 @@ TEST_P(AccountingTest, WorkersOfAnotherUserAreRecorded) {
   EXPECT_THAT(events(), ElementsAre(kOfParent, kOfChild, kOfChild));
 }
 
-TEST_P(AccountingTest, AProgramStartedByAnotherUserIsRecorded) {
+TEST_P(AccountingTest, ProgramStartedByAnotherUserIsRecorded) {
   for (const char* way : {"exec", "spawn", "vfork"}) {
     trace({"setuid", way});
   }
@@ -88,20 +88,20 @@ TEST_P(AccountingTest, AnotherNetworkNamespaceIsALine) {
   EXPECT_EQ(lines, 2u) << ending.errors;
 }
 
-TEST_P(AccountingTest, ADaemonThatClosesEverythingIsWaitedFor) {
+TEST_P(AccountingTest, DaemonThatClosesEverythingIsWaitedFor) {
   trace({"daemon"});
   EXPECT_THAT(events(), ElementsAre(kOfParent, kOfChild));
 }
 
 // It never loads the agent, so there is nothing to account for.
-TEST_P(AccountingTest, AClearedEnvironmentIsNoLoss) {
+TEST_P(AccountingTest, ClearedEnvironmentIsNoLoss) {
   const Ending ending = trace({"clear"});
   EXPECT_THAT(events(), ElementsAre(kOfParent));
   EXPECT_THAT(ending.errors, Not(HasSubstr("missing")));
 }
 
 // One that ran already goes by its own rule, which `run` cannot widen: nothing is lost in silence.
-TEST_P(AccountingTest, ACollectorThatRanAlreadyRefusesByName) {
+TEST_P(AccountingTest, CollectorThatRanAlreadyRefusesByName) {
   const Scratch other;
   CollectorProcess collector(other);
   struct Case {
@@ -172,7 +172,7 @@ TEST_P(AccountingTest, ProcessesWriteTheirRecords) {
 }
 
 // A collector with the key in a file, and a program that has it in its environment.
-TEST_P(AccountingTest, TheKeyLetsAnotherUserIn) {
+TEST_P(AccountingTest, KeyLetsAnotherUserIn) {
   const std::string key(64, '7');
   write_text_file(scratch_ / "key", key + "\n");
   CollectorProcess collector(scratch_, {"--guest-token-file", scratch_ / "key"});
@@ -190,7 +190,7 @@ TEST_P(AccountingTest, TheKeyLetsAnotherUserIn) {
 }
 
 // A worker that is killed with its drain: nobody waits for a minute to learn that it is gone.
-TEST_P(AccountingTest, AKilledProcessIsKnownToBeGone) {
+TEST_P(AccountingTest, KilledProcessIsKnownToBeGone) {
   CollectorProcess collector(scratch_);
   Environment tracing = collector.tracing();
   tracing["COLLECT_DRAIN"] = GetParam();
@@ -210,7 +210,7 @@ TEST_P(AccountingTest, AKilledProcessIsKnownToBeGone) {
 }
 
 // The program is none the worse; what it lost is said, and nobody stays behind.
-TEST_P(AccountingTest, AKilledCollectorIsSaid) {
+TEST_P(AccountingTest, KilledCollectorIsSaid) {
   ChildProcess job(scratch_.path(), {program("collectctl"), "run", "-o", scratch_ / "traces",
                                      "--drain", GetParam(), "--", self_, "linger"});
   ASSERT_TRUE(eventually(seconds(20), [&] {

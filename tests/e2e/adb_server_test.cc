@@ -71,7 +71,7 @@ TEST_F(AdbServer, UnplugAndReplugWhileItRecords) {
   EXPECT_EQ(wait_shown("no agent"), "");
 }
 
-TEST_F(AdbServer, APhoneThatDoesNotTrustThisComputer) {
+TEST_F(AdbServer, PhoneThatDoesNotTrustThisComputer) {
   FakeAdbdOptions options;
   options.trusts = false;
   plug(options);
@@ -80,7 +80,7 @@ TEST_F(AdbServer, APhoneThatDoesNotTrustThisComputer) {
   EXPECT_EQ(wait_shown("no devices"), "");
 }
 
-TEST_F(AdbServer, TheServerIsKilledWhileItRecords) {
+TEST_F(AdbServer, ServerIsKilledWhileItRecords) {
   plug({});
   EXPECT_EQ(wait_shown("no agent"), "");
   const auto job = run_on_device("1500");

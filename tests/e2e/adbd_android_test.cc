@@ -118,7 +118,7 @@ TEST_F(AdbdAndroid, AttachesAnAppThatRuns) {
 }
 
 // The agent's options are lines in one word of a command, through adb's own quoting.
-TEST_F(AdbdAndroid, AnAppThatRunsGetsTheAgent) {
+TEST_F(AdbdAndroid, AppThatRunsGetsTheAgent) {
   const std::string cross = std::string(E2E_CROSS) + "/arm64";
   const std::string go_on = scratch_ / "go-on";
   const std::string missing = install_for_arm64(cross, "unprepared", go_on, scratch_ / "output");
@@ -141,7 +141,7 @@ TEST_F(AdbdAndroid, AnAppThatRunsGetsTheAgent) {
 }
 
 // A collector that runs already, and the cable goes in.
-TEST_F(AdbdAndroid, APluggedPhoneWithARunningAgentIsRecorded) {
+TEST_F(AdbdAndroid, PluggedPhoneWithARunningAgentIsRecorded) {
   plug(on_phone());
   install_endless();
   const std::string agent = std::string(fakes::FakePhoneFolder::kPhoneTemporary) + "/agent.so";
@@ -265,7 +265,7 @@ class AdbdPush : public AdbdAndroid {
   }
 };
 
-TEST_F(AdbdPush, TheCableComesOut) {
+TEST_F(AdbdPush, CableComesOut) {
   expect_undone([](ChaosProxy& cable) { cable.cut_all(false); }, [] {});
 }
 
@@ -273,7 +273,7 @@ TEST_F(AdbdPush, AdbdIsKilled) {
   expect_undone([this](ChaosProxy&) { unplug(); }, [this] { start_device(on_phone()); });
 }
 
-TEST_F(AdbdPush, TheServerIsKilled) {
+TEST_F(AdbdPush, ServerIsKilled) {
   expect_undone([this](ChaosProxy&) { stop_server(); }, [this] { start_server(); });
 }
 

@@ -91,26 +91,26 @@ class AgentPackageTest : public testing::Test {
   std::string printed_;
 };
 
-TEST_F(AgentPackageTest, TheExampleByCMake) {
+TEST_F(AgentPackageTest, ExampleByCMake) {
   expect_example_recorded(built_by_cmake("example"));
   EXPECT_TRUE(fs::exists(prefix_ + "/share/doc/libcollect-agent/example/CMakeLists.txt"));
 }
 
 // clang has no option that leaves out files.
-TEST_F(AgentPackageTest, TheExampleByCMakeAndClang) {
+TEST_F(AgentPackageTest, ExampleByCMakeAndClang) {
   if (!run(scratch_.path(), {"sh", "-c", "command -v clang-19"}).exited_with(0)) {
     GTEST_SKIP() << "there is no clang-19";
   }
   expect_example_recorded(built_by_cmake("example", "clang-19"));
 }
 
-TEST_F(AgentPackageTest, TheExampleByPkgConfig) {
+TEST_F(AgentPackageTest, ExampleByPkgConfig) {
   ran({"make", "-C", scratch_ / "example"}, pkg_config());
   expect_example_recorded(scratch_ / "example/example");
 }
 
 // Who links the agent for its C API gets no hooks with it.
-TEST_F(AgentPackageTest, TheAgentAloneInstrumentsNothing) {
+TEST_F(AgentPackageTest, AgentAloneInstrumentsNothing) {
   EXPECT_THAT(ran({"pkg-config", "--cflags", "--libs", "collect-agent"}, pkg_config()),
               Not(HasSubstr("instrument")));
   fs::create_directory(scratch_ / "plain");

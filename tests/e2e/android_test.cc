@@ -103,7 +103,7 @@ TEST_F(AndroidTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
 }
 
 // What is in the collector of an earlier recording is none of this one's.
-TEST_F(AndroidTest, ACollectorThatStaysHasEarlierSessionsToo) {
+TEST_F(AndroidTest, CollectorThatStaysHasEarlierSessionsToo) {
   install_endless();
   CollectorProcess collector(scratch_, {"--adb", adb_.address()});
   const auto to_it = [&](const std::string& command, const Arguments& more) {
@@ -125,7 +125,7 @@ TEST_F(AndroidTest, ACollectorThatStaysHasEarlierSessionsToo) {
 }
 
 // Of an app of several processes the phone may name one that has no agent.
-TEST_F(AndroidTest, TheAgentIsTheOneOfThisRun) {
+TEST_F(AndroidTest, AgentIsTheOneOfThisRun) {
   replace("pidof", "[ -s \"$PHONE/apps/$1/pid\" ] && echo 1");
   const Ending ending = ctl(recording());
   EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
@@ -134,7 +134,7 @@ TEST_F(AndroidTest, TheAgentIsTheOneOfThisRun) {
   EXPECT_EQ(phone_.leftovers(), "");
 }
 
-TEST_F(AndroidTest, ACollectorThatGoesIsSaid) {
+TEST_F(AndroidTest, CollectorThatGoesIsSaid) {
   install_untraced();
   CollectorProcess collector(scratch_, {"--adb", adb_.address()});
   const auto job =
@@ -184,7 +184,7 @@ TEST_F(AndroidTest, CtrlCEndsWhatThePhoneDoesNotEnd) {
 }
 
 // The collector of the run asks agents for the token, so that the app has to have it.
-TEST_F(AndroidTest, TheAppGetsTheTokenThatTheCollectorAsksFor) {
+TEST_F(AndroidTest, AppGetsTheTokenThatTheCollectorAsksFor) {
   install_endless();
   const std::string token = scratch_ / "token";
   std::ofstream(token) << "a secret of the test\n";
@@ -199,7 +199,7 @@ TEST_F(AndroidTest, TheAppGetsTheTokenThatTheCollectorAsksFor) {
   expect_refused(ctl(recording({"--agent-token-file", token})), token + ": a token has 1 to 256");
 }
 
-TEST_F(AndroidTest, ALimitEndsIt) {
+TEST_F(AndroidTest, LimitEndsIt) {
   install_endless();
   const Ending ending = ctl(recording({"--max-time", "300ms", "--json", "--serial", "R58M"}));
   EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
@@ -210,7 +210,7 @@ TEST_F(AndroidTest, ALimitEndsIt) {
   EXPECT_EQ(phone_.leftovers(), "");
 }
 
-TEST_F(AndroidTest, AnAppWithTheScriptInItsApk) {
+TEST_F(AndroidTest, AppWithTheScriptInItsApk) {
   const std::string folder = phone_.app(kApp, "code/lib/x86_64");
   std::filesystem::create_directories(folder);
   std::string script = phone_.read(deploy_script("android/wrap.sh"));
@@ -349,7 +349,7 @@ TEST_F(AndroidTest, WhichOfSeveralDevices) {
 }
 
 // Where it takes a while, a line for each quarter.
-TEST_F(AndroidTest, TheWayOfALargeAgentIsShown) {
+TEST_F(AndroidTest, WayOfALargeAgentIsShown) {
   install_endless();
   const std::string large = scratch_ / "libcollect_agent.so";
   std::filesystem::copy_file(agent_library(), large);
@@ -378,7 +378,7 @@ TEST_F(AndroidTest, TheWayOfALargeAgentIsShown) {
   EXPECT_THAT(pushed(least, {"--json"}), ::testing::IsEmpty());
 }
 
-TEST_F(AndroidTest, AnAppThatEndsAtOnce) {
+TEST_F(AndroidTest, AppThatEndsAtOnce) {
   phone_.install(kApp, "false");
   expect_refused(ctl(recording()), "before its agent reached the collector");
 }
@@ -388,7 +388,7 @@ TEST_F(AndroidTest, NoRoomOnThePhone) {
   expect_refused(ctl(recording()), "No space left on device");
 }
 
-TEST_F(AndroidTest, TheCableComesOutWhileItPushes) {
+TEST_F(AndroidTest, CableComesOutWhileItPushes) {
   adb_.limit_pushes("R58M", {.cable = 100'000});
   const Ending ending = ctl(recording());
   EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
@@ -431,7 +431,7 @@ TEST_F(AndroidTest, TwoAtOnceAndOneThatWasKilled) {
   EXPECT_EQ(phone_.leftovers(), "");
 }
 
-TEST_F(AndroidTest, TheCableComesOutWhileItRecords) {
+TEST_F(AndroidTest, CableComesOutWhileItRecords) {
   install_endless();
   const auto job = start(recording());
   ASSERT_TRUE(says(*job, "the agent is connected")) << job->errors();
@@ -450,7 +450,7 @@ TEST_F(AndroidTest, TheCableComesOutWhileItRecords) {
   EXPECT_EQ(sessions().size(), 1u);
 }
 
-TEST_F(AndroidTest, TheDoctorSaysWhatThereIs) {
+TEST_F(AndroidTest, DoctorSaysWhatThereIs) {
   const Ending without = ctl(android("doctor"));
   EXPECT_TRUE(without.exited_with(1)) << without.errors;
   EXPECT_THAT(without.output,

@@ -93,7 +93,7 @@ TEST_F(AttachProcess, RecordsForATimeAndLetsGo) {
 }
 
 // Names that /proc/PID/maps, and whoever reads a terminal, may take for something else.
-TEST_F(AttachProcess, AHostileFileNameIsAName) {
+TEST_F(AttachProcess, HostileFileNameIsAName) {
   const std::string hostile =
       scratch_ / "x\x1b]0;title\x07 (deleted)\n7f00-7f01 r-xp 00000000 00:00 1 \x1b[31mlibc.so.6";
   std::filesystem::copy_file(traced_program("unprepared"), hostile);
@@ -154,7 +154,7 @@ TEST_F(AttachProcess, CtrlCLetsGoAndItCanBeAttachedToAgain) {
 
 // A collectctl that is killed leaves an agent that records into nothing; the next one takes it
 // over.
-TEST_F(AttachProcess, AKilledCollectctlIsNoEndOfTheProcess) {
+TEST_F(AttachProcess, KilledCollectctlIsNoEndOfTheProcess) {
   const auto process = start();
   for (int round = 0; round < 3; ++round) {
     ChildProcess attached(scratch_.path(), attaching(process->pid(), {"--when-full", "drop"}),
@@ -171,7 +171,7 @@ TEST_F(AttachProcess, AKilledCollectctlIsNoEndOfTheProcess) {
   expect_right(*process);
 }
 
-TEST_F(AttachProcess, AProgramThatWaitsInTheKernel) {
+TEST_F(AttachProcess, ProgramThatWaitsInTheKernel) {
   const std::string fifo = scratch_ / "fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   const int end = open(fifo.c_str(), O_RDWR | O_CLOEXEC);
@@ -191,7 +191,7 @@ TEST_F(AttachProcess, AProgramThatWaitsInTheKernel) {
   close(end);
 }
 
-TEST_F(AttachProcess, ATimeInWhichNothingIsCalledEndsTheRecordingToo) {
+TEST_F(AttachProcess, TimeInWhichNothingIsCalledEndsTheRecordingToo) {
   ChildProcess process(scratch_.path(), {"/bin/sleep", "60"});
   const Ending ending = attach(process.pid(), {"--max-time", "100ms"});
   EXPECT_TRUE(ending.exited_with(0)) << ending.describe();
@@ -244,7 +244,7 @@ TEST_F(AttachProcess, ExplainsRefusedProcessesInOneSentence) {
   expect_right(*process);
 }
 
-TEST_F(AttachProcess, AnAgentThatWasThereFromTheStartIsNotTakenOver) {
+TEST_F(AttachProcess, AgentThatWasThereFromTheStartIsNotTakenOver) {
   ChildProcess process(scratch_.path(), {traced_program("unprepared"), "20", "1", stop_file()},
                        {{"LD_PRELOAD", agent_library()}, {"COLLECT_CONNECT", "127.0.0.1:1"}});
   expect_refused(process.pid(), "it was started with an agent: collectctl agents lists it");
@@ -285,7 +285,7 @@ class ChildInState {
   bool is_in_it_ = false;
 };
 
-TEST_F(AttachProcess, AFilterOfSystemCallsIsNotTried) {
+TEST_F(AttachProcess, FilterOfSystemCallsIsNotTried) {
   const ChildInState child([] {
     sock_filter all[] = {{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
     const sock_fprog program{1, all};
@@ -318,7 +318,7 @@ TEST_F(AttachProcess, CtrlCEndsTheSearchForAThread) {
   EXPECT_THAT(ending.errors, HasSubstr("cannot be attached to: interrupted"));
 }
 
-TEST_F(AttachProcess, AContainerIsAnotherWorld) {
+TEST_F(AttachProcess, ContainerIsAnotherWorld) {
   const ChildInState child([] { return unshare(CLONE_NEWNS) == 0; });
   if (!child.is_in_it()) GTEST_SKIP() << "it takes root";
   expect_refused(child.pid(), "sees other files than collectctl does (a container)");

@@ -93,7 +93,7 @@ TEST_P(CallLimitsTest, WhereEveryCallIsShortTheSummarySaysSo) {
   EXPECT_THAT(ran.said, HasSubstr("Nothing was recorded: 1,001 calls left out"));
 }
 
-TEST_P(CallLimitsTest, ATimeThatIsNoneIsWrongUsage) {
+TEST_P(CallLimitsTest, TimeThatIsNoneIsWrongUsage) {
   for (const char* time : {"0us", "3601s", "soon"}) {
     const Ending ending =
         run(scratch_.path(), {program("collectctl"), "run", "--longer-than", time, "--", "true"});

@@ -114,7 +114,7 @@ TEST(CaptureTest, ContainersOfARealProgramRebuildItsSession) {
   expect_same_threads(rebuilt, again);
 }
 
-TEST(CaptureTest, ADaemonThatWasKilledLeavesContainersThatRebuild) {
+TEST(CaptureTest, DaemonThatWasKilledLeavesContainersThatRebuild) {
   Scratch scratch;
   CollectorProcess collector(scratch);
   Environment environment = collector.tracing();

@@ -433,7 +433,7 @@ INSTANTIATE_TEST_SUITE_P(Tools, Day, testing::Values("COLLECT_BUF", "COLLECT_GRP
                          [](const auto& test) { return std::string(test.param).substr(8); });
 
 // deploy/python: stubs by protoc, and a client on them.
-TEST(PythonTest, TheExampleRecordsAndSaves) {
+TEST(PythonTest, ExampleRecordsAndSaves) {
   const std::string python = "/usr/bin/python3";  // Debian's, for which its packages are
   Scratch scratch;
   if (!run(scratch.path(), {python, "-c", "import grpc, google.protobuf"}).exited_with(0)) {

@@ -115,7 +115,7 @@ json threads_of(const RecordedSession& session) {
   return threads;
 }
 
-TEST_F(ConvertSessionTest, ARealSessionGoesThereAndBackByteForByte) {
+TEST_F(ConvertSessionTest, RealSessionGoesThereAndBackByteForByte) {
   CollectorProcess collector(scratch_);
   const RecordedSession session = record_small(collector);
   ASSERT_EQ(session.state(), "complete");
@@ -239,7 +239,7 @@ TEST_F(ConvertSessionTest, ReportsAndCountsMissingInput) {
 }
 
 // kill -9 in the middle; and once more while the next conversion of the same session runs.
-TEST_F(ConvertSessionTest, AKilledDaemonLeavesNothingHalfMade) {
+TEST_F(ConvertSessionTest, KilledDaemonLeavesNothingHalfMade) {
   CollectorProcess collector(scratch_);
   const RecordedSession session = record_large(collector);
   const std::string name = name_of(session.directory());
@@ -274,7 +274,7 @@ TEST_F(ConvertSessionTest, AKilledDaemonLeavesNothingHalfMade) {
   EXPECT_TRUE(eventually(seconds(30), [&] { return convert(collector, name, 1).exited_with(0); }));
 }
 
-TEST_F(ConvertSessionTest, AClientThatGoesAwayEndsItsConversion) {
+TEST_F(ConvertSessionTest, ClientThatGoesAwayEndsItsConversion) {
   CollectorProcess collector(scratch_);
   const RecordedSession session = record_large(collector);
   const std::string name = name_of(session.directory());

@@ -245,7 +245,7 @@ uint64_t killed_for_memory(const std::string& group) {
 
 // The real thing. The drain process shares the limit and is the smaller of the two; but on a busy
 // machine the kernel kills it too now and then, while the program is still giving its memory back.
-TEST_F(CrashTest, TheOutOfMemoryKillerLosesNothing) {
+TEST_F(CrashTest, OutOfMemoryKillerLosesNothing) {
   constexpr int kTries = 10;
   for (int i = 0; i < kTries; ++i) {
     const std::string group = memory_group("collect_crash_" + std::to_string(getpid()), 150 << 20);

@@ -45,7 +45,7 @@ std::string refusal(const Scratch& scratch, const Arguments& flags) {
   return ending.errors;
 }
 
-TEST(DaemonStartTest, TheReadyLineSaysWhereEverythingIs) {
+TEST(DaemonStartTest, ReadyLineSaysWhereEverythingIs) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--ready-fd", "1"});
   EXPECT_TRUE(eventually(seconds(30), [&] {
@@ -56,7 +56,7 @@ TEST(DaemonStartTest, TheReadyLineSaysWhereEverythingIs) {
                                         ", sessions below " + collector.root()));
 }
 
-TEST(DaemonStartTest, TheReadyDescriptorEndsBehindTheLine) {
+TEST(DaemonStartTest, ReadyDescriptorEndsBehindTheLine) {
   Scratch scratch;
   const std::string fifo = scratch / "ready";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
@@ -75,7 +75,7 @@ TEST(DaemonStartTest, TheReadyDescriptorEndsBehindTheLine) {
   ::close(reader);
 }
 
-TEST(DaemonStartTest, AReadyDescriptorThatIsNoneStopsNobody) {
+TEST(DaemonStartTest, ReadyDescriptorThatIsNoneStopsNobody) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--ready-fd", "99"});
   EXPECT_TRUE(has_logged(collector, "--ready-fd 99: Bad file descriptor"));
@@ -83,7 +83,7 @@ TEST(DaemonStartTest, AReadyDescriptorThatIsNoneStopsNobody) {
   EXPECT_TRUE(collector.ctl({"stats"}).exited_with(0));
 }
 
-TEST(DaemonStartTest, ARootIsMadeAbsoluteAndServesOneDaemon) {
+TEST(DaemonStartTest, RootIsMadeAbsoluteAndServesOneDaemon) {
   Scratch scratch;
   const std::string root = scratch / "traces";
   std::filesystem::create_directories(root);
@@ -155,7 +155,7 @@ uint64_t mask_of(pid_t pid, const std::string& name) {
   return 0;
 }
 
-TEST(DaemonStartTest, AWriteThatFailsIsNoSignal) {
+TEST(DaemonStartTest, WriteThatFailsIsNoSignal) {
   Scratch scratch;
   CollectorProcess collector(scratch);
   ASSERT_TRUE(has_logged(collector, "is ready"));
@@ -236,7 +236,7 @@ TEST(DaemonStartTest, AgentsNeedTheTokenThatTheFileHasNow) {
   EXPECT_TRUE(is_welcome("second", 4));
 }
 
-TEST(DaemonStartTest, AHangupWithABrokenFileChangesNothing) {
+TEST(DaemonStartTest, HangupWithABrokenFileChangesNothing) {
   Scratch scratch;
   const std::string config = scratch / "collectord.toml";
   write_text_file(config, "log_level = \"info\"\n");

@@ -135,7 +135,7 @@ TEST_F(DebuginfodTest, NoServerHasIt) {
 }
 
 // It does not say how much comes, so the client cannot refuse it beforehand.
-TEST_F(DebuginfodTest, AServerThatSendsWithoutAnEndIsCutOff) {
+TEST_F(DebuginfodTest, ServerThatSendsWithoutAnEndIsCutOff) {
   constexpr uint64_t kMostBytes = 1'000'000;
   constexpr uint64_t kGivesUpAt = 256u << 20;  // and the test fails
   uint16_t port = 0;

@@ -73,7 +73,7 @@ TEST_F(Devices, EveryStageIsShownAndTheCableMayComeOut) {
 }
 
 // A name of its own is nothing that a search finds.
-TEST_F(Devices, APlaceOfTheConfigurationIsAttachedWheneverItsDeviceIsThere) {
+TEST_F(Devices, PlaceOfTheConfigurationIsAttachedWheneverItsDeviceIsThere) {
   adb_.start();
   const std::string config = scratch_ / "collectord.toml";
   const std::string name = "own_name_" + std::to_string(getpid());
@@ -93,7 +93,7 @@ TEST_F(Devices, APlaceOfTheConfigurationIsAttachedWheneverItsDeviceIsThere) {
   expect_whole(*job);
 }
 
-TEST_F(Devices, TheServerIsStartedAgainWhileItRecords) {
+TEST_F(Devices, ServerIsStartedAgainWhileItRecords) {
   adb_.start();
   adb_.plug("R58M", FakePhone{});
   start_daemon();
@@ -122,7 +122,7 @@ TEST_F(Devices, TwoPhonesAtOnce) {
   expect_whole(*second);
 }
 
-TEST_F(Devices, AStalledCableLosesNothing) {
+TEST_F(Devices, StalledCableLosesNothing) {
   adb_.start();
   adb_.plug("R58M", FakePhone{});
   // No heartbeat gets through meanwhile: the link may end, what was recorded may not.
@@ -189,7 +189,7 @@ TEST_F(Devices, AttachesDetachedAgentsAgainByAddress) {
   job->send_signal(SIGKILL);
 }
 
-TEST_F(Devices, APhoneByCableAndInTheNetworkIsOneDevice) {
+TEST_F(Devices, PhoneByCableAndInTheNetworkIsOneDevice) {
   constexpr char kWiFi[] = "192.168.1.5:5555";
   adb_.start();
   FakePhone phone;
@@ -213,7 +213,7 @@ TEST_F(Devices, APhoneByCableAndInTheNetworkIsOneDevice) {
 }
 
 // Through adb the connections of an agent have ways of their own.
-TEST_F(Devices, AProgramThatEndsIsGone) {
+TEST_F(Devices, ProgramThatEndsIsGone) {
   adb_.start();
   adb_.plug("R58M", FakePhone{});
   start_daemon();

@@ -166,7 +166,7 @@ uint64_t most_memory_kb(pid_t pid) {
 
 // Threads without end, on a disk that has bytes enough: files stay free for those who come to an
 // end.
-TEST(DiskFaultTest, ADiskThatRunsOutOfFiles) {
+TEST(DiskFaultTest, DiskThatRunsOutOfFiles) {
   constexpr uint64_t kFiles = 2'000;
   for (const uint64_t kept : {uint64_t{500}, uint64_t{100}}) {
     SCOPED_TRACE(kept);
@@ -212,7 +212,7 @@ TEST(DiskFaultTest, ADiskThatRunsOutOfFiles) {
   }
 }
 
-TEST(DiskFaultTest, AFullDisk) {
+TEST(DiskFaultTest, FullDisk) {
   for (const bool keep_free : {true, false}) {
     Scratch scratch;
     SmallDisk disk(scratch / "disk", "48m");
@@ -257,7 +257,7 @@ TEST(DiskFaultTest, RunSaysThatTheDiskWasFull) {
   EXPECT_EQ(ran.errors.find("no progress for"), std::string::npos) << ran.errors;
 }
 
-TEST(DiskFaultTest, ASessionThatIsTooLargeEndsAlone) {
+TEST(DiskFaultTest, SessionThatIsTooLargeEndsAlone) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--max-session-bytes", "4000000"});
   RawAgent other(collector.ingest_port(), kPid + 1);
@@ -274,7 +274,7 @@ TEST(DiskFaultTest, ASessionThatIsTooLargeEndsAlone) {
   expect_a_session_works(collector, kPid + 2);
 }
 
-TEST(DiskFaultTest, AReadOnlyRootIsRefusedAtTheStart) {
+TEST(DiskFaultTest, ReadOnlyRootIsRefusedAtTheStart) {
   Scratch scratch;
   SmallDisk disk(scratch / "disk", "8m");
   NEEDS(disk);
@@ -293,7 +293,7 @@ TEST(DiskFaultTest, AReadOnlyRootIsRefusedAtTheStart) {
 }
 
 // The files that are open go on; the next one that is to be made is missed.
-TEST(DiskFaultTest, TheRootIsMovedWhileRecording) {
+TEST(DiskFaultTest, RootIsMovedWhileRecording) {
   Scratch scratch;
   CollectorProcess collector(scratch);
   const std::string elsewhere = scratch / "elsewhere";

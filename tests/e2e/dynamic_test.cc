@@ -245,7 +245,7 @@ TEST_F(DynamicTest, BuildsForOtherTracersCanBeRecordedAtLeastAsWell) {
 }
 
 // Its plan is known by its file, and so are its names.
-TEST_F(DynamicTest, AProgramWithoutABuildIdHasNames) {
+TEST_F(DynamicTest, ProgramWithoutABuildIdHasNames) {
   const std::string program_path = scratch_ / "nameless";
   write_text_file(scratch_ / "nameless.c", R"(
 #include <stdio.h>
@@ -388,7 +388,7 @@ TEST_F(DynamicTest, LibrariesByPattern) {
 }
 
 // $ORIGIN of a program is the folder of its file, wherever a link to it is.
-TEST_F(DynamicTest, ALinkToAProgramWithItsLibraryBesideIt) {
+TEST_F(DynamicTest, LinkToAProgramWithItsLibraryBesideIt) {
   const std::string link = scratch_ / "linked";
   std::filesystem::create_symlink(traced_program("early_plain"), link);
   const Ending traced = record({"--dynamic=*"}, {link});

@@ -163,7 +163,7 @@ TEST_F(FleetTest, KilledCollectorsLoseNothing) {
   }
 }
 
-TEST_F(FleetTest, APartNamesItsCollectorAndItsNumbers) {
+TEST_F(FleetTest, PartNamesItsCollectorAndItsNumbers) {
   start();
   ASSERT_TRUE(eventually(seconds(30), [&] { return parts(0) != 0; }));
   pause(300);

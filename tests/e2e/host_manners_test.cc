@@ -254,7 +254,7 @@ TEST(HostMannersTest, ThreadsHaveTheirLastNames) {
 }
 
 // Its paths are those of its own root directory; the parent's lead to the same files.
-TEST(HostMannersTest, AChildAfterChrootHasNames) {
+TEST(HostMannersTest, ChildAfterChrootHasNames) {
   if (::geteuid() != 0) GTEST_SKIP() << "chroot takes root";
   for (const char* drain : {"thread", "process"}) {
     Scratch scratch;

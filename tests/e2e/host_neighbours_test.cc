@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
 class TakenOverTest : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
 // A library stands in for the C library in all that the agent could ask of it. Nobody comes there.
-TEST_P(TakenOverTest, TheAgentAsksTheSystemItself) {
+TEST_P(TakenOverTest, AgentAsksTheSystemItself) {
   constexpr uint64_t kCalls = 200'000;
   const auto& [how, drain] = GetParam();
   Scratch scratch;

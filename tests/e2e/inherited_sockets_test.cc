@@ -85,7 +85,7 @@ TEST_F(InheritedSocketsTest, UnixSocketsAreServedAndNotRemoved) {
   ::rmdir(directory.c_str());
 }
 
-TEST_F(InheritedSocketsTest, TheControlSocketSpeaksTlsWhereItIsConfigured) {
+TEST_F(InheritedSocketsTest, ControlSocketSpeaksTlsWhereItIsConfigured) {
   const Ending made = run(scratch_.path(), {deploy_script("make-certificates.sh"), scratch_ / "ca",
                                             "server", "localhost", "127.0.0.1"});
   ASSERT_TRUE(made.exited_with(0)) << made.errors;

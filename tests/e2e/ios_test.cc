@@ -152,7 +152,7 @@ TEST_F(IosTest, WaitsForTheAppAndRecordsAllOfIt) {
                                               "GetValue ProductType", "GetValue ProductVersion"));
 }
 
-TEST_F(IosTest, AnAppWithAnotherTagIsNotTheOne) {
+TEST_F(IosTest, AppWithAnotherTagIsNotTheOne) {
   const auto app = start_endless("");
   const auto job = start(recording());
   ASSERT_TRUE(says(*job,
@@ -209,7 +209,7 @@ TEST_F(IosTest, JsonIsAllThatIsSaid) {
 
 // What is in the collector of earlier recordings is none of this one's, and neither is what is not
 // on the phone.
-TEST_F(IosTest, ACollectorThatStaysHasOthersToo) {
+TEST_F(IosTest, CollectorThatStaysHasOthersToo) {
   CollectorProcess collector(scratch_, {"--usbmux", usbmuxd_.address()});
   const auto first = start(to(collector, "run", {kPhone, kBundle}));
   const auto gone = start_steady("gone", at_port(7722));
@@ -260,7 +260,7 @@ TEST_F(IosTest, ACollectorThatStaysHasOthersToo) {
   }
 }
 
-TEST_F(IosTest, ARunningAppIsRecordedAgainAndAgain) {
+TEST_F(IosTest, RunningAppIsRecordedAgainAndAgain) {
   CollectorProcess collector(scratch_, {"--usbmux", usbmuxd_.address()});
   const auto app = start_endless("");
   ASSERT_TRUE(listens());
@@ -276,7 +276,7 @@ TEST_F(IosTest, ARunningAppIsRecordedAgainAndAgain) {
   app->send_signal(SIGKILL);
 }
 
-TEST_F(IosTest, ACollectorThatGoesIsSaid) {
+TEST_F(IosTest, CollectorThatGoesIsSaid) {
   CollectorProcess collector(scratch_, {"--usbmux", usbmuxd_.address()});
   const auto job = start(to(collector, "run", {kPhone, kBundle}));
   ASSERT_TRUE(says(*job, "Ctrl-C ends the wait.")) << job->errors();
@@ -288,7 +288,7 @@ TEST_F(IosTest, ACollectorThatGoesIsSaid) {
 }
 
 // Recording needs nothing of it, and Ctrl-C does not wait for it.
-TEST_F(IosTest, ALockdowndThatDoesNotAnswer) {
+TEST_F(IosTest, LockdowndThatDoesNotAnswer) {
   fakes::ListeningSocket listener;
   usbmuxd_.map_port(kPhone, kLockdownPort,
                     static_cast<uint16_t>(std::stoul(listener.address().substr(10))));
@@ -307,7 +307,7 @@ TEST_F(IosTest, ALockdowndThatDoesNotAnswer) {
   expect_refused(other->wait(kRunLimit), "nobody started it with COLLECT_TAG=com.example.app");
 }
 
-TEST_F(IosTest, TheCableComesOutWhileItRecords) {
+TEST_F(IosTest, CableComesOutWhileItRecords) {
   const auto app = start_endless(kBundle);
   const auto job = start(recording());
   ASSERT_TRUE(says(*job, "the agent is connected")) << job->errors();
@@ -357,7 +357,7 @@ TEST_F(IosTest, ExplainsErrorsInOneSentence) {
   expect_refused(ctl(recording()), "no usbmuxd at unix:");
 }
 
-TEST_F(IosTest, TheDoctorSaysWhatThereIs) {
+TEST_F(IosTest, DoctorSaysWhatThereIs) {
   const Ending none = ctl(ios("doctor"));
   EXPECT_TRUE(none.exited_with(0)) << none.errors;
   EXPECT_THAT(none.output, AllOf(HasSubstr("Anna\xE2\x80\x99s iPhone"), HasSubstr("17.5.1"),

@@ -46,7 +46,7 @@ void end_recording(RawAgent& agent) {
   EXPECT_TRUE(agent.data.send(wire::FrameType::kRecordingEnd, end));
 }
 
-TEST(Load, AThousandAgentsRecordAtOnce) {
+TEST(Load, ThousandAgentsRecordAtOnce) {
   const uint32_t count = agents_wanted();
   if (!may_open_connections_of(count)) {
     GTEST_SKIP() << "the limit of open files is too low for " << count << " agents (ulimit -n)";

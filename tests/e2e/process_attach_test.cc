@@ -108,7 +108,7 @@ TEST_F(ProcessAttachE2eTest, RecordsAProcessOfItsOwnUserAndLetsGo) {
   EXPECT_EQ(sealed_sessions(collector.root(), process->pid(), kLimit).size(), 2u);
 }
 
-TEST_F(ProcessAttachE2eTest, ATokenIsHandedOn) {
+TEST_F(ProcessAttachE2eTest, TokenIsHandedOn) {
   write_text_file(scratch_ / "token", "0123456789abcdef0123456789abcdef");
   std::filesystem::permissions(scratch_ / "token", std::filesystem::perms::owner_read);
   const CollectorProcess collector(scratch_, {"--token-file", scratch_ / "token"});

@@ -98,7 +98,7 @@ TEST_F(RedTeamControlFloodTest, ClosesConnectionsThatAreNotHttp2) {
 }
 
 // gRPC's own listener never answered again after this.
-TEST(RedTeamControlDescriptorsTest, ThePortAnswersAgainAfterDescriptorsRanOut) {
+TEST(RedTeamControlDescriptorsTest, PortAnswersAgainAfterDescriptorsRanOut) {
   if (::access("/usr/bin/prlimit", X_OK) != 0) GTEST_SKIP() << "prlimit is not installed";
   const Scratch scratch;
   const uint16_t port = free_port();

@@ -161,7 +161,7 @@ TEST_F(RedteamFiles, ReadersFollowNoLinkBelowTheirPath) {
   }
 }
 
-TEST_F(RedteamFiles, AFileThatIsNamedMayBeALinkAndNoPipe) {
+TEST_F(RedteamFiles, FileThatIsNamedMayBeALinkAndNoPipe) {
   const std::string directory = sealed_session("root");
   filesystem::create_symlink(directory, scratch_ / "latest");
   const Ending followed = ctl({"verify", "--allow-incomplete", scratch_ / "latest"});
@@ -198,7 +198,7 @@ TEST_F(RedteamFiles, ContainersInADirectoryAreNoLinks) {
   }
 }
 
-TEST_F(RedteamFiles, AnOutputReplacesALinkAndIsNotWrittenThroughIt) {
+TEST_F(RedteamFiles, OutputReplacesALinkAndIsNotWrittenThroughIt) {
   const std::string directory = sealed_session("root");
   filesystem::create_symlink(victim_, scratch_ / "out.rtc");
   const Ending refused = ctl({"convert", directory, "--to", "rtc", "-o", scratch_ / "out.rtc"});
@@ -214,7 +214,7 @@ TEST_F(RedteamFiles, AnOutputReplacesALinkAndIsNotWrittenThroughIt) {
   EXPECT_TRUE(names(pipe, "pipe.rtc")) << said_by(pipe);
 }
 
-TEST_F(RedteamFiles, TheLogOfTheEmbeddedDaemonIsNoLink) {
+TEST_F(RedteamFiles, LogOfTheEmbeddedDaemonIsNoLink) {
   for (const Trick trick : kTricks) {
     const std::string root = scratch_ / ("run" + std::to_string(int(trick)));
     filesystem::create_directory(root);

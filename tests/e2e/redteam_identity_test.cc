@@ -177,7 +177,7 @@ class Identity : public testing::Test {
   wire::Proof heard_data_proof_;
 };
 
-TEST_F(Identity, AStolenProcessIdOpensNothing) {
+TEST_F(Identity, StolenProcessIdOpensNothing) {
   const uint16_t port = collector_.ingest_port();
   auto other = std::make_unique<RawAgent>(port, kOther);
   auto victim = std::make_unique<RawAgent>(port, kVictim);
@@ -254,7 +254,7 @@ TEST_F(Identity, AStolenProcessIdOpensNothing) {
 }
 
 // The collector has lost the key: the session is kept as it is, and the agent goes on in another.
-TEST_F(Identity, ASessionWhoseKeyIsLostIsSealedAndNobodyResumesIt) {
+TEST_F(Identity, SessionWhoseKeyIsLostIsSealedAndNobodyResumesIt) {
   RawAgent victim(collector_.ingest_port(), kVictim);
   ASSERT_TRUE(victim.ready);
   expect_stored(victim, 0, 100);
@@ -404,14 +404,14 @@ void expect_key_opens_nothing_for_others(const Address& address, const std::stri
   EXPECT_EQ(sessions[0].totals().events, 300u);
 }
 
-TEST(IdentityOfUsers, AKeyIsOfTheUserWhoGotItOverTcp) {
+TEST(IdentityOfUsers, KeyIsOfTheUserWhoGotItOverTcp) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const Scratch scratch;
   CollectorProcess collector(scratch, {"--local-access", "any", "--heartbeat-ms", "60000"});
   expect_key_opens_nothing_for_others(collector.ingest_port(), collector.root());
 }
 
-TEST(IdentityOfUsers, AKeyIsOfTheUserWhoGotItOverAUnixSocket) {
+TEST(IdentityOfUsers, KeyIsOfTheUserWhoGotItOverAUnixSocket) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   std::string directory = "/tmp/collect_redteam_XXXXXX";
   ASSERT_NE(::mkdtemp(directory.data()), nullptr);

@@ -67,7 +67,7 @@ TEST_F(RedTeamLocalUserTest, IngestRefusesItOverTcp) {
 }
 
 // A run's collector: its key lets a new process in, and opens nothing else.
-TEST_F(RedTeamLocalUserTest, TheKeyOfARunOpensIngestForANewProcessOnly) {
+TEST_F(RedTeamLocalUserTest, KeyOfARunOpensIngestForANewProcessOnly) {
   const Scratch scratch;
   const std::string key(64, 'a');
   write_text_file(scratch / "key", key + "\n");
@@ -157,7 +157,7 @@ TEST_F(RedTeamLocalUserTest, MembersOfTheGroupGetIn) {
               Not(HasSubstr("may not connect")));
 }
 
-TEST_F(RedTeamLocalUserTest, AGroupThatIsMissingIsNoStart) {
+TEST_F(RedTeamLocalUserTest, GroupThatIsMissingIsNoStart) {
   const Scratch scratch;
   const Ending ending = run(scratch.path(), {program("collectord"), "--root", scratch / "root",
                                              "--local-access", "group:no_such_group_here"});
@@ -226,7 +226,7 @@ TEST_F(RedTeamLocalUserTest, HeldConnectionsTakeNobodysPlace) {
 }
 
 // `cat trace > /dev/tcp/…` is gone before its owner can be asked; the log says what to do.
-TEST_F(RedTeamLocalUserTest, AFeedThatClosedAtOnceIsRefusedWithAReason) {
+TEST_F(RedTeamLocalUserTest, FeedThatClosedAtOnceIsRefusedWithAReason) {
   const Scratch scratch;
   CollectorProcess collector(scratch);
   const uint16_t port = collector.ingest_port();
@@ -239,7 +239,7 @@ TEST_F(RedTeamLocalUserTest, AFeedThatClosedAtOnceIsRefusedWithAReason) {
   })) << collector.process().errors();
 }
 
-TEST_F(RedTeamLocalUserTest, AListeningAgentDoesNotServeIt) {
+TEST_F(RedTeamLocalUserTest, ListeningAgentDoesNotServeIt) {
   const Scratch scratch;
   const uint16_t port = free_port();
   ChildProcess traced(

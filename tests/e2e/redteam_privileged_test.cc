@@ -92,7 +92,7 @@ class Privileged : public testing::TestWithParam<std::string> {
   std::string directory_;
 };
 
-TEST_P(Privileged, TheEnvironmentOfWhoeverStartedItIsNotRead) {
+TEST_P(Privileged, EnvironmentOfWhoeverStartedItIsNotRead) {
   size_t raised = 0;
   for (const Raise& raise : kRaises) {
     SCOPED_TRACE(raise.name);

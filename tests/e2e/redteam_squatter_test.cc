@@ -57,7 +57,7 @@ class RedTeamSquatterTest : public testing::Test {
   std::string shared_ = "/tmp/collect_squatter_XXXXXX";
 };
 
-TEST_F(RedTeamSquatterTest, APortOfAnotherUserGetsNothing) {
+TEST_F(RedTeamSquatterTest, PortOfAnotherUserGetsNothing) {
   for (const Accepts accepts : {Accepts::kAlways, Accepts::kOnce}) {
     const ForeignListener squatter(fakes::tcp4(INADDR_LOOPBACK, 0), accepts);
     const std::string address = "127.0.0.1:" + std::to_string(squatter.port());
@@ -67,14 +67,14 @@ TEST_F(RedTeamSquatterTest, APortOfAnotherUserGetsNothing) {
   }
 }
 
-TEST_F(RedTeamSquatterTest, AnAbstractSocketOfAnotherUserGetsNothing) {
+TEST_F(RedTeamSquatterTest, AbstractSocketOfAnotherUserGetsNothing) {
   const std::string name = "collect_squatter_" + std::to_string(::getpid());
   const ForeignListener squatter(fakes::unix_name(std::string(1, '\0') + name));
   expect_nothing_reaches(squatter, "abstract:" + name);
   EXPECT_GT(squatter.accepted(), 0) << "nobody came";
 }
 
-TEST_F(RedTeamSquatterTest, AUnixSocketOfAnotherUserBelowTmpGetsNothing) {
+TEST_F(RedTeamSquatterTest, UnixSocketOfAnotherUserBelowTmpGetsNothing) {
   ASSERT_EQ(::chown(shared_.c_str(), fakes::kOtherUid, fakes::kOtherUid), 0);
   const ForeignListener squatter(fakes::unix_name(shared_ + "/ingest"));
   expect_nothing_reaches(squatter, "unix:" + shared_ + "/ingest");
@@ -83,7 +83,7 @@ TEST_F(RedTeamSquatterTest, AUnixSocketOfAnotherUserBelowTmpGetsNothing) {
 }
 
 // The refusal is never final: the collector comes back to its port, and is served.
-TEST_F(RedTeamSquatterTest, TheCollectorThatComesAfterItIsServed) {
+TEST_F(RedTeamSquatterTest, CollectorThatComesAfterItIsServed) {
   auto squatter = std::make_unique<ForeignListener>(fakes::tcp4(INADDR_LOOPBACK, 0));
   const std::string address = "127.0.0.1:" + std::to_string(squatter->port());
   ChildProcess job(scratch_.path(), {"/bin/sleep", "120"}, traced(address));
@@ -100,7 +100,7 @@ TEST_F(RedTeamSquatterTest, TheCollectorThatComesAfterItIsServed) {
   collector.send_signal(SIGTERM);
 }
 
-TEST_F(RedTeamSquatterTest, ACollectorOfAnotherUserIsServedWithAToken) {
+TEST_F(RedTeamSquatterTest, CollectorOfAnotherUserIsServedWithAToken) {
   const std::string root = shared_ + "/root";
   const std::string token = shared_ + "/token";
   ASSERT_EQ(::mkdir(root.c_str(), 0700), 0);

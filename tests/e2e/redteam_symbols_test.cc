@@ -158,7 +158,7 @@ TEST_F(RedTeamSymbolsTest, PoisonousFilesCostTheirOwnNames) {
 }
 
 // What may not be read, what is no file, and what is not there: nobody can tell them apart.
-TEST_F(RedTeamSymbolsTest, TheManifestIsNoOracle) {
+TEST_F(RedTeamSymbolsTest, ManifestIsNoOracle) {
   CollectorProcess collector(scratch_);
   ElfFile other;
   other.build_id[0] ^= 1;
@@ -191,7 +191,7 @@ TEST_F(RedTeamSymbolsTest, ManyModulesThatNameOneFileAreOneLookup) {
   EXPECT_TRUE(is_named(collector, kAttacker));
 }
 
-TEST_F(RedTeamSymbolsTest, TheDaemonEndsInTimeAndGoesOnNextTime) {
+TEST_F(RedTeamSymbolsTest, DaemonEndsInTimeAndGoesOnNextTime) {
   CollectorProcess collector(scratch_);
   // Each of them is looked at by a lookup of its own.
   std::vector<NamedModule> modules;
@@ -270,7 +270,7 @@ TEST_F(RedTeamSymbolsTest, WithoutItsProgramSessionsAreWholeAndNamedLater) {
 }
 
 // A session from another machine, and an unstripped file that came later.
-TEST_F(RedTeamSymbolsTest, ASessionIsNamedLaterByBuildId) {
+TEST_F(RedTeamSymbolsTest, SessionIsNamedLaterByBuildId) {
   CollectorProcess collector(scratch_);
   record(collector, kAttacker, {{"/data/app/libapp.so"}});
   ASSERT_TRUE(is_named(collector, kAttacker));

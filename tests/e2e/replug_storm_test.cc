@@ -72,7 +72,7 @@ class ReplugStorm : public testing::Test {
   uint32_t ids_[kPhones] = {};
 };
 
-TEST_F(ReplugStorm, AThousandTimesAndNothingIsLost) {
+TEST_F(ReplugStorm, ThousandTimesAndNothingIsLost) {
   std::mt19937 random(20260131);
   const auto pause = [&random] {
     std::this_thread::sleep_for(

@@ -22,7 +22,7 @@ using ::testing::Not;
 
 using RunLimitsTest = RunTest;
 
-TEST_P(RunLimitsTest, ARecordingEndsAtItsSize) {
+TEST_P(RunLimitsTest, RecordingEndsAtItsSize) {
   const Ending ending =
       record({"--max-size", "256K"}, {traced_program("steady"), "fill", "1000000"});
   EXPECT_EQ(ending.output, "1000000 steps\n");
@@ -33,7 +33,7 @@ TEST_P(RunLimitsTest, ARecordingEndsAtItsSize) {
   EXPECT_EQ(recorded[0].totals().events, (256u << 10) / 32);
 }
 
-TEST_P(RunLimitsTest, TheRecordingIsShownAtTheEnd) {
+TEST_P(RunLimitsTest, RecordingIsShownAtTheEnd) {
   const std::string page_of = scratch_ / "cache";
   const Ending ending = record({"--open", "--quiet"}, {traced_program("steady"), "fill", "10"},
                                {{"XDG_CACHE_HOME", page_of}, {"BROWSER", "/bin/true"}});
@@ -52,7 +52,7 @@ TEST_P(RunLimitsTest, DetailRecordsCount) {
   EXPECT_EQ(recorded[0].totals().detail_records, recorded[0].totals().events);
 }
 
-TEST_P(RunLimitsTest, ASmallerRecordingEndsWithItsProgram) {
+TEST_P(RunLimitsTest, SmallerRecordingEndsWithItsProgram) {
   const Ending ending =
       record({"--max-size", "1G", "--max-time", "1h"}, {traced_program("steady"), "fill", "1000"});
   EXPECT_THAT(ending.errors, Not(HasSubstr("untraced")));
@@ -91,7 +91,7 @@ TEST_P(RunLimitsTest, ForkedChildrenAreLeftOut) {
   EXPECT_EQ(sessions().size(), 1 + 6u) << "five children follow";
 }
 
-TEST_P(RunLimitsTest, AVariableNamesAnotherParent) {
+TEST_P(RunLimitsTest, VariableNamesAnotherParent) {
   const Ending ending = run(scratch_.path(), {traced_program("steady"), "fill", "10"},
                             {{"LD_PRELOAD", agent_library()},
                              {"COLLECT_CONNECT", "127.0.0.1:1"},
@@ -157,7 +157,7 @@ class RunningJobTest : public ::testing::TestWithParam<const char*> {
   int input_ = -1;
 };
 
-TEST_P(RunningJobTest, ARecordingEndsAfterItsTimeAndTheProgramGoesOn) {
+TEST_P(RunningJobTest, RecordingEndsAfterItsTimeAndTheProgramGoesOn) {
   run_job({"--max-time", "3s"}, {traced_program("steady"), "pace", "600000"});
   ASSERT_TRUE(eventually(seconds(60), [&] { return sessions_are(1, "complete"); }))
       << job_->errors();
@@ -181,7 +181,7 @@ TEST_P(RunningJobTest, ARecordingEndsAfterItsTimeAndTheProgramGoesOn) {
   }
 }
 
-TEST_P(RunningJobTest, AnIdleRunRecordsWhenItIsAskedTo) {
+TEST_P(RunningJobTest, IdleRunRecordsWhenItIsAskedTo) {
   start({"--idle"});
   ASSERT_TRUE(eventually(seconds(60), [&] { return listed("agents").size() == 1; }));
   EXPECT_THAT(job_->errors(), HasSubstr("collectctl --control " + collector_.control() + " start"));
@@ -193,7 +193,7 @@ TEST_P(RunningJobTest, AnIdleRunRecordsWhenItIsAskedTo) {
   EXPECT_TRUE(sessions_are(1, "complete"));
 }
 
-TEST_P(RunningJobTest, AnIdleRunThatNobodyAskedSaysSo) {
+TEST_P(RunningJobTest, IdleRunThatNobodyAskedSaysSo) {
   start({"--idle"});
   ASSERT_TRUE(eventually(seconds(60), [&] { return listed("agents").size() == 1; }));
   const Ending& ending = finish();

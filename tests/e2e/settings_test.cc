@@ -224,7 +224,7 @@ TEST(SettingsTest, SessionsOfAllAgentsHaveTheirLimit) {
   EXPECT_THAT(refusal->reason(), HasSubstr("(max_unsealed_sessions)"));
 }
 
-TEST(SettingsTest, TheOldestContainersGoBeyondTheirBudget) {
+TEST(SettingsTest, OldestContainersGoBeyondTheirBudget) {
   Scratch scratch;
   const Arguments rolls = {"--rtc-roll-bytes", "8192"};
   const size_t all = containers_of(scratch, rolls, 16, scratch / "all");
@@ -365,7 +365,7 @@ TEST(SettingsTest, HangupReloadsTheLogLevel) {
   }));
 }
 
-TEST(SettingsTest, AFlagWinsOverTheFileAfterAHangupToo) {
+TEST(SettingsTest, FlagWinsOverTheFileAfterAHangupToo) {
   Scratch scratch;
   const std::string config = scratch / "collectord.toml";
   write_text_file(config, "log_level = \"error\"\n");

@@ -81,7 +81,7 @@ class BusyMachineTest : public SpoolE2eTest {
   void TearDown() override { over_ = true; }
 };
 
-TEST_P(BusyMachineTest, AHundredUnpluggedCablesLoseNothing) {
+TEST_P(BusyMachineTest, HundredUnpluggedCablesLoseNothing) {
   std::mt19937 random(20260131);
   const auto pause = [&random](int most_ms) {
     std::uniform_int_distribution<int> ms(0, most_ms);

@@ -156,7 +156,7 @@ TEST_P(Stalls, WaitsForASlowCollectorStandInTheSessionAndNotInTheReport) {
   EXPECT_EQ(shown["stall_count"], totals["stall_count"]);
 }
 
-TEST_P(Stalls, AStoppedProgramIsKnownToHaveBeenStopped) {
+TEST_P(Stalls, StoppedProgramIsKnownToHaveBeenStopped) {
   ChildProcess program(scratch_.path(), {traced_program("steady"), "pace", "3000"}, tracing());
   ASSERT_TRUE(eventually(kLimit, [&] { return records_events(); }));
   std::this_thread::sleep_for(200ms);

@@ -147,7 +147,7 @@ TEST_P(StartFilterTest, WithoutACollectorTheProgramGoesOn) {
   EXPECT_EQ(ending.output, "1000 steps\n");
 }
 
-TEST_P(StartFilterTest, APatternThatCannotBeHandedOnIsWrongUsage) {
+TEST_P(StartFilterTest, PatternThatCannotBeHandedOnIsWrongUsage) {
   for (const char* option : {"--only", "--except"}) {
     record({option, "a;b"}, {"true"}, {}, 125);
   }

@@ -67,7 +67,7 @@ class TriggerTest : public ::testing::Test {
   ChildProcess program_{scratch_.path(), {traced_program("moods"), "600000"}, collector_.tracing()};
 };
 
-TEST_F(TriggerTest, ALongCallWithWhatLedToIt) {
+TEST_F(TriggerTest, LongCallWithWhatLedToIt) {
   await_recording();
   expect_fires(2, {"--function", "slow", "--longer-than", "10ms", "--pre-roll", "30s", "--duration",
                    "100ms"});
@@ -98,7 +98,7 @@ TEST_F(TriggerTest, DetailGoesOnUntilAnotherFunctionIsCalled) {
   EXPECT_EQ(markers_of(program_).size(), 4u);
 }
 
-TEST_F(TriggerTest, ACounterEachTimeItPassesTheBound) {
+TEST_F(TriggerTest, CounterEachTimeItPassesTheBound) {
   await_recording();
   expect_fires(3, {"--counter", "mood", "--above", "40", "--duration", "10ms"});
   const std::vector<std::string> markers = markers_of(program_);
@@ -109,7 +109,7 @@ TEST_F(TriggerTest, ACounterEachTimeItPassesTheBound) {
   }
 }
 
-TEST_F(TriggerTest, AnExceptionAndNotEveryCall) {
+TEST_F(TriggerTest, ExceptionAndNotEveryCall) {
   await_recording();
   expect_fires(3, {"--function", "thrower", "--throws", "--duration", "10ms"});
   const std::vector<std::string> markers = markers_of(program_);

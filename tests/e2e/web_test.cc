@@ -260,7 +260,7 @@ TEST_F(WebTest, AnotherUserOfThisMachineGetsNothing) {
   EXPECT_THAT(ask(), StartsWith("200 <!doctype html>"));
 }
 
-TEST_F(WebTest, TheLogHasTheAddress) {
+TEST_F(WebTest, LogHasTheAddress) {
   const std::string line =
       "live page at http://" + browser_.address().host() + "/#token=" + browser_.address().token;
   EXPECT_TRUE(eventually(seconds(30), [&] {
@@ -269,7 +269,7 @@ TEST_F(WebTest, TheLogHasTheAddress) {
   EXPECT_EQ(browser_.address().token.size(), 64u);
 }
 
-TEST(WebStartTest, AnAddressThatOthersCanReachIsRefused) {
+TEST(WebStartTest, AddressThatOthersCanReachIsRefused) {
   Scratch scratch;
   for (const char* address : {"0.0.0.0:0", "[::]:0", "unix:/tmp/web.sock"}) {
     const Ending ending =
@@ -280,7 +280,7 @@ TEST(WebStartTest, AnAddressThatOthersCanReachIsRefused) {
   }
 }
 
-TEST(WebStartTest, ARunServesItsLivePageAsLongAsTheProgramRuns) {
+TEST(WebStartTest, RunServesItsLivePageAsLongAsTheProgramRuns) {
   Scratch scratch;
   ChildProcess recording(scratch.path(),
                          {program("collectctl"), "run", "--web", "-o", scratch / "traces", "--",
@@ -329,7 +329,7 @@ TEST(PageProgramTest, ReportsInvalidRequestsAndMissingSessions) {
   EXPECT_THAT(page_program_says(scratch, nowhere.to_json()), HasSubstr(": no session"));
 }
 
-TEST(PageProgramTest, ADamagedSessionIsAPageThatSaysSo) {
+TEST(PageProgramTest, DamagedSessionIsAPageThatSaysSo) {
   const Scratch scratch;
   const Ending recorded =
       run(scratch.path(), {program("collectctl"), "run", "-o", scratch / "traces", "--",

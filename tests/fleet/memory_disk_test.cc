@@ -46,7 +46,7 @@ TEST(MemoryDiskTest, NamesAndBytesAreThoseOfAFileSystem) {
   EXPECT_EQ(disk.open_files(), 1u) << "an open file stays";
 }
 
-TEST(MemoryDiskTest, AFullDiskSaysSo) {
+TEST(MemoryDiskTest, FullDiskSaysSo) {
   MemoryDisk disk(4);
   MemoryFs fs(disk);
   auto file = fs.open("/file", OpenMode::kCreate);
@@ -69,7 +69,7 @@ TEST(MemoryDiskTest, AfterUnmountNothingOfThatProcessReachesTheDisk) {
   EXPECT_EQ(content(next, "/file"), std::vector<uint8_t>{1});
 }
 
-TEST(MemoryDiskTest, ADeadDiskFailsForEverybody) {
+TEST(MemoryDiskTest, DeadDiskFailsForEverybody) {
   MemoryDisk disk(100);
   MemoryFs fs(disk);
   ASSERT_OK(fs.open("/file", OpenMode::kCreate));
@@ -80,7 +80,7 @@ TEST(MemoryDiskTest, ADeadDiskFailsForEverybody) {
   EXPECT_TRUE(fs.exists("/file"));
 }
 
-TEST(MemoryDiskTest, ALockHasOneHolder) {
+TEST(MemoryDiskTest, LockHasOneHolder) {
   MemoryDisk disk(100);
   MemoryFs fs(disk);
   auto lock = fs.lock("/lock");

@@ -60,7 +60,7 @@ TEST_F(StoreServerTest, KeepsAndListsObjects) {
   EXPECT_EQ(store_.bytes(), 1'100u * 4 + 7);
 }
 
-TEST_F(StoreServerTest, ACommitIsWrittenOnce) {
+TEST_F(StoreServerTest, CommitIsWrittenOnce) {
   EXPECT_TRUE(put("v1/COMMIT", "first", true).ok());
   EXPECT_EQ(put("v1/COMMIT", "second", true).code(), Code::kAlreadyExists);
 }
@@ -74,7 +74,7 @@ TEST_F(StoreServerTest, AwayNobodyListensAndAfterwardsAllIsThere) {
   EXPECT_EQ(client_->list("v1/")->entries.size(), 2u);
 }
 
-TEST_F(StoreServerTest, AWrongClockIsRefusedAndCorrectedByTheDate) {
+TEST_F(StoreServerTest, WrongClockIsRefusedAndCorrectedByTheDate) {
   clock_.set_wall_error(static_cast<int64_t>(3'600 * kNsPerS));
   EXPECT_TRUE(put("v1/x", "body").ok());
   EXPECT_EQ(store_.skewed_requests(), 1u);

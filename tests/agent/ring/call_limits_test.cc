@@ -114,7 +114,7 @@ TEST_P(MaxDepthTest, ReturnsOfCallsFromBeforeTheRecording) {
   EXPECT_EQ(recorded.left_out, 1u);
 }
 
-TEST_P(MaxDepthTest, AnExceptionEndsACallAsAReturnDoes) {
+TEST_P(MaxDepthTest, ExceptionEndsACallAsAReturnDoes) {
   begin(1);
   call(1);
   call(2);
@@ -195,7 +195,7 @@ class LongerThanTest : public ::testing::TestWithParam<int> {
   }
 };
 
-TEST_P(LongerThanTest, AShortCallIsLeftOutWithItsReturn) {
+TEST_P(LongerThanTest, ShortCallIsLeftOutWithItsReturn) {
   begin(kHour);
   call(1);
   for (int i = 0; i < 10; ++i) {
@@ -216,7 +216,7 @@ TEST_P(LongerThanTest, SoIsAShortCallWithShortCallsInIt) {
   EXPECT_EQ(recorded.left_out, 4u);
 }
 
-TEST_P(LongerThanTest, ALongCallIsRecorded) {
+TEST_P(LongerThanTest, LongCallIsRecorded) {
   begin(kMillisecond);
   call(1);
   call(2);
@@ -263,7 +263,7 @@ TEST_P(LongerThanTest, RecordsOnlyCallsOverTheLimit) {
 }
 
 // The thread stays in its call and runs no hook: the drain shows the call, and its end comes later.
-TEST_P(LongerThanTest, TheDrainShowsACallThatGoesOn) {
+TEST_P(LongerThanTest, DrainShowsACallThatGoesOn) {
   begin(kMillisecond);
   call(1);
   call(2);
@@ -279,7 +279,7 @@ TEST_P(LongerThanTest, TheDrainShowsACallThatGoesOn) {
   EXPECT_EQ(recorded.left_out, 0u);
 }
 
-TEST_P(LongerThanTest, TheDrainShowsNoCallThatMayYetBeShort) {
+TEST_P(LongerThanTest, DrainShowsNoCallThatMayYetBeShort) {
   begin(kHour);
   call(1);
   RingDrain drain;
@@ -308,7 +308,7 @@ TEST_P(LongerThanTest, CallsThatFillAPageStay) {
   EXPECT_EQ(drain.lost(), 0u);
 }
 
-TEST_P(LongerThanTest, ACallThatEndsByAnExceptionStays) {
+TEST_P(LongerThanTest, CallThatEndsByAnExceptionStays) {
   begin(kHour);
   call(1);
   call(2);
@@ -319,7 +319,7 @@ TEST_P(LongerThanTest, ACallThatEndsByAnExceptionStays) {
   EXPECT_EQ(recorded.left_out, 0u);
 }
 
-TEST_P(LongerThanTest, ACallThatALongjmpEndsStays) {
+TEST_P(LongerThanTest, CallThatALongjmpEndsStays) {
   begin(kHour);
   constexpr uint64_t kStack = 0x100000;
   for (uint64_t n = 1; n <= 2; ++n) followed(n, atf::EventKind::kCall, kStack - n * 64);
@@ -334,7 +334,7 @@ TEST_P(LongerThanTest, ACallThatALongjmpEndsStays) {
   EXPECT_EQ(recorded.left_out, 1u);
 }
 
-TEST_P(LongerThanTest, TheReturnOfAnotherCallKeepsWhatIsOpen) {
+TEST_P(LongerThanTest, ReturnOfAnotherCallKeepsWhatIsOpen) {
   begin(kHour);
   call(1);
   leave(9);
@@ -345,7 +345,7 @@ TEST_P(LongerThanTest, TheReturnOfAnotherCallKeepsWhatIsOpen) {
 }
 
 // A detail record refers to its event.
-TEST_P(LongerThanTest, ACallWithADetailRecordStays) {
+TEST_P(LongerThanTest, CallWithADetailRecordStays) {
   begin(kHour, 2);
   call(1);
   leave(1);
@@ -385,7 +385,7 @@ class MaxSizeTest : public ::testing::TestWithParam<uint8_t> {
   static constexpr uint64_t kEvents = kPageBytes / atf::kEventBytes;
 };
 
-TEST_P(MaxSizeTest, ARecordingEndsWithThePageThatReachesIt) {
+TEST_P(MaxSizeTest, RecordingEndsWithThePageThatReachesIt) {
   begin(2 * kPageBytes);
   for (uint64_t i = 0; i < kEvents; ++i) call(1);
   EXPECT_FALSE(size_reached());
@@ -415,7 +415,7 @@ TEST_P(MaxSizeTest, PagesOfAllThreadsCount) {
   EXPECT_EQ(drain.lost(), 0u);
 }
 
-TEST_P(MaxSizeTest, TheNextRecordingHasItsOwn) {
+TEST_P(MaxSizeTest, NextRecordingHasItsOwn) {
   begin(1);
   for (uint64_t i = 0; i < kEvents + 1; ++i) call(1);
   EXPECT_TRUE(size_reached());

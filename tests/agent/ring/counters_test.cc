@@ -29,7 +29,7 @@ class CountersTest : public ::testing::Test {
   }
 };
 
-TEST_F(CountersTest, AForkedChildHasNoneOfItsParents) {
+TEST_F(CountersTest, ForkedChildHasNoneOfItsParents) {
   for (uint32_t n = 0; n < wire::kMaxCounters; ++n) set_counter(std::to_string(n).c_str(), n);
   counters_after_fork_in_child();
   ASSERT_TRUE(counters_init());

@@ -55,7 +55,7 @@ class PartsTest : public testing::Test {
   Stream* stream_ = nullptr;
 };
 
-TEST_F(PartsTest, ThePoolHasItsPagesAndNoMore) {
+TEST_F(PartsTest, PoolHasItsPagesAndNoMore) {
   EXPECT_EQ(pool_bytes(), 1u << 20);
   EXPECT_EQ(pool_used_bytes(), 0u);
   std::set<PageRef> pages;
@@ -111,7 +111,7 @@ TEST_F(PartsTest, WithoutMemoryThreadsGetNoUnusedPage) {
 }
 
 // Of each wait the drain says anew whether the thread may sleep.
-TEST_F(PartsTest, AThreadAsksForEachWaitWhetherItMaySleep) {
+TEST_F(PartsTest, ThreadAsksForEachWaitWhetherItMaySleep) {
   stream_->thread_id = os_thread_id();
   stream_publish(*stream_);
   answer_sleep_requests();
@@ -156,7 +156,7 @@ TEST_F(PartsTest, SeesFiltersThatAThreadPutsOnItself) {
 
 // A thread that read the list's head before must not find it again, however often pages came and
 // went meanwhile.
-TEST_F(PartsTest, TheFreeListIsNeverAsItWas) {
+TEST_F(PartsTest, FreeListIsNeverAsItWas) {
   std::vector<PageRef> pages = take_all();
   std::set<uint32_t> turns{pool_turns()};
   uint32_t reasons = 0;
@@ -168,7 +168,7 @@ TEST_F(PartsTest, TheFreeListIsNeverAsItWas) {
   }
 }
 
-TEST_F(PartsTest, APageComesBackAsNew) {
+TEST_F(PartsTest, PageComesBackAsNew) {
   uint32_t reasons = 0;
   const PageRef page = pool_take(&reasons);
   PageInfo& info = page_info(page);
@@ -199,7 +199,7 @@ DeferredEvent event_of(uint64_t n) {
 }
 
 // A handler that is left in the middle of an event leaves one without a kind, not what stood there.
-TEST_F(PartsTest, APlaceThatIsUsedAgainHoldsNothingOfBefore) {
+TEST_F(PartsTest, PlaceThatIsUsedAgainHoldsNothingOfBefore) {
   uint32_t reasons = 0;
   DeferredEvent taken{};
   for (uint64_t n = 0; n < 3; ++n) ASSERT_TRUE(defer_event(*stream_, event_of(n), &reasons));

@@ -500,7 +500,7 @@ TEST(Recorder, EverySlotOfSeveralEndedThreadsIsUsedAgain) {
   EXPECT_EQ(drain.lost(), 0u);
 }
 
-TEST(Recorder, AThreadOfTheAgentsOwnIsNotRecorded) {
+TEST(Recorder, ThreadOfTheAgentsOwnIsNotRecorded) {
   ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop)));
   start_recording();
   std::thread([] {

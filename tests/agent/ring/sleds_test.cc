@@ -259,7 +259,7 @@ TEST_F(SledsTest, FiltersComeAndGoWhileThreadsCall) {
 
 // Kind 3: the entry of a function whose argument somebody wants in a log. What is above it is no
 // sled of ours, and no fault.
-TEST_F(SledsTest, AnEntryWithAnArgumentIsAnEntry) {
+TEST_F(SledsTest, EntryWithAnArgumentIsAnEntry) {
   struct Entry {
     int64_t sled;
     int64_t function;

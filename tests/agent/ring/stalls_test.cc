@@ -46,7 +46,7 @@ std::vector<ThreadStall> take_all(Stream& stream) {
   return all;
 }
 
-TEST(Stalls, TheWaitsOfOneEventAreOneStall) {
+TEST(Stalls, WaitsOfOneEventAreOneStall) {
   Stream stream;
   begin_wait(stream.stalls, 100);
   continue_wait(stream.stalls, 150);
@@ -78,7 +78,7 @@ TEST(Stalls, JoinsAndCountsStallsThatHaveNoRoom) {
   EXPECT_EQ(rest[0].last_ns, 1000 * (kStalls - 1) + 11);
 }
 
-TEST(Stalls, AStreamThatEndedGivesTheJoinedOnesToo) {
+TEST(Stalls, StreamThatEndedGivesTheJoinedOnesToo) {
   Stream stream;
   for (uint64_t i = 0; i < kStallsHeld + 3; ++i)
     wait_and_add(stream.stalls, 10 * i + 1, 10 * i + 2);
@@ -132,7 +132,7 @@ TEST(Stalls, WaitsOfHandlersAreAddedTogether) {
   EXPECT_EQ(cut[0].last_ns, 2010u);
 }
 
-TEST(Stalls, AWaitThatTookNoTimeIsNone) {
+TEST(Stalls, WaitThatTookNoTimeIsNone) {
   Stream stream;
   begin_wait(stream.stalls, 100);
   EXPECT_TRUE(stream.stalls.is_pending());
@@ -218,7 +218,7 @@ TEST_F(WaitingThread, GoesOnWhenAFullRingDropsFromNowOn) {
   EXPECT_EQ(drain_.records() + recorder_stats().lost, kMoreThanTheRing);
 }
 
-TEST_F(WaitingThread, AStallThatTheEndOfTheRecordingEndsIsKnown) {
+TEST_F(WaitingThread, StallThatTheEndOfTheRecordingEndsIsKnown) {
   std::atomic<bool> done{false};
   std::thread thread([&] {
     record(kMoreThanTheRing);
@@ -242,7 +242,7 @@ void on_signal(int) {
 }
 
 // The handler's own events lie in the time of the wait: that time was none of standing still.
-TEST_F(WaitingThread, ASignalHandlerThatRecordsIsNoPartOfAStall) {
+TEST_F(WaitingThread, SignalHandlerThatRecordsIsNoPartOfAStall) {
   if (fakes::kLosesSignals) GTEST_SKIP() << "the signal may never reach the thread";
   struct sigaction action{};
   action.sa_handler = on_signal;

@@ -37,7 +37,7 @@ void poll_until(Stream& stream, uint32_t names) {
   for (uint32_t i = 0; i < 2 * kRarestNameLook && stream_names(stream) < names; ++i) poll_threads();
 }
 
-TEST(ThreadNames, ANameThatAnotherThreadGivesIsSeen) {
+TEST(ThreadNames, NameThatAnotherThreadGivesIsSeen) {
   begin();
   std::atomic<int> step{0};
   std::thread thread([&] {
@@ -71,7 +71,7 @@ TEST(ThreadNames, ANameThatAnotherThreadGivesIsSeen) {
 }
 
 // What a thread calls itself is there when nobody has looked before it ended.
-TEST(ThreadNames, AThreadsOwnNameOutlivesIt) {
+TEST(ThreadNames, ThreadsOwnNameOutlivesIt) {
   begin();
   const auto name_itself = [](const char* name) {  // as shims/thread_names.cc does
     ASSERT_EQ(pthread_setname_np(pthread_self(), name), 0);

@@ -130,7 +130,7 @@ TEST_F(ShimsTest, DetailOfTheCompilersHooks) {
   EXPECT_EQ(all[1].header.event_type, uint16_t{4});  // a return
 }
 
-TEST_F(ShimsTest, AnExceptionEndsTheFramesThatItLeaves) {
+TEST_F(ShimsTest, ExceptionEndsTheFramesThatItLeaves) {
   traced_catch([] { traced_call([] { traced_throw(); }); });
   traced_leaf();
   EXPECT_EQ(events(), "+catch +call +throw !throw !call +leaf -leaf -catch +leaf -leaf ");
@@ -146,7 +146,7 @@ TEST_F(ShimsTest, CleanupsRunWithinTheirFrame) {
 }
 
 // Nothing of a sled runs when its frame is unwound: only the landing above says so.
-TEST_F(ShimsTest, AnExceptionThroughFramesWithSleds) {
+TEST_F(ShimsTest, ExceptionThroughFramesWithSleds) {
   traced_catch([] { sled_call([] { sled_call(traced_throw); }); });
   sled_call(traced_leaf);
   EXPECT_EQ(
@@ -189,19 +189,19 @@ TEST_F(ShimsTest, JumpsOfEveryName) {
 }
 
 // A jump within the frame, past calls that have returned.
-TEST_F(ShimsTest, AJumpBackToAFrameThatHasNothingOpen) {
+TEST_F(ShimsTest, JumpBackToAFrameThatHasNothingOpen) {
   traced_target(target, [] { longjmp(target, 5); }, traced_leaf);
   EXPECT_EQ(events(), "+target +leaf -leaf -target ");
 }
 
 // Of a frame without a landing pad nobody says that it was left but the end of the thread.
-TEST_F(ShimsTest, AThreadThatEndsWithinItsCalls) {
+TEST_F(ShimsTest, ThreadThatEndsWithinItsCalls) {
   traced_leaf();
   std::thread([] { sled_call([] { sled_call([] { pthread_exit(nullptr); }); }); }).join();
   EXPECT_EQ(events(), "+scall +scall !scall !scall ");
 }
 
-TEST_F(ShimsTest, AThreadThatNamesItself) {
+TEST_F(ShimsTest, ThreadThatNamesItself) {
   std::thread([] {
     traced_leaf();
     EXPECT_EQ(pthread_setname_np(pthread_self(), "by-pthread"), 0);
@@ -285,7 +285,7 @@ TEST_F(ShimsTest, StackOfASledBeginsWithTheReturnAddress) {
 #endif
 
 // The registers are the next function's arguments by then.
-TEST_F(ShimsTest, ATailCallHasNoResult) {
+TEST_F(ShimsTest, TailCallHasNoResult) {
   again_with_detail();
   EXPECT_EQ(sled_tail(5), 12u);
   RingDrain drain;
@@ -410,7 +410,7 @@ TEST_F(ShimsTest, WithoutAnAgentALibraryIsJustClosed) {
 
 // ---- _exit
 
-TEST_F(ShimsTest, TheCodeOfAnExitIsToldBeforeTheProcessEnds) {
+TEST_F(ShimsTest, CodeOfAnExitIsToldBeforeTheProcessEnds) {
   void (*const exits[])(int) = {[](int code) { ::_exit(code); }, [](int code) { ::_Exit(code); }};
   for (const auto exit_by : exits) {
     int report[2];

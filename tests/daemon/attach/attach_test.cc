@@ -102,7 +102,7 @@ class AttachTest : public testing::Test {
   std::unique_ptr<Attach> attach_;  // ends before what it tells
 };
 
-TEST_F(AttachTest, AnAgentIsFoundOpenedAndDetached) {
+TEST_F(AttachTest, AgentIsFoundOpenedAndDetached) {
   serve();
   ASSERT_EQ(attach_->servers().size(), 1u);
   EXPECT_EQ(attach_->servers()[0].address, server_.address());
@@ -116,7 +116,7 @@ TEST_F(AttachTest, AnAgentIsFoundOpenedAndDetached) {
   EXPECT_TRUE(told_.wait_status("detached by command"));
 }
 
-TEST_F(AttachTest, AnAbsentDeviceIsShownAsLongAsItsAgentsMayResume) {
+TEST_F(AttachTest, AbsentDeviceIsShownAsLongAsItsAgentsMayResume) {
   options_.keep_absent = milliseconds(300);
   serve();
   const auto unplugged = steady_clock::now();

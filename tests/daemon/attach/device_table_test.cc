@@ -121,7 +121,7 @@ class DeviceTableTest : public testing::Test, public DeviceObserver {
   int added_ = 0;
 };
 
-TEST_F(DeviceTableTest, AnAgentIsFoundDialledAndNamed) {
+TEST_F(DeviceTableTest, AgentIsFoundDialledAndNamed) {
   serve();
   EXPECT_EQ(shown_["A"].device.reason, "");
   ASSERT_EQ(shown_["A"].endpoints.size(), 1u);
@@ -131,7 +131,7 @@ TEST_F(DeviceTableTest, AnAgentIsFoundDialledAndNamed) {
 }
 
 // Of the configuration: dialled whenever the device is there, whatever a search finds.
-TEST_F(DeviceTableTest, AWantedPlaceNeedsNoSearch) {
+TEST_F(DeviceTableTest, WantedPlaceNeedsNoSearch) {
   table_->stop();
   auto source = std::make_unique<PlayedSource>(io_);
   source_ = source.get();
@@ -222,7 +222,7 @@ TEST_F(DeviceLogTest, ReportsUnusableDevicesOnceTheyStaySo) {
   EXPECT_EQ(times("can't be used"), 1u) << lines_.str();
 }
 
-TEST_F(DeviceTableTest, ARefusalIsTheReasonAndSaysWhatToDo) {
+TEST_F(DeviceTableTest, RefusalIsTheReasonAndSaysWhatToDo) {
   source_->listening = {"collect_agent_7"};
   source_->say({phone("A")});
   ASSERT_TRUE(wait([&] { return dialled_.contains(kPlace); }));
@@ -266,7 +266,7 @@ TEST_F(DeviceTableTest, AbsentUntilTheAgentIsGivenUp) {
 }
 
 // A source may name candidates: whoever is not there is forgotten, and looked for again.
-TEST_F(DeviceTableTest, APlaceWhereNobodyListensIsForgotten) {
+TEST_F(DeviceTableTest, PlaceWhereNobodyListensIsForgotten) {
   source_->listening = {"collect_agent_7"};
   source_->say({phone("A")});
   ASSERT_TRUE(wait([&] { return dialled_.contains(kPlace); }));
@@ -282,7 +282,7 @@ TEST_F(DeviceTableTest, APlaceWhereNobodyListensIsForgotten) {
   EXPECT_TRUE(wait([&] { return dialled_.contains(kPlace); })) << "found by the next search";
 }
 
-TEST_F(DeviceTableTest, AStreamThatIsUpKnowsBetterThanTheSearch) {
+TEST_F(DeviceTableTest, StreamThatIsUpKnowsBetterThanTheSearch) {
   serve();
   source_->listening.clear();
   table_->agent_is(kPlace, "agents/1", false, false);  // the next search is soon
@@ -326,7 +326,7 @@ TEST_F(DeviceTableTest, AttachesDetachedAgentsAgain) {
   EXPECT_TRUE(dialled_.empty());
 }
 
-TEST_F(DeviceTableTest, APlaceThatWasNotFoundCanBeAttached) {
+TEST_F(DeviceTableTest, PlaceThatWasNotFoundCanBeAttached) {
   serve();
   EXPECT_TRUE(table_->attach("adb:A:a name: of its own").ok());
   EXPECT_THAT(dialled_, Contains("adb:A:a name: of its own"));
@@ -353,7 +353,7 @@ TEST_F(DeviceTableTest, ReportsOfADetachedAgentChangeNothing) {
 }
 
 // One that is restarted in the same endpoint is another agent, and the end of the first comes late.
-TEST_F(DeviceTableTest, TheEndOfTheAgentBeforeIsNotThatOfTheNext) {
+TEST_F(DeviceTableTest, EndOfTheAgentBeforeIsNotThatOfTheNext) {
   serve();
   table_->agent_is(kPlace, "agents/2", true, false);
   table_->agent_is(kPlace, "agents/1", false, true);
@@ -378,7 +378,7 @@ TEST_F(DeviceTableTest, RefusesToOpenUnknownPlaces) {
   EXPECT_EQ(open(kPlace), Code::kUnavailable);
 }
 
-TEST_F(DeviceTableTest, AStreamThatFailsWhileTheAgentIsUpForgetsNothing) {
+TEST_F(DeviceTableTest, StreamThatFailsWhileTheAgentIsUpForgetsNothing) {
   serve();
   bool answered = false;
   table_->open(kPlace, [&answered](const Result<Socket>&) { answered = true; });
@@ -387,7 +387,7 @@ TEST_F(DeviceTableTest, AStreamThatFailsWhileTheAgentIsUpForgetsNothing) {
   EXPECT_THAT(dialled_, Contains(kPlace));
 }
 
-TEST_F(DeviceTableTest, ADeviceThatBecomesUnusableIsWithdrawnAndSearchedAnew) {
+TEST_F(DeviceTableTest, DeviceThatBecomesUnusableIsWithdrawnAndSearchedAnew) {
   serve();
   SourceDevice blocked = phone("A");
   blocked.is_usable = false;
@@ -402,7 +402,7 @@ TEST_F(DeviceTableTest, ADeviceThatBecomesUnusableIsWithdrawnAndSearchedAnew) {
   EXPECT_EQ(source_->searches, searches + 1);
 }
 
-TEST_F(DeviceTableTest, AFailedSearchDoesNotHideAnAgentThatServes) {
+TEST_F(DeviceTableTest, FailedSearchDoesNotHideAnAgentThatServes) {
   serve();
   source_->fault = Error{Code::kUnavailable, "A: no shell"};
   const int searches = source_->searches;
@@ -448,7 +448,7 @@ TEST_F(DeviceTableTest, SearchesAtOnceWhenAsked) {
   EXPECT_LT(std::chrono::steady_clock::now() - asked, kSearchPause);
 }
 
-TEST_F(DeviceTableTest, TheSameSerialTwiceIsOneDeviceByCable) {
+TEST_F(DeviceTableTest, SameSerialTwiceIsOneDeviceByCable) {
   source_->say({phone("A", "network"), phone("A", "usb")});
   ASSERT_TRUE(shows("A", DeviceState::kNoAgent));
   EXPECT_EQ(shown_["A"].device.connection, "usb");
@@ -463,7 +463,7 @@ TEST_F(DeviceTableTest, TheSameSerialTwiceIsOneDeviceByCable) {
   EXPECT_EQ(added_, 1);
 }
 
-TEST_F(DeviceTableTest, ASearchThatFailsIsTheReason) {
+TEST_F(DeviceTableTest, SearchThatFailsIsTheReason) {
   source_->fault = Error{Code::kUnavailable, "A: device offline"};
   source_->say({phone("A")});
   ASSERT_TRUE(shows("A", DeviceState::kBlocked));

@@ -70,7 +70,7 @@ TEST_F(CollectorOrdersTest, DetailIsOfNoMoreThreadsThanAnAgentHolds) {
 }
 
 // A command holds 4,096 ids; each part goes when the one before has been taken.
-TEST_F(CollectorOrdersTest, AFilterGoesInParts) {
+TEST_F(CollectorOrdersTest, FilterGoesInParts) {
   FakeAgent agent(process(1, "app", 10));
   connect(agent);
   begin(agent, 1, 10);
@@ -266,7 +266,7 @@ TEST_F(CollectorOrdersTest, MarkersAndContainersAreThoseOfTheSessionsThatRecord)
             recording.name() + ": no containers are written: set rtc = true");
 }
 
-TEST_F(CollectorOrdersTest, ADeviceThatIsNotThereIsNamed) {
+TEST_F(CollectorOrdersTest, DeviceThatIsNotThereIsNamed) {
   EXPECT_EQ(collector_->device("").error().message, "there is no device");
   EXPECT_EQ(collector_->device("R58M").error().message, "no device \"R58M\"; there are: none");
 }

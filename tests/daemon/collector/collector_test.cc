@@ -231,7 +231,7 @@ TEST_F(CollectorTest, DetailReachesTheAgentAsAsked) {
   EXPECT_EQ(told[1].mode(), wire::DETAIL_OFF);
 }
 
-TEST_F(CollectorTest, ATriggerArmsFiresAndMarks) {
+TEST_F(CollectorTest, TriggerArmsFiresAndMarks) {
   std::mutex mutex;
   std::condition_variable came;
   std::vector<wire::SetDetail> told;
@@ -308,7 +308,7 @@ TEST_F(CollectorTest, ATriggerArmsFiresAndMarks) {
       << "they end with the session";
 }
 
-TEST_F(CollectorTest, ACounterThatPassesItsBoundFires) {
+TEST_F(CollectorTest, CounterThatPassesItsBoundFires) {
   std::mutex mutex;
   std::condition_variable came;
   std::vector<wire::SetDetail> told;
@@ -530,7 +530,7 @@ TEST_F(CollectorTest, FilesAreListedReadAndRemovedOnceSealed) {
   EXPECT_EQ(collector_->session(active->name()).code(), Code::kNotFound);
 }
 
-TEST_F(CollectorTest, ASnapshotIsWholeWhereTheAgentSaysSo) {
+TEST_F(CollectorTest, SnapshotIsWholeWhereTheAgentSaysSo) {
   Waiting<api::Session> nothing;
   collector_->methods().call(named<api::SnapshotSessionRequest>(""), nothing.callback());
   EXPECT_EQ(nothing.get().code(), Code::kNotFound);

@@ -81,7 +81,7 @@ TEST_F(CollectorStatsTest, EventsPagesAndBytesAreCounted) {
   EXPECT_TRUE(collector_->stop(fakes::kPatience)) << "there is nothing left to do";
 }
 
-TEST_F(CollectorStatsTest, APageWithAWrongChecksumIsCounted) {
+TEST_F(CollectorStatsTest, PageWithAWrongChecksumIsCounted) {
   FakeAgent agent(process(1, "app", 10));
   ASSERT_TRUE(agent.connect(collector_->ingest_address()));
   begin(agent, 1, 10);

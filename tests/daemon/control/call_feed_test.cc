@@ -48,7 +48,7 @@ TEST(CallFeed, FramesComeInAnyPieces) {
   }
 }
 
-TEST(CallFeed, APrefixIsNoFrameYet) {
+TEST(CallFeed, PrefixIsNoFrameYet) {
   const std::string bytes = feed_frame(FeedKind::kBatch, "abc");
   for (size_t size = 1; size < bytes.size(); ++size) {
     Feed feed;
@@ -58,7 +58,7 @@ TEST(CallFeed, APrefixIsNoFrameYet) {
   }
 }
 
-TEST(CallFeed, TheLimitAndOneMore) {
+TEST(CallFeed, LimitAndOneMore) {
   const auto head = [](uint32_t size, char kind) {
     std::string bytes;
     for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(size >> shift & 0xff);
@@ -73,7 +73,7 @@ TEST(CallFeed, TheLimitAndOneMore) {
   EXPECT_EQ(Feed().take(head(0, 4)).code(), Code::kDamaged);
 }
 
-TEST(CallFeed, ARequestComesBackAndADamagedOneIsNone) {
+TEST(CallFeed, RequestComesBackAndADamagedOneIsNone) {
   FeedRequest request;
   request.directory = std::string("/a\xff\n\0b", 6);
   request.finds_names = false;
@@ -112,7 +112,7 @@ v1::CallBatch batch_of(uint64_t number, int calls) {
   return batch;
 }
 
-TEST(CallsBacklog, ASlowClientGetsTheNewestAndACountOfTheRest) {
+TEST(CallsBacklog, SlowClientGetsTheNewestAndACountOfTheRest) {
   CallsBacklog backlog;
   for (uint64_t i = 0; i < kMaxWaitingBatches + 2; ++i) backlog.put(batch_of(i, 5));
   const v1::CallBatch first = backlog.take();

@@ -38,7 +38,7 @@ TEST_F(CallServiceTest, MessagesComeUntilTheSessionIsSealed) {
   collector_.wait_for_watches(0);
 }
 
-TEST_F(CallServiceTest, AClientThatGoesEndsTheWatch) {
+TEST_F(CallServiceTest, ClientThatGoesEndsTheWatch) {
   const auto made = context();
   const auto reader = stub_->WatchCalls(made.get(), {});
   collector_.wait_for_watches(1);
@@ -60,7 +60,7 @@ TEST_F(CallServiceTest, ReportsErrorsAsStatus) {
   EXPECT_THAT(missing.error_message(), HasSubstr("no session records"));
 }
 
-TEST_F(CallServiceTest, AnErrorInItsMiddleIsItsEnd) {
+TEST_F(CallServiceTest, ErrorInItsMiddleIsItsEnd) {
   const auto made = context();
   const auto reader = stub_->WatchCalls(made.get(), {});
   collector_.wait_for_watches(1);

@@ -155,7 +155,7 @@ TEST_F(CollectorServiceTest, EmptyAddressesAndNamesAreExplained) {
   EXPECT_THAT(status.error_message(), HasSubstr("ListAgents"));
 }
 
-TEST_F(CollectorServiceTest, AnEmptyStartDetailStartsItEverywhere) {
+TEST_F(CollectorServiceTest, EmptyStartDetailStartsItEverywhere) {
   api::StartDetailResponse response;
   ASSERT_TRUE(call(&Stub::StartDetail, {}, &response).ok());
   const DetailCommand command = collector_.last_detail();
@@ -326,7 +326,7 @@ TEST_F(CollectorServiceTest, EveryCodeHasItsStatus) {
   }
 }
 
-TEST_F(CollectorServiceTest, AnAnswerAfterTheClientGaveUpGoesNowhere) {
+TEST_F(CollectorServiceTest, AnswerAfterTheClientGaveUpGoesNowhere) {
   collector_.hold_answers();
   grpc::ClientContext cancelled;
   api::StopSessionResponse response;
@@ -383,7 +383,7 @@ TEST_F(CollectorServiceTest, WatchAgentsBeginsWithThePresentOnes) {
   collector_.wait_for_watches(0);
 }
 
-TEST_F(CollectorServiceTest, AClientThatNeverReadsHoldsUpNobody) {
+TEST_F(CollectorServiceTest, ClientThatNeverReadsHoldsUpNobody) {
   const auto made = context();
   const auto reader = stub_->WatchAgents(made.get(), {});
   collector_.wait_for_watches(1);

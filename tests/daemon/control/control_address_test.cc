@@ -81,7 +81,7 @@ TEST(ControlAddressTest, SocketsSayWhereTheyAre) {
   ::close(netlink);
 }
 
-TEST(ControlAddressTest, ThePathOfASocketIsTakenOnceAndFreeAfterwards) {
+TEST(ControlAddressTest, PathOfASocketIsTakenOnceAndFreeAfterwards) {
   const std::string path = testing::TempDir() + "listen_" + std::to_string(::getpid());
   const auto address = parse_control_address("unix:" + path);
   ASSERT_TRUE(address.ok());
@@ -101,7 +101,7 @@ TEST(ControlAddressTest, ThePathOfASocketIsTakenOnceAndFreeAfterwards) {
   ::unlink(path.c_str());
 }
 
-TEST(ControlAddressTest, ThePortIsTakenOnce) {
+TEST(ControlAddressTest, PortIsTakenOnce) {
   ControlAddress address = *parse_control_address("127.0.0.1:0");
   const auto first = listen_on(address);
   ASSERT_TRUE(first.ok());

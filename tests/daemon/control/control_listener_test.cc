@@ -188,7 +188,7 @@ TEST_F(ControlListenerTest, WithoutMemoryForAConnectionItIsTriedAgainLater) {
   }
 }
 
-TEST_F(ControlListenerTest, AnInheritedSocketKeepsItsFile) {
+TEST_F(ControlListenerTest, InheritedSocketKeepsItsFile) {
   const auto inherited = listen_on(*parse_control_address("unix:" + path_));
   ASSERT_TRUE(inherited.ok());
   auto taken_over = ControlListener::take_over(*inherited, {});
@@ -284,7 +284,7 @@ TEST_F(ControlListenerTest, KeepsConnectionsAfterItStopsAccepting) {
 }
 
 // What gRPC wrote last has its time to reach a client that is slow, and no more than that.
-TEST_F(ControlListenerTest, TheEndWaitsForWhoIsStillConnected) {
+TEST_F(ControlListenerTest, EndWaitsForWhoIsStillConnected) {
   open();
   start();
   ASSERT_GE(connected_client(), 0);

@@ -164,7 +164,7 @@ TEST_F(ControlRelayTest, BytesGoBothWaysAndSoDoesTheEnd) {
   EXPECT_TRUE(client.is_at_end());
 }
 
-TEST_F(ControlRelayTest, AClientThatGoesAwayEndsBoth) {
+TEST_F(ControlRelayTest, ClientThatGoesAwayEndsBoth) {
   End client = admit(kUser);
   ASSERT_EQ(client.send(kPreface), kPreface.size());
   run();
@@ -178,7 +178,7 @@ TEST_F(ControlRelayTest, AClientThatGoesAwayEndsBoth) {
 }
 
 // It holds little of what a client does not read, and loses none of it.
-TEST_F(ControlRelayTest, ASlowReaderGetsEverything) {
+TEST_F(ControlRelayTest, SlowReaderGetsEverything) {
   for (const bool is_up : {false, true}) {
     SCOPED_TRACE(is_up);
     start(is_up);  // without frames to count, upwards
@@ -273,7 +273,7 @@ TEST_F(ControlRelayTest, AllTogetherHaveALimit) {
 
 // Calls and pings are charged to the connection and to its principal. It is read again when either
 // has an allowance.
-TEST_F(ControlRelayTest, AFloodIsReadAtItsPace) {
+TEST_F(ControlRelayTest, FloodIsReadAtItsPace) {
   End client = admit(kUser);
   ASSERT_EQ(client.send(kPreface), kPreface.size());
   const std::string ping = frame(6, 0, 0, 8);
@@ -375,7 +375,7 @@ TEST_F(ControlRelayTest, AnswersEachRefusedCallWithTheReason) {
   EXPECT_TRUE(run_until([this] { return relay_->is_empty(); }));
 }
 
-TEST_F(ControlRelayTest, ARefusedOneThatSpeaksNoHttp2IsClosedAtOnce) {
+TEST_F(ControlRelayTest, RefusedOneThatSpeaksNoHttp2IsClosedAtOnce) {
   End client = refuse("not you");
   run();
   ASSERT_NE(client.send("GET / HTTP/1.1\r\n"), 0u);

@@ -161,7 +161,7 @@ TEST_F(ControlServerTest, HealthIsServing) {
   EXPECT_EQ(response.status(), HealthCheckResponse::SERVICE_UNKNOWN);
 }
 
-TEST_F(ControlServerTest, ASecondServerOnThePortFails) {
+TEST_F(ControlServerTest, SecondServerOnThePortFails) {
   FakeCollector other;
   const auto second = ControlServer::start(server_->address(), other);
   ASSERT_FALSE(second.ok());
@@ -170,7 +170,7 @@ TEST_F(ControlServerTest, ASecondServerOnThePortFails) {
   EXPECT_THAT(second.error().message, HasSubstr("in use"));
 }
 
-TEST_F(ControlServerTest, ThePortIsFreeAfterShutdown) {
+TEST_F(ControlServerTest, PortIsFreeAfterShutdown) {
   const std::string address = server_->address();
   server_->shutdown(ControlServer::kShutdownDeadline);
   server_->shutdown(ControlServer::kShutdownDeadline);  // again does nothing

@@ -67,7 +67,7 @@ class FileServiceTest : public ServerFixture {
   std::string content_;
 };
 
-TEST_F(FileServiceTest, AFileComesWholeInChunksWithItsChecksum) {
+TEST_F(FileServiceTest, FileComesWholeInChunksWithItsChecksum) {
   const Download whole = download("thread_0/index.atf");
   ASSERT_TRUE(whole.status.ok()) << whole.status.error_message();
   EXPECT_EQ(whole.data, content_);
@@ -151,7 +151,7 @@ TEST_F(FileServiceTest, DownloadsBeyondTheLimitAreRefused) {
   }
 }
 
-TEST_F(FileServiceTest, TheEndOfTheServerEndsDownloads) {
+TEST_F(FileServiceTest, EndOfTheServerEndsDownloads) {
   api::DownloadFileRequest request;
   request.set_name("one");
   request.set_path("thread_0/index.atf");
@@ -197,7 +197,7 @@ TEST_F(FileServiceTest, DeletesOnlyByName) {
   EXPECT_EQ(response.removed_files(), 3u);
 }
 
-TEST_F(FileServiceTest, ASnapshotIsAnsweredWithTheCopy) {
+TEST_F(FileServiceTest, SnapshotIsAnsweredWithTheCopy) {
   api::SnapshotSessionRequest request;
   api::Session snapshot;
   ASSERT_TRUE(call(&Stub::SnapshotSession, request, &snapshot).ok());
@@ -234,7 +234,7 @@ class ConversionServiceTest : public FileServiceTest {
   }
 };
 
-TEST_F(ConversionServiceTest, TheLastMessageHasTheNewSession) {
+TEST_F(ConversionServiceTest, LastMessageHasTheNewSession) {
   const Conversion done = convert(request(1));
   ASSERT_TRUE(done.status.ok()) << done.status.error_message();
   EXPECT_EQ(collector_.last_argument(), "one");
@@ -251,7 +251,7 @@ TEST_F(ConversionServiceTest, TheLastMessageHasTheNewSession) {
   EXPECT_EQ(last.end().missing_left_out(), 2u);
 }
 
-TEST_F(ConversionServiceTest, AVersionIsNeverADefault) {
+TEST_F(ConversionServiceTest, VersionIsNeverADefault) {
   for (const uint32_t version : {0u, 3u, 0xFFFFFFFFu}) {
     const Conversion refused = convert(request(version));
     EXPECT_EQ(refused.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << version;
@@ -302,7 +302,7 @@ TEST_F(ConversionServiceTest, ItsProgressIsSaidAndTheCallsEndEndsIt) {
   collector_.release_all();  // the answer goes nowhere
 }
 
-TEST_F(ConversionServiceTest, TheEndOfTheServerEndsConversions) {
+TEST_F(ConversionServiceTest, EndOfTheServerEndsConversions) {
   collector_.hold_answers();
   const auto made = context();
   const auto reader = stub_->ConvertSession(made.get(), request(1));

@@ -18,7 +18,7 @@ std::string header(uint32_t length, uint8_t type, uint8_t flags, uint32_t stream
   return bytes;
 }
 
-TEST(FrameBytesTest, ARefusalIsOnTheStreamOfItsCall) {
+TEST(FrameBytesTest, RefusalIsOnTheStreamOfItsCall) {
   for (const uint32_t stream : {1u, 0xffu, 0x101u, 0x10001u, 0x1fffffu, 0x1000001u, 0x7fffffffu}) {
     RefusalAnswer refusal("no");
     std::string out;
@@ -29,7 +29,7 @@ TEST(FrameBytesTest, ARefusalIsOnTheStreamOfItsCall) {
   }
 }
 
-TEST(FrameBytesTest, ALongRefusalHasItsLength) {
+TEST(FrameBytesTest, LongRefusalHasItsLength) {
   for (const size_t bytes : {200, 255, 256, 16'000, 65'535, 65'536, 70'000}) {
     RefusalAnswer refusal(std::string(bytes, 'x'));
     std::string out;

@@ -10,7 +10,7 @@
 namespace collect::control {
 namespace {
 
-TEST(LiveCallsTest, TheEndWaitsForTheLastCall) {
+TEST(LiveCallsTest, EndWaitsForTheLastCall) {
   for (int round = 0; round < 200; ++round) {
     LiveCalls live;
     live.enter();
@@ -61,7 +61,7 @@ TEST_F(LiveWatchesTest, ManyWatchesOneAfterTheOther) {
   }
 }
 
-TEST_F(LiveWatchesTest, AFilterIsPassedOnAndItsOutcomeComesBack) {
+TEST_F(LiveWatchesTest, FilterIsPassedOnAndItsOutcomeComesBack) {
   api::SetFunctionFilterRequest request;
   request.mutable_target()->set_agent("agents/1");
   request.add_only("parse*");

@@ -43,7 +43,7 @@ TEST(PagingTest, SizesHaveADefaultAndALimit) {
   EXPECT_EQ(page_of(views(names), "", -1, "").code(), Code::kInvalidArgument);
 }
 
-TEST(PagingTest, AnExactFitHasNoNextPage) {
+TEST(PagingTest, ExactFitHasNoNextPage) {
   const auto names = numbered(10);
   EXPECT_EQ(page_of(views(names), "", 10, "")->next_token, "");
   EXPECT_EQ(page_of({}, "", 10, "")->next_token, "");

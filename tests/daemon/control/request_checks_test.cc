@@ -20,7 +20,7 @@ TEST(RequestChecksTest, NamesAreBoundedText) {
   EXPECT_FALSE(check_name("name", std::string("a\0b", 3)).ok());
 }
 
-TEST(RequestChecksTest, AnEmptyDetailRequestIsFine) {
+TEST(RequestChecksTest, EmptyDetailRequestIsFine) {
   EXPECT_TRUE(detail_command_of(v1::ArmDetailRequest()).ok());
   EXPECT_TRUE(detail_command_of(v1::StartDetailRequest()).ok());
   EXPECT_TRUE(detail_command_of(v1::StopDetailRequest()).ok());

@@ -17,7 +17,7 @@ v1::Agent agent(const std::string& name, uint32_t reconnects) {
   return event(v1::CHANGE_KIND_PRESENT, name, reconnects).agent();
 }
 
-TEST(WatchBacklogTest, ASlowClientGetsTheNewestStateOfEachAgent) {
+TEST(WatchBacklogTest, SlowClientGetsTheNewestStateOfEachAgent) {
   AgentBacklog backlog;
   backlog.put_present({});
   EXPECT_EQ(backlog.take().kind(), v1::CHANGE_KIND_SYNCED);
@@ -32,7 +32,7 @@ TEST(WatchBacklogTest, ASlowClientGetsTheNewestStateOfEachAgent) {
   EXPECT_TRUE(backlog.empty());
 }
 
-TEST(WatchBacklogTest, AnEventWinsOverAnOlderSnapshot) {
+TEST(WatchBacklogTest, EventWinsOverAnOlderSnapshot) {
   AgentBacklog backlog;
   backlog.put(event(v1::CHANGE_KIND_CHANGED, "a", 5));
   backlog.put(event(v1::CHANGE_KIND_REMOVED, "gone", 1));

@@ -78,7 +78,7 @@ TEST(DoctorChecks, MemoryAtTheEdges) {
 }
 
 // Where the collector that runs writes is its own affair; what is wrong elsewhere is a problem.
-TEST(DoctorChecks, AStoreThatCannotBe) {
+TEST(DoctorChecks, StoreThatCannotBe) {
   for (const bool is_served : {true, false}) {
     const std::vector<Check> checks = check_store("/proc/self/x", is_served);
     ASSERT_EQ(checks.size(), 1u);

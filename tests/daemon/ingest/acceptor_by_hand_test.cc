@@ -69,7 +69,7 @@ TEST_F(ByHandTest, StoppedItListensNoMore) {
 }
 
 // No child of the daemon gets it, whoever opened it.
-TEST_F(ByHandTest, AnInheritedSocketIsCloseOnExec) {
+TEST_F(ByHandTest, InheritedSocketIsCloseOnExec) {
   begin();
   const int handle = ::socket(AF_INET, SOCK_STREAM, 0);
   const auto where = fakes::tcp4(INADDR_LOOPBACK, 0);
@@ -121,7 +121,7 @@ TEST_F(ByHandTest, SoManyWhoAreRefusedAreToldWhy) {
 }
 
 // A header of dial9 is waited for to its end, however it is cut.
-TEST_F(ByHandTest, AFeedIsKnownByItsHeader) {
+TEST_F(ByHandTest, FeedIsKnownByItsHeader) {
   listen();
   FrameSocket feed = connect();
   const uint8_t header[] = {'T', 'R', 'C', 0, 1};
@@ -155,7 +155,7 @@ TEST_F(ByHandTest, FeedsThatAreNoneAreRefusedAndLogged) {
 
 // ---- dialling
 
-TEST_F(ByHandTest, ADiallerThatStoppedLetsGoOfItsPlaces) {
+TEST_F(ByHandTest, DiallerThatStoppedLetsGoOfItsPlaces) {
   begin();
   Dialler dialler(*core_, loop_.io(),
                   [](const std::shared_ptr<Link>&, const CheckedHello&, const std::string&) {});
@@ -206,7 +206,7 @@ TEST_F(ByHandTest, EachReasonIsToldOnce) {
   EXPECT_THAT(told, ElementsAre("one", "two", ""));
 }
 
-TEST_F(ByHandTest, APlaceThatIsDetachedIsLetGoOf) {
+TEST_F(ByHandTest, PlaceThatIsDetachedIsLetGoOf) {
   begin();
   Dialler dialler(*core_, loop_.io(),
                   [](const std::shared_ptr<Link>&, const CheckedHello&, const std::string&) {});

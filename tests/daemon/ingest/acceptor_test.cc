@@ -47,7 +47,7 @@ class AcceptorTest : public IngestTest {
   }
 };
 
-TEST_F(AcceptorTest, TheFileOfAUnixSocketIsTheCollectorsOwn) {
+TEST_F(AcceptorTest, FileOfAUnixSocketIsTheCollectorsOwn) {
   options_.listen = "unix:" + socket_path();
   start();
   EXPECT_EQ(address(), options_.listen);
@@ -64,7 +64,7 @@ TEST_F(AcceptorTest, TheFileOfAUnixSocketIsTheCollectorsOwn) {
   EXPECT_NE(::stat(socket_path().c_str(), &info), 0) << "it goes with the collector";
 }
 
-TEST_F(AcceptorTest, ASocketFileThatNobodyServesIsReplaced) {
+TEST_F(AcceptorTest, SocketFileThatNobodyServesIsReplaced) {
   options_.listen = "unix:" + socket_path();
   {
     const int handle = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -85,7 +85,7 @@ TEST_F(AcceptorTest, ASocketFileThatNobodyServesIsReplaced) {
   EXPECT_EQ(text, "mine");
 }
 
-TEST_F(AcceptorTest, AnAbstractNameServesToo) {
+TEST_F(AcceptorTest, AbstractNameServesToo) {
   options_.listen = "abstract:ingest_test_" + std::to_string(::getpid());
   start();
   EXPECT_EQ(address(), options_.listen);
@@ -96,7 +96,7 @@ TEST_F(AcceptorTest, AnAbstractNameServesToo) {
   EXPECT_TRUE(agent.open_control(FrameSocket(handle)));
 }
 
-TEST_F(AcceptorTest, APortIsTakenAgainAtOnce) {
+TEST_F(AcceptorTest, PortIsTakenAgainAtOnce) {
   start();
   {
     FrameSocket unknown = connect();
@@ -161,7 +161,7 @@ bool is_open(int handle) {
   return ::fcntl(handle, F_GETFD) >= 0;
 }
 
-TEST_F(AcceptorTest, AnInheritedSocketIsServedWhereItIsBound) {
+TEST_F(AcceptorTest, InheritedSocketIsServedWhereItIsBound) {
   options_.listen = "ignored";
   options_.listening = listening_on(fakes::tcp4(INADDR_LOOPBACK, 0));
   start();
@@ -185,7 +185,7 @@ TEST_F(AcceptorTest, AnInheritedSocketIsServedWhereItIsBound) {
   EXPECT_EQ(::access(socket_path().c_str(), F_OK), 0);
 }
 
-TEST_F(AcceptorTest, AnInheritedSocketThatOthersReachNeedsTlsAndACheck) {
+TEST_F(AcceptorTest, InheritedSocketThatOthersReachNeedsTlsAndACheck) {
   options_.listening = listening_on(fakes::tcp4(INADDR_ANY, 0));
   const int handle = options_.listening;
   const auto refused = bound();
@@ -308,7 +308,7 @@ TEST_F(OtherUserTest, OnlyItsOwnUserGetsIn) {
 
 // A guest is asked for the token, its own user is not; and agents that have it see that it is
 // known.
-TEST_F(OtherUserTest, AGuestProvesItsToken) {
+TEST_F(OtherUserTest, GuestProvesItsToken) {
   options_.guest_token = "key of the run";
   start();
   const auto comes_in = [&](FrameSocket socket, uint8_t id, const std::string& token) {
@@ -335,7 +335,7 @@ TEST_F(OtherUserTest, AGuestProvesItsToken) {
 }
 
 // What a Unix socket asks for is the user alone.
-TEST_F(OtherUserTest, AUnixSocketTakesNoGuests) {
+TEST_F(OtherUserTest, UnixSocketTakesNoGuests) {
   options_.listen = "unix:" + root_ + ".socket";
   options_.guest_token = "key of the run";
   start();
@@ -346,7 +346,7 @@ TEST_F(OtherUserTest, AUnixSocketTakesNoGuests) {
   EXPECT_EQ(refusal->code(), wire::REFUSE_PRINCIPAL);
 }
 
-TEST_F(OtherUserTest, AUnixSocketAsksForTheUserInAnyCase) {
+TEST_F(OtherUserTest, UnixSocketAsksForTheUserInAnyCase) {
   options_.listen = "unix:" + root_ + ".socket";
   options_.token = "secret";
   start();
@@ -408,7 +408,7 @@ class RemoteTest : public AcceptorTest {
   const fakes::OwnNetwork network_;
 };
 
-TEST_F(RemoteTest, AnAddressHasItsShareOfConnections) {
+TEST_F(RemoteTest, AddressHasItsShareOfConnections) {
   const fakes::Authority authority(root_, "ca");
   const fakes::CertifiedKey server = authority.issue("server");
   auto tls = TlsContext::load({server.certificate, server.key, ""});

@@ -87,7 +87,7 @@ TEST_F(AccessTest, RefusalsAreCountedAndLogged) {
 }
 
 // It was shown as held up; from then on it is nobody's.
-TEST_F(AccessTest, ASealThatComesLateIsShown) {
+TEST_F(AccessTest, SealThatComesLateIsShown) {
   IngestCore core(options_, posix_, reported_);
   SessionSnapshot before;
   before.name = "session_20260101_000000/pid_1";

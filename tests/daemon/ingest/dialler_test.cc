@@ -160,7 +160,7 @@ TEST_F(DiallerTest, ShowsUnreachableAddressAsDialing) {
 }
 
 // A place that only somebody else can reach: a descriptor comes from another thread.
-TEST_F(DiallerTest, AConnectorBringsTheSocketAndHearsOfRefusals) {
+TEST_F(DiallerTest, ConnectorBringsTheSocketAndHearsOfRefusals) {
   ListeningSocket listener;
   start();
   std::mutex mutex;
@@ -233,7 +233,7 @@ TEST_F(DiallerTest, AConnectorBringsTheSocketAndHearsOfRefusals) {
       heard([](const auto& report) { return report.state == DialReport::State::kStopped; }));
 }
 
-TEST_F(DiallerTest, AnAddressHasOneEntryUntilAnAgentAnswers) {
+TEST_F(DiallerTest, AddressHasOneEntryUntilAnAgentAnswers) {
   ListeningSocket listener;
   start();
   const auto first = attach(listener.address());
@@ -279,7 +279,7 @@ TEST_F(DiallerTest, DetachedAndAttachedAgainItIsDialledAnew) {
   EXPECT_TRUE(answer(listener, agent));
 }
 
-TEST_F(DiallerTest, AnAnswerThatComesTooLateIsClosed) {
+TEST_F(DiallerTest, AnswerThatComesTooLateIsClosed) {
   ListeningSocket listener;
   start();
   std::promise<OnConnected> asked;
@@ -301,7 +301,7 @@ TEST_F(DiallerTest, AnAnswerThatComesTooLateIsClosed) {
   EXPECT_EQ(stopped, 1);
 }
 
-TEST_F(DiallerTest, AnAgentThatAnswersForTheOtherChannelIsRefused) {
+TEST_F(DiallerTest, AgentThatAnswersForTheOtherChannelIsRefused) {
   ListeningSocket listener;
   start();
   ASSERT_TRUE(attach(listener.address()).ok());

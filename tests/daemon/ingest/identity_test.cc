@@ -67,7 +67,7 @@ TEST(IdentityTest, OnlyTheRightKeyHolds) {
 
 // The right key from another user, or with another certificate, is a stolen one. Addresses change,
 // and what is not known can't be compared.
-TEST(IdentityTest, TheKeyIsBoundToUserAndCertificate) {
+TEST(IdentityTest, KeyIsBoundToUserAndCertificate) {
   const Principal user = Principal::of_uid(1000);
   const Principal other = Principal::of_uid(1001);
   const Principal certificate{Principal::Kind::kCertificate, "00ff"};
@@ -102,7 +102,7 @@ class ResumeTest : public IngestTest {
   }
 };
 
-TEST_F(ResumeTest, AKnownProcessIsNotReplacedWithoutItsKey) {
+TEST_F(ResumeTest, KnownProcessIsNotReplacedWithoutItsKey) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
@@ -146,7 +146,7 @@ TEST_F(ResumeTest, DataAloneOfANewProcessIsRefused) {
   EXPECT_TRUE(agent.connect(address()));
 }
 
-TEST_F(ResumeTest, TheKeyIsGivenOnControlAndOnce) {
+TEST_F(ResumeTest, KeyIsGivenOnControlAndOnce) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));

@@ -230,7 +230,7 @@ TEST_F(MisbehaviourTest, StreamCloseThatTakesRecordsBack) {
 // Records that are none are the agent's own fault and would come again and again: no retry, and
 // the session is sealed with what was good.
 // Whatever comes behind a page that is refused is not looked at.
-TEST_F(MisbehaviourTest, AFrameBehindARefusedPage) {
+TEST_F(MisbehaviourTest, FrameBehindARefusedPage) {
   start();
   std::vector<uint8_t> bytes =
       fakes::page_frame_bytes(fakes::index_page_header(77, 0, 10), fakes::index_events(0, 10));

@@ -124,7 +124,7 @@ TEST_F(TlsTest, TokenAndCertificateAreBothAskedFor) {
 }
 
 // Whoever knows the resume key but has another certificate does not get the recording.
-TEST_F(TlsTest, ARecordingOfACertificateIsItsHoldersAlone) {
+TEST_F(TlsTest, RecordingOfACertificateIsItsHoldersAlone) {
   options_.tls = load(authority_.certificate());
   start();
   const CertifiedKey own = authority_.issue("agent");
@@ -225,7 +225,7 @@ TEST_F(TlsTest, FeedsNeedACertificateWhereATokenIsAskedFor) {
 
 // A peer that is killed does not say so in TLS: the connection just ends. That is heard of at once,
 // also behind reads that found nothing, and not when a frame has stood still for half a minute.
-TEST_F(TlsTest, AConnectionThatBreaksOffEndsItsSession) {
+TEST_F(TlsTest, ConnectionThatBreaksOffEndsItsSession) {
   options_.tls = load();
   start();
   const auto state_of_feed = [this](bool over) {
@@ -356,7 +356,7 @@ TEST_F(TlsTest, FilesThatCannotServeAreNamed) {
   EXPECT_THAT(exposure_of(server_.key), HasSubstr("chmod 600"));
 }
 
-TEST_F(TlsTest, AConnectionsTlsIsFreedWithIt) {
+TEST_F(TlsTest, ConnectionsTlsIsFreedWithIt) {
   static int freed;
   freed = 0;
   const int index = SSL_get_ex_new_index(
@@ -380,7 +380,7 @@ TEST_F(TlsTest, AConnectionsTlsIsFreedWithIt) {
 }
 
 // Nobody is asked for its passphrase at the terminal.
-TEST_F(TlsTest, ALockedKeyIsRefused) {
+TEST_F(TlsTest, LockedKeyIsRefused) {
   const std::string locked = root_ + "/locked.key";
   EVP_PKEY* const key = EVP_RSA_gen(2048);
   std::FILE* const file = std::fopen(locked.c_str(), "w");

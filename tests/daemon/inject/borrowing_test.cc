@@ -61,14 +61,14 @@ TEST_F(SafePointsTest, CallsThatAllocatorsAndTheLinkerMakeAreNone) {
   EXPECT_FALSE(points_.is_safe(blocked_in(SYS_read, kLinker + 8), true)) << "it loads a library";
 }
 
-TEST_F(SafePointsTest, ACallThatHasReturnedIsNoBlockedOne) {
+TEST_F(SafePointsTest, CallThatHasReturnedIsNoBlockedOne) {
   EXPECT_FALSE(points_.is_safe(blocked_in(SYS_read, kLibrary + 8, 12), true));
   EXPECT_FALSE(points_.is_safe(blocked_in(SYS_read, kLibrary + 8, -EAGAIN), true));
   EXPECT_TRUE(points_.is_safe(blocked_in(SYS_epoll_wait, kLibrary + 8, -EINTR), true))
       << "the stop itself ended it";
 }
 
-TEST_F(SafePointsTest, ARunningThreadOnlyInCodeThatAllocatesNothing) {
+TEST_F(SafePointsTest, RunningThreadOnlyInCodeThatAllocatesNothing) {
   EXPECT_TRUE(points_.is_safe(running_at(kProgram + 8), true));
   EXPECT_FALSE(points_.is_safe(running_at(kProgram + 8), false)) << "blocked ones come first";
   EXPECT_FALSE(points_.is_safe(running_at(kLibrary + 8), true)) << "it defines malloc";

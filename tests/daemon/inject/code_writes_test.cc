@@ -121,7 +121,7 @@ std::vector<uint8_t> loop_of(size_t nops) {
   return code;
 }
 
-TEST_F(WriteJumps, AThreadInsideAWindowIsSteppedOut) {
+TEST_F(WriteJumps, ThreadInsideAWindowIsSteppedOut) {
   start(loop_of(40));
   // Bytes 10 to 29 are the window: the child is mostly somewhere in the loop.
   const auto written = write({jump(at(10), 20)});
@@ -147,7 +147,7 @@ TEST_F(WriteJumps, OtherCodeIsLeftAlone) {
   EXPECT_EQ(::waitpid(child_, nullptr, WNOHANG), 0) << "it goes on";
 }
 
-TEST_F(WriteJumps, AThreadThatStaysInAWindowIsNotWaitedForForEver) {
+TEST_F(WriteJumps, ThreadThatStaysInAWindowIsNotWaitedForForEver) {
   // The window is the whole loop.
   start({kNop, kNop, kNop, kNop, kNop, kNop, 0xEB, 0xFD});  // back to the byte before the jump
   AttachJump whole = jump(at(0), 8);
@@ -162,7 +162,7 @@ TEST_F(WriteJumps, AThreadThatStaysInAWindowIsNotWaitedForForEver) {
 }
 
 // epoll_wait() is never restarted by the kernel: programs would see that they were stopped.
-TEST_F(WriteJumps, ABlockedCallDoesNotEnd) {
+TEST_F(WriteJumps, BlockedCallDoesNotEnd) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   start(loop_of(40));
@@ -194,7 +194,7 @@ TEST_F(WriteJumps, ABlockedCallDoesNotEnd) {
 }
 
 // Its stubs are not there any more.
-TEST_F(WriteJumps, AnAgentThatHasGivenUpGetsNoJumps) {
+TEST_F(WriteJumps, AgentThatHasGivenUpGetsNoJumps) {
   start(loop_of(40));
   const auto memory = ProcessMemory::open(child_);
   ASSERT_TRUE(memory.ok());
@@ -207,7 +207,7 @@ TEST_F(WriteJumps, AnAgentThatHasGivenUpGetsNoJumps) {
   EXPECT_EQ(code(42), loop_of(40));
 }
 
-TEST_F(WriteJumps, AProcessThatIsGone) {
+TEST_F(WriteJumps, ProcessThatIsGone) {
   start(loop_of(10));
   auto memory = ProcessMemory::open(child_);
   ASSERT_TRUE(memory.ok());

@@ -101,7 +101,7 @@ TEST_F(ExecutingProcess, ItsParentWaitsForItAlsoWhereItIsTraced) {
   child_ = -1;
 }
 
-TEST_F(ExecutingProcess, AnExecGoesOnWhileItsThreadsAreSeized) {
+TEST_F(ExecutingProcess, ExecGoesOnWhileItsThreadsAreSeized) {
   std::promise<void> seized;
   auto tracer = std::async(std::launch::async, [&]() -> Status {
     const auto second = TracedThread::seize(second_thread());

@@ -12,7 +12,7 @@
 namespace collect {
 namespace {
 
-TEST(ProcessStatTest, AProcessThatHasEndedWaitsForItsParent) {
+TEST(ProcessStatTest, ProcessThatHasEndedWaitsForItsParent) {
   const auto own = read_process_stat(static_cast<uint32_t>(::getpid()));
   ASSERT_TRUE(own);
   EXPECT_FALSE(own->has_ended());
@@ -29,7 +29,7 @@ TEST(ProcessStatTest, AProcessThatHasEndedWaitsForItsParent) {
 }
 
 // proc(5): the name is the program's own choice.
-TEST(ProcessStatTest, ANameMayHoldAnything) {
+TEST(ProcessStatTest, NameMayHoldAnything) {
   const std::string path =
       std::filesystem::temp_directory_path() / ("process_stat_" + std::to_string(::getpid()));
   std::ofstream(path) << "7 (a) Z 3 (\n) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20\n";
@@ -40,7 +40,7 @@ TEST(ProcessStatTest, ANameMayHoldAnything) {
   EXPECT_EQ(stat->begin_ticks, 4711u);
 }
 
-TEST(ProcessStatTest, ALineThatIsCutIsNone) {
+TEST(ProcessStatTest, LineThatIsCutIsNone) {
   const std::string path =
       std::filesystem::temp_directory_path() / ("process_stat_cut_" + std::to_string(::getpid()));
   std::ofstream(path) << "7 (a) S 1 2 3";

@@ -108,7 +108,7 @@ TEST_F(MetricsTest, RequestsThatAreNone) {
 }
 
 // The dashboard asks for nothing that is not there.
-TEST_F(MetricsTest, TheDashboardKnowsThemAndNothingListensBehindTheEnd) {
+TEST_F(MetricsTest, DashboardKnowsThemAndNothingListensBehindTheEnd) {
   auto server = MetricsServer::start("127.0.0.1:0", collector_);
   ASSERT_TRUE(server.ok()) << to_string(server.error());
   const std::string url = (*server)->url();

@@ -49,7 +49,7 @@ TEST_F(PlanStoreTest, KeepsAPlanForTheNextTime) {
   EXPECT_EQ(fs::last_write_time(kept()[0]), written);
 }
 
-TEST_F(PlanStoreTest, AChangedFileGetsANewPlan) {
+TEST_F(PlanStoreTest, ChangedFileGetsANewPlan) {
   ASSERT_TRUE(plan_for(program(), cache()).ok());
   fs::remove(program());
   fs::copy_file("/usr/bin/lua5.4", program());
@@ -59,7 +59,7 @@ TEST_F(PlanStoreTest, AChangedFileGetsANewPlan) {
   EXPECT_EQ(kept().size(), 2u);
 }
 
-TEST_F(PlanStoreTest, ADamagedOneIsMadeAgain) {
+TEST_F(PlanStoreTest, DamagedOneIsMadeAgain) {
   const auto plan = plan_for(program(), cache());
   ASSERT_TRUE(plan.ok());
   fs::resize_file(kept()[0], plan->size() - 1);
@@ -116,7 +116,7 @@ TEST_F(PlanStoreTest, NoMoreAreKeptThanSaid) {
   EXPECT_EQ(kept().size(), kKeptPlans);
 }
 
-TEST_F(PlanStoreTest, AnAgentsFolderIsItsUsersAlone) {
+TEST_F(PlanStoreTest, AgentsFolderIsItsUsersAlone) {
   std::string path;
   {
     const auto folder = PlanFolder::create();
@@ -137,7 +137,7 @@ TEST_F(PlanStoreTest, AnAgentsFolderIsItsUsersAlone) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-TEST_F(PlanStoreTest, ASharedFolderCanBeReadAndNotWritten) {
+TEST_F(PlanStoreTest, SharedFolderCanBeReadAndNotWritten) {
   const auto folder = PlanFolder::create();
   ASSERT_TRUE(folder.ok());
   ASSERT_TRUE(folder->add(*plan_of_file(program()), program()).ok());

@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(Budget, EachResource,
                                          Resource::kInodes, Resource::kSessions,
                                          Resource::kConnections));
 
-TEST(BudgetTest, ALeaseThatIsReplacedIsOfTheOthersResource) {
+TEST(BudgetTest, LeaseThatIsReplacedIsOfTheOthersResource) {
   Budget budget({});
   const auto account = budget.account(Principal::of_uid(1));
   Lease lease(account, Resource::kMemory);

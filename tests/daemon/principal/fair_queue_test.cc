@@ -81,7 +81,7 @@ TEST_F(FairQueueTest, ManyPrincipalsAreServedAndForgotten) {
   EXPECT_LE(queue_.lines(), 1u) << "the others have nothing to make up";
 }
 
-TEST_F(FairQueueTest, AFewWithoutWorkAreKept) {
+TEST_F(FairQueueTest, FewWithoutWorkAreKept) {
   for (uid_t uid = 1; uid < kMaxIdleLines; ++uid) {
     push(Principal::of_uid(uid), "x");
     run(nanoseconds(0));

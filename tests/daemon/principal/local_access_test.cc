@@ -73,7 +73,7 @@ TEST(LocalAccessTest, NamesWhatIsWrong) {
   EXPECT_THAT(missing.error().message, HasSubstr("no_such_group_here"));
 }
 
-TEST(LocalAccessTest, TheSocketFileFollowsTheRule) {
+TEST(LocalAccessTest, SocketFileFollowsTheRule) {
   std::string path = "/tmp/collect_local_access_XXXXXX";
   const int file = ::mkstemp(path.data());
   ASSERT_GE(file, 0);
@@ -152,7 +152,7 @@ TEST(LocalAccessTest, GroupsMayHaveThousandsOfMembers) {
 }
 
 // Whoever has set up such a group must not be told that there is none.
-TEST(LocalAccessTest, AGroupThatIsTooLargeIsNotCalledMissing) {
+TEST(LocalAccessTest, GroupThatIsTooLargeIsNotCalledMissing) {
   const std::string members(3u << 20, 'm');
   const int outcome = with_groups("huge:x:4711:" + members + "\n", [] {
     const auto access = LocalAccess::parse("group:huge");
@@ -205,7 +205,7 @@ TEST(LocalAccessTest, MembersOfMoreGroupsThanThereCanBeDoNotGetIn) {
 }
 
 // A file of another user is not made connectable, and that is said.
-TEST(LocalAccessTest, AFileThatIsNotOursIsNotOpened) {
+TEST(LocalAccessTest, FileThatIsNotOursIsNotOpened) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   std::string path = "/tmp/collect_local_access_XXXXXX";
   const int file = ::mkstemp(path.data());

@@ -144,7 +144,7 @@ TEST_F(PeerUserTest, KnowsAnotherUserBehindMappedAddresses) {
   EXPECT_EQ(uid_of(v4), kOtherUid);
 }
 
-TEST_F(PeerUserTest, APeerThatEndedSendingIsStillItsUser) {
+TEST_F(PeerUserTest, PeerThatEndedSendingIsStillItsUser) {
   needs_root();
   if (IsSkipped()) return;
   const TestListener listener(loopback_v4(0));
@@ -153,7 +153,7 @@ TEST_F(PeerUserTest, APeerThatEndedSendingIsStillItsUser) {
 }
 
 // The kernel shows uid 0 for a socket that nobody holds any more. It must not pass for root.
-TEST_F(PeerUserTest, APeerThatClosedIsUnknownAndNotRoot) {
+TEST_F(PeerUserTest, PeerThatClosedIsUnknownAndNotRoot) {
   const TestListener listener(loopback_v4(0));
   const ConnectedUser gone(::getuid(), loopback_v4(listener.port()), Then::kClose);
   const Peer peer = accepted_by(listener);
@@ -178,7 +178,7 @@ TEST_F(PeerUserTest, OnlyAnOpenSocketWithAnOwnerCounts) {
   EXPECT_FALSE(has_owner(good, 40'000, 0));
 }
 
-TEST_F(PeerUserTest, TheNumberOfUsersWithoutANumberIsNobodys) {
+TEST_F(PeerUserTest, NumberOfUsersWithoutANumberIsNobodys) {
   EXPECT_EQ(local_peer(kOtherUid, false).principal.kind, Principal::Kind::kUnknown);
   EXPECT_EQ(local_peer(kOtherUid, true).principal, Principal::of_uid(kOtherUid));
   EXPECT_EQ(local_peer(1000, false).principal, Principal::of_uid(1000));
@@ -218,7 +218,7 @@ std::vector<uint8_t> netlink_message(uint16_t type, uint32_t sequence, const Bod
   return message;
 }
 
-TEST_F(PeerUserTest, TheKernelSaysASocketOrWhyThereIsNone) {
+TEST_F(PeerUserTest, KernelSaysASocketOrWhyThereIsNone) {
   inet_diag_msg socket{};
   socket.idiag_state = TCP_ESTABLISHED;
   socket.idiag_inode = 4711;
@@ -310,7 +310,7 @@ TEST_F(PeerUserTest, ConnectionsFromAnotherAddressAreOfTheAddress) {
   ::close(from_loopback);
 }
 
-TEST_F(PeerUserTest, AServerOnAnotherMachineIsNotAskedForItsUser) {
+TEST_F(PeerUserTest, ServerOnAnotherMachineIsNotAskedForItsUser) {
   needs_root();
   if (IsSkipped()) return;
   const fakes::OwnNetwork network;
@@ -341,7 +341,7 @@ TEST_F(PeerUserTest, AnotherUserTrustsItsOwnServersAndRoots) {
   EXPECT_EQ(trusted, "yes yes no ");
 }
 
-TEST_F(PeerUserTest, AServerThatIsGoneIsNobody) {
+TEST_F(PeerUserTest, ServerThatIsGoneIsNobody) {
   const ForeignListener listener(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kOnceAndCloses,
                                  ::getuid());
   const int fd = connected_to(fakes::tcp4(INADDR_LOOPBACK, listener.port()));
@@ -374,7 +374,7 @@ TEST_F(PeerUserTest, OutOfDescriptorsIsOurOwnFault) {
 
 // ---- who serves a connection that this process made
 
-TEST_F(PeerUserTest, AServerOfAnotherUserIsNone) {
+TEST_F(PeerUserTest, ServerOfAnotherUserIsNone) {
   needs_root();
   if (IsSkipped()) return;
   const std::string name = std::string(1, '\0') + "collect_server_" + std::to_string(::getpid());
@@ -395,7 +395,7 @@ TEST_F(PeerUserTest, AServerOfAnotherUserIsNone) {
   }
 }
 
-TEST_F(PeerUserTest, AServerThatAcceptedAndLeftThePortIsStillItsUsers) {
+TEST_F(PeerUserTest, ServerThatAcceptedAndLeftThePortIsStillItsUsers) {
   needs_root();
   if (IsSkipped()) return;
   const ForeignListener squatter(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kOnce);
@@ -427,7 +427,7 @@ TEST_F(PeerUserTest, OwnServersAndRootsAreTrusted) {
 }
 
 // Socket activation: root listens, and a service with a user of its own accepts.
-TEST_F(PeerUserTest, AServiceThatRootListensForIsTrusted) {
+TEST_F(PeerUserTest, ServiceThatRootListensForIsTrusted) {
   needs_root();
   if (IsSkipped()) return;
   const TestListener listener(loopback_v4(0));
@@ -440,7 +440,7 @@ TEST_F(PeerUserTest, AServiceThatRootListensForIsTrusted) {
   ::close(fd);
 }
 
-TEST_F(PeerUserTest, ASocketInADirectoryOfItsUserAloneIsTrusted) {
+TEST_F(PeerUserTest, SocketInADirectoryOfItsUserAloneIsTrusted) {
   needs_root();
   if (IsSkipped()) return;
   const auto serves = [this](const std::string& directory, uid_t owner = kOtherUid) {

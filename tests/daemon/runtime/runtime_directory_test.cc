@@ -59,7 +59,7 @@ TEST_F(RuntimeDirectoryTest, PassesByAVariableThatNamesAnotherUsersDirectory) {
   }
 }
 
-TEST_F(RuntimeDirectoryTest, AFileIsLockedAsLongAsItsDescriptor) {
+TEST_F(RuntimeDirectoryTest, FileIsLockedAsLongAsItsDescriptor) {
   const auto directory = RuntimeDirectory::make();
   ASSERT_TRUE(directory.ok());
   {

@@ -282,7 +282,7 @@ TEST(ChildProgram, LeavesNoChildBehind) {
   EXPECT_EQ(errno, ECHILD);
 }
 
-TEST(ChildProgram, ACrashIsReported) {
+TEST(ChildProgram, CrashIsReported) {
   if (!is_confined()) GTEST_SKIP() << probe("missing").output;
   // abort() sends a signal, which is one of the system calls that it may not make.
   EXPECT_NE(probe("crash").fault, "");
@@ -319,7 +319,7 @@ TEST(ChildProgram, WithoutPidfdTheEndIsWaitedFor) {
 }
 
 // In pieces, whenever it has room for more.
-TEST(ChildProgram, ALargeRequestIsTakenWhole) {
+TEST(ChildProgram, LargeRequestIsTakenWhole) {
   std::vector<uint8_t> request(4u << 20);
   for (size_t at = 0; at < request.size(); ++at) request[at] = static_cast<uint8_t>(at >> 8);
   std::vector<uint8_t> echoed;
@@ -334,7 +334,7 @@ TEST(ChildProgram, ALargeRequestIsTakenWhole) {
 }
 
 // A child that takes nothing of a large request must not hold its parent up, nor end it (SIGPIPE).
-TEST(ChildProgram, ALargeRequestToADeafChildIsNoFault) {
+TEST(ChildProgram, LargeRequestToADeafChildIsNoFault) {
   const std::vector<uint8_t> request(4u << 20, 'x');
   const auto ending = run_child({"/bin/true"}, request, {milliseconds(20'000), 1u << 20, nullptr},
                                 [](Bytes) { return Status(); });

@@ -75,7 +75,7 @@ TEST(FunctionPattern, KeepsOtherNamesInOnePart) {
   EXPECT_EQ(base_name("a>b::f(int)"), "f") << "a bracket that nothing has opened closes none";
 }
 
-TEST(FunctionPattern, AMethodOfATemplateHasItsOwnArguments) {
+TEST(FunctionPattern, MethodOfATemplateHasItsOwnArguments) {
   const char* name = "ns::A<int>::f<char>(int)";
   for (const char* pattern : {"f", "f<char>", "f<char>(int)", "A<int>::f", "ns::A<int>::f"}) {
     EXPECT_TRUE(means_function(pattern, "", name)) << pattern;

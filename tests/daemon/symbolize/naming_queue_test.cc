@@ -98,7 +98,7 @@ TEST_F(NamingQueueTest, NamesASession) {
   EXPECT_EQ(named.symbols[0].name, "f");
 }
 
-TEST_F(NamingQueueTest, AMissingProgramIsSaidAndTheSessionWhole) {
+TEST_F(NamingQueueTest, MissingProgramIsSaidAndTheSessionWhole) {
   start("/nowhere/collect-symbolizer");
   ASSERT_TRUE(queue_->add(session("one", good_file())));
   EXPECT_EQ(wait_for("one"), SymbolsState::kFailed);
@@ -109,7 +109,7 @@ TEST_F(NamingQueueTest, AMissingProgramIsSaidAndTheSessionWhole) {
   EXPECT_NE(failed.notes[0].what.find("/nowhere/collect-symbolizer"), std::string::npos);
 }
 
-TEST_F(NamingQueueTest, ASessionThatIsGoneIsNoTrouble) {
+TEST_F(NamingQueueTest, SessionThatIsGoneIsNoTrouble) {
   start();
   SealedSession gone = session("gone", good_file());
   std::filesystem::remove_all(gone.directory);
@@ -154,7 +154,7 @@ TEST_F(NamingQueueTest, ForgottenSessionsAreLeftAlone) {
 }
 
 // What was wanted to end was the forgotten session's lookup alone.
-TEST_F(NamingQueueTest, TheSessionBehindAForgottenOneIsNamed) {
+TEST_F(NamingQueueTest, SessionBehindAForgottenOneIsNamed) {
   const std::string program = scratch_.file("program");
   std::ofstream(program) << "#!/bin/sh\n[ -e " << scratch_.file("go") << " ] && exec " << SYMBOLIZER
                          << "\nwhile :; do :; done\n";
@@ -207,7 +207,7 @@ TEST_F(NamingQueueTest, KeepsNamesFoundBeforeTheStop) {
 }
 
 // Its room for functions is free again.
-TEST_F(NamingQueueTest, AForgottenSessionKeepsNoFunctions) {
+TEST_F(NamingQueueTest, ForgottenSessionKeepsNoFunctions) {
   const std::string program = scratch_.file("program");
   std::ofstream(program) << "#!/bin/sh\n[ -e " << scratch_.file("go") << " ] && exec " << SYMBOLIZER
                          << "\nwhile :; do :; done\n";
@@ -279,7 +279,7 @@ class GatedFs final : public storage::Fs {
 };
 
 // Whoever forgets a session removes its directory next: nothing may still be written there.
-TEST_F(NamingQueueTest, AForgottenSessionIsWrittenNoMore) {
+TEST_F(NamingQueueTest, ForgottenSessionIsWrittenNoMore) {
   GatedFs gated;
   const SealedSession one = session("one", good_file());
   NamingQueue queue(gated, {SYMBOLIZER, {}, {"/"}},
@@ -299,7 +299,7 @@ TEST_F(NamingQueueTest, AForgottenSessionIsWrittenNoMore) {
   forgetting.join();
 }
 
-TEST_F(NamingQueueTest, AnOrderlyEndWaitsForWhatIsQueued) {
+TEST_F(NamingQueueTest, OrderlyEndWaitsForWhatIsQueued) {
   start();
   for (const char* name : {"one", "two", "three"}) {
     ASSERT_TRUE(queue_->add(session(name, good_file())));
@@ -352,7 +352,7 @@ TEST_F(NamingQueueTest, OnlySoManyFunctionsAreKeptAtATime) {
   }
 }
 
-TEST_F(NamingQueueTest, TheQueueHasALimit) {
+TEST_F(NamingQueueTest, QueueHasALimit) {
   start(endless_program());
   ASSERT_TRUE(queue_->add(session("one", good_file())));
   ASSERT_TRUE(eventually_begun("one"));
@@ -364,7 +364,7 @@ TEST_F(NamingQueueTest, TheQueueHasALimit) {
   EXPECT_TRUE(queue_->add({"now", scratch_.file("none"), {}}));
 }
 
-TEST_F(NamingQueueTest, AManifestFullOfNotesTakesNoMore) {
+TEST_F(NamingQueueTest, ManifestFullOfNotesTakesNoMore) {
   const SealedSession noted = session("one", good_file());
   storage::Manifest before = manifest("one");
   before.notes.assign(storage::kMaxNotes, {1, "a note"});
@@ -390,7 +390,7 @@ TEST_F(NamingQueueTest, CrashesAreCountedAndEndedWith) {
   EXPECT_EQ(manifest("one").symbols_tries, 0u);
 }
 
-TEST_F(NamingQueueTest, TheLastTryIsTaken) {
+TEST_F(NamingQueueTest, LastTryIsTaken) {
   const SealedSession tried = session("one", good_file());
   storage::Manifest before = manifest("one");
   before.symbols_tries = kMaxNamingTries - 1;

@@ -124,7 +124,7 @@ TEST(SessionNamesTest, BeyondTheTimeOfASessionTheRestIsSaid) {
             "not looked up: the session's files took more than 0 s");
 }
 
-TEST(SessionNamesTest, AManifestHasNoMoreNamesThanItMay) {
+TEST(SessionNamesTest, ManifestHasNoMoreNamesThanItMay) {
   const Scratch scratch;
   storage::Manifest manifest;
   manifest.modules = {module_of(0, good_file(scratch)), module_of(1, good_file(scratch))};
@@ -179,7 +179,7 @@ TEST(SessionNamesTest, LimitsNamesToTheManifestMaximum) {
   EXPECT_EQ(manifest.symbols_left_out, ids.size() - kMaxManifestSymbols);
 }
 
-TEST(SessionNamesTest, AManifestThatHasTooManyNamesGetsNoMore) {
+TEST(SessionNamesTest, ManifestThatHasTooManyNamesGetsNoMore) {
   const Scratch scratch;
   storage::Manifest manifest;
   manifest.modules = {module_of(0, good_file(scratch))};
@@ -248,7 +248,7 @@ TEST(SessionNamesTest, OnePathWithTwoBuildIdsIsTwoFiles) {
   EXPECT_EQ(manifest.module_symbols.at(1).problem, kNoFile);
 }
 
-TEST(SessionNamesTest, APoisonousModuleCostsItsOwnNames) {
+TEST(SessionNamesTest, PoisonousModuleCostsItsOwnNames) {
   const Scratch scratch;
   storage::Manifest manifest;
   // A program that is no symbolizer stands for one that a file has killed.

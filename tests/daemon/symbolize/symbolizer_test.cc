@@ -94,7 +94,7 @@ TEST(SymbolizerTest, NamesAnIndirectFunctionByItsStub) {
 
 // A process after chroot names a path that is none of this machine's; another one has named the
 // same file.
-TEST(SymbolizerTest, AFileIsFoundWhereAnotherProcessNamedIt) {
+TEST(SymbolizerTest, FileIsFoundWhereAnotherProcessNamedIt) {
   Scratch scratch;
   const std::string path = scratch.write("module", ElfFile().bytes());
   SymbolizerOptions options{SYMBOLIZER, {}, {scratch.path()}};
@@ -181,7 +181,7 @@ TEST(SymbolizerTest, WithoutABuildIdTheSizeDecides) {
 }
 
 // A request comes as the pipe has it.
-TEST(SymbolizerTest, ARequestInPiecesIsTakenAndAPartOfOneIsNone) {
+TEST(SymbolizerTest, RequestInPiecesIsTakenAndAPartOfOneIsNone) {
   const Scratch scratch;
   ElfFile file;
   file.symbols = {{0x1000, "f"}};
@@ -200,7 +200,7 @@ TEST(SymbolizerTest, ARequestInPiecesIsTakenAndAPartOfOneIsNone) {
 }
 
 // Whoever asked has no more room, or has ended.
-TEST(SymbolizerTest, AnAnswerThatNobodyTakesEndsIt) {
+TEST(SymbolizerTest, AnswerThatNobodyTakesEndsIt) {
   const Scratch scratch;
   const std::string program = scratch.file("program");
   const std::string fifo = scratch.file("fifo");
@@ -289,7 +289,7 @@ TEST(SymbolizerTest, LinesThatWereNotAskedForCostNoNames) {
 }
 
 // SYMBOLIZE.md "Limits": a request of 8 MiB, which the child takes.
-TEST(SymbolizerTest, ARequestHasALimit) {
+TEST(SymbolizerTest, RequestHasALimit) {
   LookupRequest like;
   like.build_id = ElfFile().build_id;
   like.roots = {"/"};
@@ -303,7 +303,7 @@ TEST(SymbolizerTest, ARequestHasALimit) {
 }
 
 // Whoever sends it: the child takes no more either.
-TEST(SymbolizerTest, TheChildRefusesARequestBeyondTheLimit) {
+TEST(SymbolizerTest, ChildRefusesARequestBeyondTheLimit) {
   LookupRequest request;
   const size_t rest = kMaxRequestBytes - encode_request(request).size();
   request.module_path = std::string(rest % 4, 'x');
@@ -321,7 +321,7 @@ TEST(SymbolizerTest, TheChildRefusesARequestBeyondTheLimit) {
   EXPECT_EQ(exit_code(), kExitBadRequest);
 }
 
-TEST(SymbolizerTest, TheChildLiesBesideTheProgram) {
+TEST(SymbolizerTest, ChildLiesBesideTheProgram) {
   EXPECT_EQ(symbolizer_program(),
             std::filesystem::path(own_path()).parent_path().string() + "/collect-symbolizer");
 }
@@ -361,7 +361,7 @@ TEST(SymbolizerTest, AllThatMayNotBeReadAnswersTheSame) {
   EXPECT_EQ(outside.problem, kNoFile);
 }
 
-TEST(SymbolizerTest, APoisonousNameCostsNoOtherName) {
+TEST(SymbolizerTest, PoisonousNameCostsNoOtherName) {
   const Scratch scratch;
   ElfFile file;
   file.symbols = {{0x1000, "before"}, {0x2000, exponential_name(24)}, {0x3000, "behind"}};
@@ -374,7 +374,7 @@ TEST(SymbolizerTest, APoisonousNameCostsNoOtherName) {
 }
 
 // 4 KB on the disk that claim gigabytes.
-TEST(SymbolizerTest, ASparseFileIsBounded) {
+TEST(SymbolizerTest, SparseFileIsBounded) {
   const Scratch scratch;
   for (const bool table : {true, false}) {
     ElfFile file;

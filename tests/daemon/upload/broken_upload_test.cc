@@ -89,7 +89,7 @@ TEST_F(BrokenUploadTest, Status503) {
 TEST_F(BrokenUploadTest, Status403) {
   break_each({{"kind", "status"}, {"status", 403}, {"code", "AccessDenied"}});
 }
-TEST_F(BrokenUploadTest, AnErrorInA200Answer) {
+TEST_F(BrokenUploadTest, ErrorInA200Answer) {
   break_each({{"kind", "error_200"}});
 }
 TEST_F(BrokenUploadTest, NoAnswerOfS3) {
@@ -98,7 +98,7 @@ TEST_F(BrokenUploadTest, NoAnswerOfS3) {
 TEST_F(BrokenUploadTest, ResetWithinTheBody) {
   break_each({{"kind", "reset"}});
 }
-TEST_F(BrokenUploadTest, TheAnswerIsLost) {
+TEST_F(BrokenUploadTest, AnswerIsLost) {
   break_each({{"kind", "lost_answer"}});
 }
 TEST_F(BrokenUploadTest, KilledBeforeTheServerActs) {
@@ -108,14 +108,14 @@ TEST_F(BrokenUploadTest, KilledBeforeTheAnswer) {
   kill_at_each("kill_after");
 }
 
-TEST_F(BrokenUploadTest, AServerThatReadsSlowly) {
+TEST_F(BrokenUploadTest, ServerThatReadsSlowly) {
   server().clear();
   server().set({{"min_part", 1}, {"faults", {{{"at", 0}, {"to", 1000}, {"kind", "slow"}}}}});
   EXPECT_EQ(upload(small_parts(), {session_path_}).committed_sessions, 1u);
   EXPECT_EQ(bucket(), whole_);
 }
 
-TEST_F(BrokenUploadTest, AServerWithAnotherClockThatIgnoresConditionsAndChecksums) {
+TEST_F(BrokenUploadTest, ServerWithAnotherClockThatIgnoresConditionsAndChecksums) {
   server().clear();
   server().set({{"min_part", 1},
                 {"clock_offset_s", 86'400},

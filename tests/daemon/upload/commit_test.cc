@@ -137,7 +137,7 @@ storage::Gap gap(uint64_t before, uint64_t lost, uint64_t numbered) {
 }
 
 // The hand-over that was measured: a collector that took over at record 10,002,432 of a stream.
-TEST(NumberRangesTest, AGapMovesWhatComesAfterIt) {
+TEST(NumberRangesTest, GapMovesWhatComesAfterIt) {
   storage::Manifest manifest;
   manifest.gaps = {gap(0, 10'002'432, 10'002'432)};
   EXPECT_THAT(number_ranges(manifest, 0, Lane::kIndex, 16'275'639).ranges,
@@ -179,7 +179,7 @@ TEST(PartKeysTest, NamesAreSafeAndBounded) {
   EXPECT_EQ(part_prefix(identity, {"c", "e"}).code(), Code::kUnsupported);
 }
 
-TEST(PartKeysTest, APrefixIsOfOnePart) {
+TEST(PartKeysTest, PrefixIsOfOnePart) {
   const storage::SessionIdentity identity = storage::test::test_identity();
   const PartName part{"lab-1", "e7"};
   const std::string prefix = *part_prefix(identity, part);

@@ -72,7 +72,7 @@ TEST_F(DownloadTest, OnlyCommittedPartsAreListed) {
   EXPECT_EQ(download(listed[0]).code(), Code::kNotFound);
 }
 
-TEST_F(DownloadTest, ABrokenDownloadGoesOnAndIsWhole) {
+TEST_F(DownloadTest, BrokenDownloadGoesOnAndIsWhole) {
   const auto session_path = make_session();
   upload(settings(), {session_path});
   const auto listed = parts();
@@ -118,7 +118,7 @@ TEST_F(DownloadTest, FilesThatDifferStay) {
 }
 
 // A store that hands out pages for ever, in each way that one can.
-TEST_F(DownloadTest, AListThatNeverEndsIsAnError) {
+TEST_F(DownloadTest, ListThatNeverEndsIsAnError) {
   const std::pair<const char*, const char*> kLies[] = {{"again", "is out of order"},
                                                        {"circle", "comes back to an earlier page"},
                                                        {"empty", "empty pages"},
@@ -142,7 +142,7 @@ TEST_F(DownloadTest, AListThatNeverEndsIsAnError) {
 }
 
 // Seen: a COMMIT that said "collector": "../../x" had its files written outside of the directory.
-TEST_F(DownloadTest, ACommitSpeaksForItsOwnPartAlone) {
+TEST_F(DownloadTest, CommitSpeaksForItsOwnPartAlone) {
   const auto session_path = make_session();
   upload(settings(), {session_path});
   const std::string prefix = parts()[0];

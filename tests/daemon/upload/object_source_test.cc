@@ -48,7 +48,7 @@ class ObjectSourceTest : public ::testing::Test {
   storage::test::TemporaryDirectory folder_;
 };
 
-TEST_F(ObjectSourceTest, TheBytesDoNotDependOnHowTheyAreAskedFor) {
+TEST_F(ObjectSourceTest, BytesDoNotDependOnHowTheyAreAskedFor) {
   for (const size_t bytes :
        {size_t{0}, size_t{1}, kReadBytes - 1, kReadBytes, kReadBytes + 1, 3 * kReadBytes + 17}) {
     const auto content = mixed(bytes);
@@ -64,7 +64,7 @@ TEST_F(ObjectSourceTest, TheBytesDoNotDependOnHowTheyAreAskedFor) {
   }
 }
 
-TEST_F(ObjectSourceTest, AFileThatIsNotThere) {
+TEST_F(ObjectSourceTest, FileThatIsNotThere) {
   EXPECT_EQ(ObjectSource::open(fs_, folder_.path() + "/none", true).code(), Code::kNotFound);
 }
 
@@ -131,7 +131,7 @@ TEST_F(ObjectSinkTest, EveryPrefixAndEveryChangedByteIsDamage) {
 }
 
 // Few bytes that become many: no more than COMMIT names are written.
-TEST_F(ObjectSinkTest, ABombIsCutOff) {
+TEST_F(ObjectSinkTest, BombIsCutOff) {
   const std::vector<uint8_t> zeros(20 << 20);
   const auto packed = object_of(file_of(zeros), true, 1 << 20);
   EXPECT_LT(packed.size(), zeros.size() / 1000);

@@ -68,7 +68,7 @@ class RadosgwTest : public UploadTest {
   Retries retries_{{}, time_, 1, [](const Error&) {}};
 };
 
-TEST_F(RadosgwTest, ASessionGoesThereAndComesBack) {
+TEST_F(RadosgwTest, SessionGoesThereAndComesBack) {
   const auto session_path = make_large_session(1);
   const UploadStatus sent = send(session_path);
   EXPECT_EQ(sent.committed_sessions, 1u) << sent.problem;
@@ -97,7 +97,7 @@ TEST_F(RadosgwTest, ASessionGoesThereAndComesBack) {
   EXPECT_EQ(again.sent_bytes, 0u);
 }
 
-TEST_F(RadosgwTest, AnInterruptedUploadGoesOn) {
+TEST_F(RadosgwTest, InterruptedUploadGoesOn) {
   const auto session_path = make_large_session(2);
   const auto manifest = storage::read_manifest(fs_, session_path.directory);
   const std::string prefix = *part_prefix(manifest->identity, kPart);

@@ -45,7 +45,7 @@ class UploaderTest : public UploadTest {
   }
 };
 
-TEST_F(UploaderTest, ASessionBecomesObjectsAndCommitComesLast) {
+TEST_F(UploaderTest, SessionBecomesObjectsAndCommitComesLast) {
   const auto session_path = make_session();
   const UploadStatus status = upload(settings(), {session_path});
   EXPECT_EQ(status.committed_sessions, 1u);
@@ -141,7 +141,7 @@ TEST_F(UploaderTest, OldestFirst) {
   EXPECT_THAT(commits, ElementsAre(HasSubstr("10-3/"), HasSubstr("10-1/"), HasSubstr("10-2/")));
 }
 
-TEST_F(UploaderTest, ABurstOf503PassesWithFullJitter) {
+TEST_F(UploaderTest, BurstOf503PassesWithFullJitter) {
   server().set(
       {{"faults",
         {{{"at", 1}, {"to", 6}, {"kind", "status"}, {"status", 503}, {"code", "SlowDown"}}}}});
@@ -155,7 +155,7 @@ TEST_F(UploaderTest, ABurstOf503PassesWithFullJitter) {
 }
 
 // One whose object the server never takes does not stop the others, and is taken when that ends.
-TEST_F(UploaderTest, ASessionThatAlwaysFailsLetsOthersGoFirst) {
+TEST_F(UploaderTest, SessionThatAlwaysFailsLetsOthersGoFirst) {
   const auto first = make_session(1);
   const auto second = make_session(2);
   const auto third = make_session(3);
@@ -294,7 +294,7 @@ TEST_F(UploaderTest, AnotherCommitStaysAndSoDoTheFiles) {
   EXPECT_EQ(bucket(), before);
 }
 
-TEST_F(UploaderTest, ADamagedCommitRemovesNothing) {
+TEST_F(UploaderTest, DamagedCommitRemovesNothing) {
   const auto session_path = make_session();
   upload(settings(), {session_path});
   server().damage(kPrefix + "COMMIT", 0);
@@ -322,7 +322,7 @@ TEST_F(UploaderTest, FilesStayForTheDaysThatWereAskedFor) {
   EXPECT_GT(bucket().size(), 1u);
 }
 
-TEST_F(UploaderTest, TheRateIsKeptOverManySmallObjects) {
+TEST_F(UploaderTest, RateIsKeptOverManySmallObjects) {
   UploadSettings slow = settings();
   slow.s3.max_bytes_per_s = 1'000'000;
   const UploadStatus status = upload(slow, {make_session()});
@@ -369,7 +369,7 @@ TEST_F(TablesTest, StandBesideTheSessionAndAreMadeOnce) {
 }
 
 // COMMIT does not wait for them; what lacks them gets them by a later run.
-TEST_F(TablesTest, AnInterruptedRunIsEndedByALaterOne) {
+TEST_F(TablesTest, InterruptedRunIsEndedByALaterOne) {
   const auto session_path = make_session();
   const WantedTables wanted = std::exchange(tables_, {});
   EXPECT_EQ(upload(small_parts(), {session_path}).committed_sessions, 1u);
@@ -388,7 +388,7 @@ TEST_F(TablesTest, AnInterruptedRunIsEndedByALaterOne) {
   EXPECT_TRUE(server().uploads().empty());
 }
 
-TEST_F(TablesTest, ASessionOfWhichNoneCanBeMadeIsCommittedAndSaid) {
+TEST_F(TablesTest, SessionOfWhichNoneCanBeMadeIsCommittedAndSaid) {
   const auto session_path = make_session();
   refused_ = Error{Code::kInvalidArgument, "no tables"};
   UploadSettings removing = small_parts();

@@ -111,7 +111,7 @@ TEST_F(ClickHouseClientTest, DoesNotRepeatWhatTheServerRefuses) {
   EXPECT_EQ(requests().size(), 1u);
 }
 
-TEST_F(ClickHouseClientTest, AnErrorBehindA200IsOne) {
+TEST_F(ClickHouseClientTest, ErrorBehindA200IsOne) {
   const Status status =
       client(json::array({json::array({200, "Code: 60. DB::Exception: no table"})}))
           .insert("t", "a", {});
@@ -145,7 +145,7 @@ TEST_F(ClickHouseClientTest, AnswersOfAnyShapeAndLength) {
   }
 }
 
-TEST_F(ClickHouseClientTest, AnAnswerGoesToTheSinkAndAnErrorDoesNot) {
+TEST_F(ClickHouseClientTest, AnswerGoesToTheSinkAndAnErrorDoesNot) {
   VectorSink sink;
   EXPECT_TRUE(client(json::array({json::array({200, "1\n"})})).query("SELECT 1", "CSV", sink).ok());
   EXPECT_EQ(upload::text_of(sink.bytes()), "1\n");

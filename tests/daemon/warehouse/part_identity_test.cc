@@ -41,7 +41,7 @@ TEST(PartIdentityTest, RefusesWhatCannotBeToldApart) {
   }
 }
 
-TEST(PartIdentityTest, AMergedOneDoesNotDependOnTheOrder) {
+TEST(PartIdentityTest, MergedOneDoesNotDependOnTheOrder) {
   const PartIdentity one{"s", "a", 1};
   const PartIdentity other{"s", "b", 2};
   EXPECT_EQ(identify_merged({one, other}), identify_merged({other, one}));

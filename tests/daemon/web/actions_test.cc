@@ -99,7 +99,7 @@ TEST_F(ActionsTest, ReportsRefusalsOfTheCollector) {
   EXPECT_THAT(answer.body, HasSubstr("its agent is away"));
 }
 
-TEST_F(ActionsTest, ANestedBodyIsRead) {
+TEST_F(ActionsTest, NestedBodyIsRead) {
   EXPECT_EQ(run("/api/stop", std::string(16'000, '[')).status, 400);
   EXPECT_EQ(
       run("/api/stop", "{\"a\":" + std::string(7'000, '[') + std::string(7'000, ']') + "}").status,

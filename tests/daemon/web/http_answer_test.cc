@@ -32,7 +32,7 @@ TEST(HttpAnswerTest, EveryAnswerForbidsWhatThePageDoesNotNeed) {
   }
 }
 
-TEST(HttpAnswerTest, AnAnswerHasItsLengthAndAStreamHasNone) {
+TEST(HttpAnswerTest, AnswerHasItsLengthAndAStreamHasNone) {
   HttpAnswer answer;
   answer.body = "12345";
   EXPECT_THAT(head_of(answer, false), StartsWith("HTTP/1.1 200 OK\r\n"));
@@ -43,7 +43,7 @@ TEST(HttpAnswerTest, AnAnswerHasItsLengthAndAStreamHasNone) {
   EXPECT_THAT(head_of(answer, true), Not(HasSubstr("Content-Length")));
 }
 
-TEST(HttpAnswerTest, AnErrorIsJsonWhateverItSays) {
+TEST(HttpAnswerTest, ErrorIsJsonWhateverItSays) {
   const HttpAnswer answer = error_answer(403, "no \"such\"\r\nthing \xff</script>");
   EXPECT_EQ(answer.status, 403);
   EXPECT_EQ(nlohmann::json::parse(answer.body)["error"],

@@ -136,7 +136,7 @@ TEST(HttpRequestTest, RequestsComeOneAfterTheOther) {
   EXPECT_EQ(reader.push(text), Step::kMore);
 }
 
-TEST(HttpRequestTest, AClientMayCloseTheConnection) {
+TEST(HttpRequestTest, ClientMayCloseTheConnection) {
   HttpReader reader;
   ASSERT_EQ(read(reader, with_head("Connection: Close\r\n")), Step::kDone);
   EXPECT_FALSE(reader.take().keeps_alive);
@@ -214,7 +214,7 @@ TEST(HttpRequestTest, RejectsAmbiguousRequests) {
   for (const auto& one : cases) EXPECT_EQ(status_of(one.text), one.status) << one.text;
 }
 
-TEST(HttpRequestTest, TheReasonNamesTheLimit) {
+TEST(HttpRequestTest, ReasonNamesTheLimit) {
   HttpReader reader;
   EXPECT_EQ(read(reader, with_head("Content-Length: 99999\r\n")), Step::kBad);
   EXPECT_THAT(reader.why(), HasSubstr(std::to_string(kMaxBodyBytes)));

@@ -79,7 +79,7 @@ TEST_F(PageMakerTest, GivesTheRequestAndTakesThePage) {
   EXPECT_EQ(page->html, "<!doctype html>\n" + asked.to_json());
 }
 
-TEST_F(PageMakerTest, AnErrorOfTheProgramIsAnError) {
+TEST_F(PageMakerTest, ErrorOfTheProgramIsAnError) {
   maker("echo '{\"error\":\"no such session\"}'");
   ask();
   const auto& page = wait(1);
@@ -87,7 +87,7 @@ TEST_F(PageMakerTest, AnErrorOfTheProgramIsAnError) {
   EXPECT_EQ(page.error().message, "no such session");
 }
 
-TEST_F(PageMakerTest, AProgramThatFailsOrCrashesIsAnError) {
+TEST_F(PageMakerTest, ProgramThatFailsOrCrashesIsAnError) {
   maker("exit 3");
   ask();
   EXPECT_THAT(wait(1).error().message, HasSubstr("exit code 3"));
@@ -97,7 +97,7 @@ TEST_F(PageMakerTest, AProgramThatFailsOrCrashesIsAnError) {
   EXPECT_THAT(answers_[1].error().message, HasSubstr("collectctl open /session"));
 }
 
-TEST_F(PageMakerTest, APageThatIsTooLargeIsAnError) {
+TEST_F(PageMakerTest, PageThatIsTooLargeIsAnError) {
   maker("head -c " + std::to_string(kMaxPageBytes + 1) + " /dev/zero");
   ask();
   EXPECT_EQ(wait(1).code(), Code::kLimit);
@@ -110,7 +110,7 @@ TEST_F(PageMakerTest, WithoutTheProgramThereIsNoPage) {
   EXPECT_EQ(wait(1).code(), Code::kNotFound);
 }
 
-TEST_F(PageMakerTest, APageThatNobodyWaitsForEnds) {
+TEST_F(PageMakerTest, PageThatNobodyWaitsForEnds) {
   maker("touch " + directory_ + "/began; exec sleep 1000");
   const auto cancelled = ask();
   ASSERT_TRUE(eventually_exists("began"));
@@ -118,7 +118,7 @@ TEST_F(PageMakerTest, APageThatNobodyWaitsForEnds) {
   EXPECT_EQ(wait(1).code(), Code::kCancelled);
 }
 
-TEST_F(PageMakerTest, TheEndOfTheMakerEndsPagesAndAnswers) {
+TEST_F(PageMakerTest, EndOfTheMakerEndsPagesAndAnswers) {
   maker("touch " + directory_ + "/began; exec sleep 1000");
   for (size_t i = 0; i <= kMaxPagesAtOnce; ++i) ask();
   ASSERT_TRUE(eventually_exists("began"));

@@ -56,7 +56,7 @@ class RoutesTest : public ::testing::Test {
   Routes routes_{access_, collector_, feed_, pages_, std::nullopt, "http://viewer"};
 };
 
-TEST_F(RoutesTest, TheFilesOfThePageNeedNoCookie) {
+TEST_F(RoutesTest, FilesOfThePageNeedNoCookie) {
   for (const auto& [path, type] : {std::pair{"/", "text/html; charset=utf-8"},
                                    {"/live.js", "text/javascript; charset=utf-8"},
                                    {"/sessions.js", "text/javascript; charset=utf-8"},
@@ -90,7 +90,7 @@ TEST_F(RoutesTest, EverythingElseNeedsTheCookie) {
   EXPECT_EQ(ask(wrong).status, 403) << "the token is no cookie";
 }
 
-TEST_F(RoutesTest, TheTokenSignsIn) {
+TEST_F(RoutesTest, TokenSignsIn) {
   EXPECT_EQ(ask(post("/api/sign-in", "{\"token\":\"token\"}", false)).status, 200);
   EXPECT_EQ(ask(post("/api/sign-in", "{\"token\":\"other\"}", false)).status, 403);
   EXPECT_EQ(ask(post("/api/sign-in", "token", false)).status, 400);
@@ -105,7 +105,7 @@ TEST_F(RoutesTest, StateAndEvents) {
   EXPECT_EQ(ask(get("/api/viewer")).body, "{\"perfetto\":\"http://viewer\"}\n");
 }
 
-TEST_F(RoutesTest, APathTakesItsMethod) {
+TEST_F(RoutesTest, PathTakesItsMethod) {
   for (const char* path : {"/", "/api/state", "/api/events", "/nothing"}) {
     const HttpAnswer answer = ask(post(path, "{}"));
     EXPECT_EQ(answer.status, 405) << path;
@@ -121,7 +121,7 @@ TEST_F(RoutesTest, APathTakesItsMethod) {
   EXPECT_EQ(ask(head).status, 405);
 }
 
-TEST_F(RoutesTest, APostHasJson) {
+TEST_F(RoutesTest, PostHasJson) {
   HttpRequest request = post("/api/stop", "{\"session\":\"session_a/pid_1\"}");
   for (auto& [name, value] : request.fields) {
     if (name == "content-type") value = "text/plain";
@@ -130,7 +130,7 @@ TEST_F(RoutesTest, APostHasJson) {
   EXPECT_EQ(collector_.last_argument(), "");
 }
 
-TEST_F(RoutesTest, AForeignHostOrOriginGetsNothing) {
+TEST_F(RoutesTest, ForeignHostOrOriginGetsNothing) {
   HttpRequest request = get("/");
   request.fields[0].second = "evil.example:7712";
   EXPECT_EQ(ask(request).status, 421);
@@ -143,7 +143,7 @@ TEST_F(RoutesTest, AForeignHostOrOriginGetsNothing) {
 }
 
 // The request that collect-page would get comes back as the page.
-TEST_F(RoutesTest, ThePageOfASessionIsMadeOfItsDirectory) {
+TEST_F(RoutesTest, PageOfASessionIsMadeOfItsDirectory) {
   collector_.add_session("session_b/pid_2", api::SESSION_STATE_COMPLETE);
   const HttpAnswer recording = ask(get("/sessions/session_a/pid_1"));
   // An object that has no error is no page.

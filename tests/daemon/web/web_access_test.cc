@@ -36,7 +36,7 @@ class WebAccessTest : public ::testing::Test {
   const WebAccess access_{{"the token", "the cookie"}, "127.0.0.1", 7712};
 };
 
-TEST_F(WebAccessTest, TheAddressHasTheTokenInItsFragment) {
+TEST_F(WebAccessTest, AddressHasTheTokenInItsFragment) {
   EXPECT_EQ(access_.url(), "http://127.0.0.1:7712/#token=the token");
   EXPECT_EQ(WebAccess({"t", "c"}, "::1", 80).url(), "http://[::1]:80/#token=t");
 }
@@ -74,12 +74,12 @@ TEST_F(WebAccessTest, HostIsANameOfThisMachinesLoopback) {
   EXPECT_EQ(refused(request("GET", "/", {})), 421);
 }
 
-TEST_F(WebAccessTest, TheBoundAddressIsAHostToo) {
+TEST_F(WebAccessTest, BoundAddressIsAHostToo) {
   const WebAccess bound({"t", "c"}, "::1", 7712);
   EXPECT_FALSE(bound.refusal(request("GET", "/", {{"host", "[::1]:7712"}})).has_value());
 }
 
-TEST_F(WebAccessTest, APostNeedsTheOriginOfItsHost) {
+TEST_F(WebAccessTest, PostNeedsTheOriginOfItsHost) {
   EXPECT_EQ(refused_post("127.0.0.1:7712", "http://127.0.0.1:7712"), 0);
   EXPECT_EQ(refused_post("localhost:7712", "http://localhost:7712"), 0);
   // Through ssh -L with another port of this side.
@@ -95,7 +95,7 @@ TEST_F(WebAccessTest, APostNeedsTheOriginOfItsHost) {
   EXPECT_EQ(refused_post("evil.example:7712", "http://evil.example:7712"), 421);
 }
 
-TEST_F(WebAccessTest, APageOfAnotherOriginMayOnlyLeadToTheLivePage) {
+TEST_F(WebAccessTest, PageOfAnotherOriginMayOnlyLeadToTheLivePage) {
   const auto from = [&](const std::string& path, const std::string& site) {
     return refused(request("GET", path, {{"host", "localhost"}, {"sec-fetch-site", site}}));
   };
@@ -111,7 +111,7 @@ TEST_F(WebAccessTest, APageOfAnotherOriginMayOnlyLeadToTheLivePage) {
   }
 }
 
-TEST_F(WebAccessTest, TheTokenIsExchangedForACookie) {
+TEST_F(WebAccessTest, TokenIsExchangedForACookie) {
   const HttpAnswer answer = access_.sign_in("the token");
   EXPECT_EQ(answer.status, 200);
   ASSERT_EQ(answer.fields.size(), 1u);
@@ -125,7 +125,7 @@ TEST_F(WebAccessTest, TheTokenIsExchangedForACookie) {
   }
 }
 
-TEST_F(WebAccessTest, TheCookieSignsIn) {
+TEST_F(WebAccessTest, CookieSignsIn) {
   EXPECT_TRUE(has_cookie("collectord_7712=the cookie"));
   EXPECT_TRUE(has_cookie("a=b; collectord_7712=the cookie; c=d"));
   EXPECT_TRUE(has_cookie("collectord_7712=old; collectord_7712=the cookie"));

@@ -79,7 +79,7 @@ TEST_F(WebServerTest, OneConnectionCarriesManyRequests) {
   EXPECT_TRUE(client.is_closed_by_server());
 }
 
-TEST_F(WebServerTest, ARequestMayComeByteByByte) {
+TEST_F(WebServerTest, RequestMayComeByteByByte) {
   HttpClient client = this->client();
   for (const char c : get("/api/state")) ASSERT_TRUE(client.send(std::string(1, c)));
   EXPECT_EQ(client.read_answer().status, 200);
@@ -90,7 +90,7 @@ TEST_F(WebServerTest, ButtonsReachTheCollector) {
   EXPECT_EQ(collector_.last_argument(), "sessions/session_a/pid_1");
 }
 
-TEST_F(WebServerTest, AnAnswerThatComesLaterIsSent) {
+TEST_F(WebServerTest, AnswerThatComesLaterIsSent) {
   collector_.hold_answers();
   HttpClient waiting = client();
   const std::string body = "{\"session\":\"session_a/pid_1\"}";
@@ -106,7 +106,7 @@ TEST_F(WebServerTest, AnAnswerThatComesLaterIsSent) {
   EXPECT_EQ(waiting.read_answer().fields["content-type"], "text/css; charset=utf-8");
 }
 
-TEST_F(WebServerTest, AnAnswerForAClientThatHasGoneGoesNowhere) {
+TEST_F(WebServerTest, AnswerForAClientThatHasGoneGoesNowhere) {
   collector_.hold_answers();
   {
     HttpClient gone = client();
@@ -121,7 +121,7 @@ TEST_F(WebServerTest, AnAnswerForAClientThatHasGoneGoesNowhere) {
   EXPECT_EQ(browser_->get("/api/state").status, 200);
 }
 
-TEST_F(WebServerTest, AnAnswerAfterTheEndGoesNowhere) {
+TEST_F(WebServerTest, AnswerAfterTheEndGoesNowhere) {
   collector_.hold_answers();
   std::thread asking([&] {
     EXPECT_EQ(browser_->post("/api/stop", "{\"session\":\"session_a/pid_1\"}").status, 0);
@@ -170,7 +170,7 @@ TEST_F(WebServerTest, BeyondTheLimitOfStreamsOneIsRefusedUntilAnotherEnds) {
   EXPECT_TRUE(is_served);
 }
 
-TEST_F(WebServerTest, ANewConnectionTakesTheSlotOfAnIdleOne) {
+TEST_F(WebServerTest, NewConnectionTakesTheSlotOfAnIdleOne) {
   std::vector<HttpClient> idle;
   for (size_t i = 0; i < kMaxConnectionsPerPrincipal; ++i) {
     idle.push_back(client());
@@ -226,7 +226,7 @@ TEST_F(WebServerTest, ForeignHostsAndOriginsAreRefused) {
 }
 
 // The first of the request's bytes starts its time, and further ones do not prolong it.
-TEST_F(WebServerTest, ASlowRequestIsEnded) {
+TEST_F(WebServerTest, SlowRequestIsEnded) {
   HttpClient slow = client();
   ASSERT_TRUE(slow.send("GET / HTTP/1.1\r\nX: "));
   const auto began = std::chrono::steady_clock::now();
@@ -237,7 +237,7 @@ TEST_F(WebServerTest, ASlowRequestIsEnded) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, 3 * kRequestDeadline);
 }
 
-TEST_F(WebServerTest, ASilentConnectionIsEnded) {
+TEST_F(WebServerTest, SilentConnectionIsEnded) {
   EXPECT_TRUE(client().is_closed_by_server());
 }
 
@@ -308,7 +308,7 @@ TEST_F(ViewerTest, ItsFilesHaveAnAddressOfTheirOwn) {
               ::testing::Not(HasSubstr("viewer</title>")));
 }
 
-TEST_F(ViewerTest, AFolderWithoutItIsSaid) {
+TEST_F(ViewerTest, FolderWithoutItIsSaid) {
   options_.viewer_folder = folder_;
   const auto empty = WebServer::start(options_, collector_);
   ASSERT_FALSE(empty.ok());
@@ -317,7 +317,7 @@ TEST_F(ViewerTest, AFolderWithoutItIsSaid) {
   EXPECT_FALSE(WebServer::start(options_, collector_).ok());
 }
 
-TEST(WebServerStartTest, AnAddressInUseIsSaid) {
+TEST(WebServerStartTest, AddressInUseIsSaid) {
   control::FakeCollector collector;
   WebOptions options;
   options.address = "127.0.0.1:0";

@@ -52,7 +52,7 @@ class CheckThread : public ::testing::TestWithParam<Version> {
 INSTANTIATE_TEST_SUITE_P(Atf, CheckThread, ::testing::Values(Version::kV1, Version::kV2),
                          testing::version_name);
 
-TEST_P(CheckThread, AGoodThreadHasNoFindings) {
+TEST_P(CheckThread, GoodThreadHasNoFindings) {
   const ThreadReport report = check_thread(0, made_.index, made_.detail);
   EXPECT_TRUE(report.findings.list().empty()) << report.findings.list().front().sentence;
   EXPECT_EQ(report.events, 20u);
@@ -107,7 +107,7 @@ TEST_P(CheckThread, LinksOutOfOrder) {
   EXPECT_EQ(report.findings.list()[1].check, Check::kLinkBack);
 }
 
-TEST_P(CheckThread, ADetailThatPointsPastTheIndex) {
+TEST_P(CheckThread, DetailThatPointsPastTheIndex) {
   store_le<uint32_t>(record(6) + 8, 1000);
   store_le<uint64_t>(made_.detail.data() + 52, 1000);  // index_seq_end agrees
   expect_only(Check::kLinkPast, Severity::kWarning,
@@ -135,7 +135,7 @@ TEST_P(CheckThread, DetailCounts) {
   expect_only(Check::kDetailCounts, Severity::kError, made_.detail.size() - 64);
 }
 
-TEST_P(CheckThread, ABrokenRecordChain) {
+TEST_P(CheckThread, BrokenRecordChain) {
   const auto offset = static_cast<uint64_t>(record(4) - made_.detail.data());
   store_le<uint32_t>(record(4), 23);
   repair_checksums();
@@ -193,7 +193,7 @@ TEST_P(CheckThread, BytesBehindTheDetailFooter) {
 }
 
 // Records of a version that the index does not have cannot be told apart from others.
-TEST_P(CheckThread, ADetailFileOfTheOtherVersionIsNotRead) {
+TEST_P(CheckThread, DetailFileOfTheOtherVersionIsNotRead) {
   made_.detail[5] = v1() ? 2 : 1;
   const ThreadReport report = check_thread(0, made_.index, made_.detail);
   EXPECT_TRUE(report.detail.rejected);
@@ -204,7 +204,7 @@ TEST_P(CheckThread, ADetailFileOfTheOtherVersionIsNotRead) {
   EXPECT_EQ(report.findings.list()[0].offset, 5u);
 }
 
-TEST_P(CheckThread, ADetailFileAlone) {
+TEST_P(CheckThread, DetailFileAlone) {
   const ThreadReport whole = check_detail_alone(7, made_.detail);
   EXPECT_EQ(whole.n, 7u);
   EXPECT_FALSE(whole.rejected);
@@ -240,7 +240,7 @@ TEST_P(CheckThread, LinksWithoutADetailFile) {
   EXPECT_EQ(report.findings.list()[0].check, Check::kLinkNoFile);
 }
 
-TEST_P(CheckThread, AnUnreadableDetailFileLeavesTheIndexReadable) {
+TEST_P(CheckThread, UnreadableDetailFileLeavesTheIndexReadable) {
   const ThreadReport report = check_thread(0, made_.index, Bytes(made_.detail).first(10));
   EXPECT_FALSE(report.rejected);
   EXPECT_TRUE(report.detail.rejected);
@@ -248,7 +248,7 @@ TEST_P(CheckThread, AnUnreadableDetailFileLeavesTheIndexReadable) {
   EXPECT_EQ(report.findings.errors(), 1u);
 }
 
-TEST_P(CheckThread, AnUnfinalizedThreadIsRecovered) {
+TEST_P(CheckThread, UnfinalizedThreadIsRecovered) {
   plan_.finalize = false;
   made_ = build_thread(plan_);
   const ThreadReport report = check_thread(0, made_.index, made_.detail);
@@ -257,7 +257,7 @@ TEST_P(CheckThread, AnUnfinalizedThreadIsRecovered) {
 }
 
 // The crash between the detail footer and the detail header.
-TEST_P(CheckThread, AStaleDetailHeaderIsRecoveredAndNotDamage) {
+TEST_P(CheckThread, StaleDetailHeaderIsRecoveredAndNotDamage) {
   plan_.finalize = false;
   const ThreadBytes created = build_thread(plan_);
   std::copy_n(created.detail.begin(), 64, made_.detail.begin());
@@ -304,7 +304,7 @@ TEST(CheckVersion2, ReservedBytes) {
 }
 
 // Every event gives a finding; the list stays bounded and the count exact.
-TEST(Findings, TheListIsBoundedAndTheCountIsNot) {
+TEST(Findings, ListIsBoundedAndTheCountIsNot) {
   ThreadPlan plan;
   plan.version = Version::kV1;
   plan.events = Findings::kMaxListed + 1;

@@ -218,7 +218,7 @@ TEST(IndexEvent, NoDetailIsEachVersionsSentinel) {
   EXPECT_EQ(decode_index_event(Version::kV1, out.data()).detail_seq, kNoDetail);
 }
 
-TEST(IndexEvent, AnUnknownKindKeepsItsNumber) {
+TEST(IndexEvent, UnknownKindKeepsItsNumber) {
   std::array<uint8_t, 32> out;
   encode_index_event(Version::kV1, sample_event(), out);
   store_le<uint32_t>(out.data() + 20, 0x102);  // a byte-wide read would see a RETURN

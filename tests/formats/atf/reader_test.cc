@@ -79,7 +79,7 @@ TEST_P(BothVersions, UnfinalizedIndexIsReadToItsLastWholeEvent) {
 }
 
 // The crash between writing the footer and rewriting the header.
-TEST_P(BothVersions, AStaleHeaderLeavesTheFooterAtTheEnd) {
+TEST_P(BothVersions, StaleHeaderLeavesTheFooterAtTheEnd) {
   ThreadBytes made = build_thread(plan(10));
   ThreadPlan unfinished = plan(10);
   unfinished.finalize = false;
@@ -93,7 +93,7 @@ TEST_P(BothVersions, AStaleHeaderLeavesTheFooterAtTheEnd) {
 }
 
 // An event whose time spells the magic, where the header of an unfinished file points.
-TEST_P(BothVersions, AFirstEventThatLooksLikeAFooterHidesNothing) {
+TEST_P(BothVersions, FirstEventThatLooksLikeAFooterHidesNothing) {
   ThreadPlan p = plan(10);
   p.finalize = false;
   ThreadBytes made = build_thread(p);
@@ -120,7 +120,7 @@ TEST_P(BothVersions, PreferTheConsistentFooter) {
   EXPECT_EQ(reader->size(), 10u);
 }
 
-TEST_P(BothVersions, TheFootersCountNeverReachesBeyondTheBytes) {
+TEST_P(BothVersions, FootersCountNeverReachesBeyondTheBytes) {
   for (const uint64_t claim : {uint64_t{11}, uint64_t{1000000}, uint64_t{1} << 59, UINT64_MAX}) {
     ThreadBytes made = build_thread(plan(10));
     store_le<uint64_t>(made.index.data() + made.index.size() - 64 + 8, claim);
@@ -133,7 +133,7 @@ TEST_P(BothVersions, TheFootersCountNeverReachesBeyondTheBytes) {
 }
 
 // 2^59 events times 32 bytes wrap around to 0: a section of 0 bytes must not agree with them.
-TEST_P(BothVersions, ACountThatWrapsAroundIsReported) {
+TEST_P(BothVersions, CountThatWrapsAroundIsReported) {
   ThreadBytes made = build_thread(plan(0));
   store_le<uint64_t>(made.index.data() + made.index.size() - 64 + 8, uint64_t{1} << 59);
   const auto reader = IndexReader::open(made.index, findings_);
@@ -232,7 +232,7 @@ TEST_P(BothVersions, StackBytesThatSpellTheFooterMagicHideNothing) {
   EXPECT_EQ(detail->size(), 5u);
 }
 
-TEST_P(BothVersions, ADetailFooterBehindAStaleHeaderIsFound) {
+TEST_P(BothVersions, DetailFooterBehindAStaleHeaderIsFound) {
   ThreadBytes made = build_thread(plan(5, 1));
   ThreadPlan p = plan(5, 1);
   p.finalize = false;
@@ -284,7 +284,7 @@ TEST_P(BothVersions, OneStepBackIsNotSorted) {
   EXPECT_EQ(order.runs(), 2u);
 }
 
-TEST_P(BothVersions, AnEmptyFileHasNoTimes) {
+TEST_P(BothVersions, EmptyFileHasNoTimes) {
   const ThreadBytes made = build_thread(plan(0));
   const auto reader = IndexReader::open(made.index, findings_);
   const TimeOrder order = TimeOrder::of(*reader);

@@ -109,7 +109,7 @@ TEST(SessionReader, OneBadThreadNeverHidesTheOthers) {
   EXPECT_EQ(all_of(session.merged()), (std::vector<Step>{{10, 2, 0}, {20, 2, 1}}));
 }
 
-TEST(SessionReader, ADetailFileBesideABadIndexIsLeftClosed) {
+TEST(SessionReader, DetailFileBesideABadIndexIsLeftClosed) {
   ThreadPlan plan;
   plan.detail_every = 4;
   ThreadBytes made = build_thread(plan);
@@ -144,7 +144,7 @@ TEST(SessionReader, LinksBothWays) {
   EXPECT_FALSE(session.event_of(0, past));
 }
 
-TEST(SessionReader, ADetailFileOfTheOtherVersionIsRefusedAlone) {
+TEST(SessionReader, DetailFileOfTheOtherVersionIsRefusedAlone) {
   ThreadPlan plan;
   plan.detail_every = 4;
   ThreadBytes made = build_thread(plan);

@@ -196,7 +196,7 @@ TEST_P(CheckRanges, LinksThatGoOnWronglyAtASeam) {
   }
 }
 
-TEST_P(CheckRanges, AWholeFileChecksumIsFoundByRanges) {
+TEST_P(CheckRanges, WholeFileChecksumIsFoundByRanges) {
   ThreadBytes made = build(100, 3);
   const Bytes events = Bytes(made.index).subspan(64, 3200);
   const uint32_t other = GetParam() == Version::kV1 ? crc32c(events) : crc32_ieee(events);

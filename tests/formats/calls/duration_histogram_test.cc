@@ -24,7 +24,7 @@ TEST(DurationHistogram, ShortDurationsAreExact) {
 }
 
 // 1000 lies in the bucket 992..1023, whose middle is 1008.
-TEST(DurationHistogram, APercentileIsTheMiddleOfItsBucket) {
+TEST(DurationHistogram, PercentileIsTheMiddleOfItsBucket) {
   DurationHistogram histogram;
   size_t left = 100;
   histogram.add(1000, left);
@@ -105,7 +105,7 @@ TEST(DurationHistogram, BucketsBeginAndEndWhereTheDocumentSays) {
 }
 
 // Of 3: 333 per mille are one, 334 are more than one.
-TEST(DurationHistogram, ThePercentileIsTheNearestRank) {
+TEST(DurationHistogram, PercentileIsTheNearestRank) {
   DurationHistogram histogram;
   size_t left = 10;
   for (const uint64_t ns : {1, 2, 3}) histogram.add(ns, left);

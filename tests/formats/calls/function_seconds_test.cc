@@ -44,7 +44,7 @@ class Seconds {
   FunctionSlots slots_;
 };
 
-TEST(FunctionSeconds, ACallCountsWhereItEnded) {
+TEST(FunctionSeconds, CallCountsWhereItEnded) {
   EXPECT_THAT(
       Seconds().of({{10, kCall, 'a'},
                     {20, kCall, 'b'},
@@ -67,7 +67,7 @@ TEST(FunctionSeconds, SplitAtSecondsOfTheDay) {
 }
 
 // What a gap ended is found out later: no second comes twice for it.
-TEST(FunctionSeconds, AnEndFoundOutLateCountsInTheSecondThatIsCounted) {
+TEST(FunctionSeconds, EndFoundOutLateCountsInTheSecondThatIsCounted) {
   EXPECT_THAT(Seconds().of({{10, kCall, 'a'},
                             {20, kCall, 'b'},
                             {4 * kSecond, kCall, 'c'},
@@ -79,7 +79,7 @@ TEST(FunctionSeconds, AnEndFoundOutLateCountsInTheSecondThatIsCounted) {
                           "4 a: 1 calls, total 10, self 10, longest 0 of 0"));
 }
 
-TEST(FunctionSeconds, AClockThatStepsBackOpensItsSecondAgain) {
+TEST(FunctionSeconds, ClockThatStepsBackOpensItsSecondAgain) {
   EXPECT_THAT(Seconds().of({{2 * kSecond, kCall, 'a'},
                             {2 * kSecond + 1, kReturn, 'a'},
                             {kSecond, kCall, 'a'},

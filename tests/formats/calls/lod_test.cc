@@ -49,7 +49,7 @@ Seen sought(const MadeThread& thread, const LodReader& lod, const LodSummary& su
 class Lod : public ::testing::TestWithParam<uint32_t> {};
 
 // Whatever was open, lost or in doubt before the window: the calls in it are the same.
-TEST_P(Lod, AWindowThatIsSoughtHasTheSameCalls) {
+TEST_P(Lod, WindowThatIsSoughtHasTheSameCalls) {
   const MadeThread thread = random_thread(GetParam());
   const BuiltLod built = build(thread, 4);
   const auto lod = LodReader::open(built.file);
@@ -66,7 +66,7 @@ TEST_P(Lod, AWindowThatIsSoughtHasTheSameCalls) {
   }
 }
 
-TEST_P(Lod, TheSummaryIsThatOfTheThread) {
+TEST_P(Lod, SummaryIsThatOfTheThread) {
   const MadeThread thread = random_thread(GetParam());
   const BuiltLod built = build(thread, 16);
   const auto read = LodReader::open(built.file)->summary();

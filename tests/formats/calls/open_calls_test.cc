@@ -42,7 +42,7 @@ class OpenCallsTest : public ::testing::Test {
   std::vector<std::string> ended_;
 };
 
-TEST_F(OpenCallsTest, AReturnOfAnOuterCallEndsTheInnerOnes) {
+TEST_F(OpenCallsTest, ReturnOfAnOuterCallEndsTheInnerOnes) {
   open_.call(kA, at(0));
   open_.call(kB, at(10));
   open_.call(kC, at(20));
@@ -86,7 +86,7 @@ TEST_F(OpenCallsTest, BehindAGapCallsCountInTheTotalOfTheirFunction) {
   EXPECT_EQ(function_ns, 20u) << "the outer one counts up to the gap";
 }
 
-TEST_F(OpenCallsTest, AnOuterCallThatSurvivedAGapCountsNothingTwice) {
+TEST_F(OpenCallsTest, OuterCallThatSurvivedAGapCountsNothingTwice) {
   uint64_t function_ns = 0;
   const auto add = [&](const EndedCall& call) {
     if (call.slot == kA) function_ns += call.function_ns;
@@ -129,7 +129,7 @@ TEST_F(OpenCallsTest, TimeThatStepsBackMakesNoNegativeDurations) {
 }
 
 // Nobody says at the gap what survived it: the return of b says it, and that c did not.
-TEST_F(OpenCallsTest, AReturnBehindAGapSaysWhichCallsSurvivedIt) {
+TEST_F(OpenCallsTest, ReturnBehindAGapSaysWhichCallsSurvivedIt) {
   open_.call(kA, at(0));
   open_.call(kB, at(10));
   open_.call(kC, at(20));
@@ -177,7 +177,7 @@ TEST_F(OpenCallsTest, EveryDoubtIsOfItsOwnGap) {
                                   "c 60..70 self 10 returned", "a 0..100 self 60 returned"));
 }
 
-TEST_F(OpenCallsTest, AGapWithKnownSurvivorsEndsTheOthersAtOnce) {
+TEST_F(OpenCallsTest, GapWithKnownSurvivorsEndsTheOthersAtOnce) {
   open_.call(kA, at(0));
   open_.call(kB, at(10));
   open_.call(kC, at(20));
@@ -192,7 +192,7 @@ TEST_F(OpenCallsTest, AGapWithKnownSurvivorsEndsTheOthersAtOnce) {
   EXPECT_EQ(open_.depth(), 0u);
 }
 
-TEST_F(OpenCallsTest, AGapWithoutSurvivorsEndsAllEachAtItsOwnDoubt) {
+TEST_F(OpenCallsTest, GapWithoutSurvivorsEndsAllEachAtItsOwnDoubt) {
   open_.call(kA, at(0));
   gap(5);
   open_.call(kB, at(20));
@@ -226,7 +226,7 @@ TEST_F(OpenCallsTest, BehindAGapNothingIsTooDeep) {
   EXPECT_EQ(leave(kB, 0), Leave::kNoCall) << "nor for the next thread";
 }
 
-TEST_F(OpenCallsTest, ACallSaysFromWhereOnTheCallsAreCertain) {
+TEST_F(OpenCallsTest, CallSaysFromWhereOnTheCallsAreCertain) {
   open_.call(kA, at(0));
   open_.call(kB, at(1));
   gap(5);
@@ -257,7 +257,7 @@ TEST_F(OpenCallsTest, ACallSaysFromWhereOnTheCallsAreCertain) {
   EXPECT_EQ(open_.newest().certain_from, 2u) << "a and b are in the doubt of the first gap still";
 }
 
-TEST_F(OpenCallsTest, ACallSpansTheGapsBehindItsBegin) {
+TEST_F(OpenCallsTest, CallSpansTheGapsBehindItsBegin) {
   std::vector<bool> spans;
   const auto keep_spans = [&](const EndedCall& call) { spans.push_back(call.spans_gap); };
   open_.call(kA, at(10));

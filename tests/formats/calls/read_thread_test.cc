@@ -25,7 +25,7 @@ constexpr auto kUnknown = static_cast<atf::EventKind>(9);
 
 // ---- ahead of a gap
 
-TEST(ReadThread, AnExceptionBehindAGapSaysWhatSurvivedIt) {
+TEST(ReadThread, ExceptionBehindAGapSaysWhatSurvivedIt) {
   const std::vector<Event> events = {
       {0, kCall, 'a'}, {10, kCall, 'b'}, {20, kCall, 'c'}, {50, kException, 'b'}};
   EXPECT_THAT(read(events, {{3, 1, 0, 0}}).ends,
@@ -35,7 +35,7 @@ TEST(ReadThread, AnExceptionBehindAGapSaysWhatSurvivedIt) {
 }
 
 // An event of a kind that nobody knows is no return of b.
-TEST(ReadThread, AnUnknownKindBehindAGapSaysNothing) {
+TEST(ReadThread, UnknownKindBehindAGapSaysNothing) {
   EXPECT_THAT(read({{0, kCall, 'a'}, {10, kCall, 'b'}, {40, kUnknown, 'b'}, {50, kReturn, 'a'}},
                    {{2, 1, 0, 0}})
                   .ends,
@@ -43,7 +43,7 @@ TEST(ReadThread, AnUnknownKindBehindAGapSaysNothing) {
                           "-a 0..50 total 50 self 50 returned over a gap"));
 }
 
-TEST(ReadThread, AReturnOfACallBehindTheGapSaysNothing) {
+TEST(ReadThread, ReturnOfACallBehindTheGapSaysNothing) {
   // b is called anew behind the gap and returns; then a does: the first b has ended in the gap.
   EXPECT_THAT(read({{0, kCall, 'a'},
                     {10, kCall, 'b'},
@@ -74,7 +74,7 @@ std::string end_of_first_x(uint64_t calls) {
   return first == ends.end() ? "" : *first;
 }
 
-TEST(ReadThread, AReturnIsComparedWithSoManyCallsAhead) {
+TEST(ReadThread, ReturnIsComparedWithSoManyCallsAhead) {
   EXPECT_EQ(end_of_first_x(kMaxAheadSearch - 1), "-x 10..10 total 0 self 0 cut_by_gap over a gap");
   EXPECT_EQ(end_of_first_x(kMaxAheadSearch), "-x 10..50 total 40 self 20 skipped over a gap")
       << "taken for the return of the x from before the gap";
@@ -115,7 +115,7 @@ TEST(ReadThread, GapsStandBeforeTheirEvents) {
 }
 
 // A gap before the first event is in no call.
-TEST(ReadThread, AGapAtTheBeginIsInNoCall) {
+TEST(ReadThread, GapAtTheBeginIsInNoCall) {
   EXPECT_THAT(read({{0, kCall, 'a'}, {10, kReturn, 'a'}}, {{0, 1, 0, 0}}).ends,
               ElementsAre("-a 0..10 total 10 self 10 returned"));
 }
@@ -167,7 +167,7 @@ TEST(ReadThread, DoesNotReadFarBehindTheWindow) {
   EXPECT_EQ(whole.counts().calls, 200'000u);
 }
 
-TEST(ReadThread, AnEventAtTheBeginOfAWindowIsInIt) {
+TEST(ReadThread, EventAtTheBeginOfAWindowIsInIt) {
   const auto of = read({{9, kCall, 'a'}, {10, kCall, 'b'}, {10, kReturn, 'b'}, {20, kReturn, 'a'}},
                        {}, {}, {10, 20});
   EXPECT_THAT(of.lines, ElementsAre("+a 9", "+b 10", "-b 10..10 total 0 self 0 returned",
@@ -178,7 +178,7 @@ TEST(ReadThread, AnEventAtTheBeginOfAWindowIsInIt) {
               ElementsAre("+a 5", "-a 5..10 total 0 self 0 returned"));
 }
 
-TEST(ReadThread, ARecordingMayEndInTheWindow) {
+TEST(ReadThread, RecordingMayEndInTheWindow) {
   const auto of = read({{0, kCall, 'a'}, {350, kCall, 'b'}}, {}, {}, {300, 400});
   EXPECT_THAT(of.lines, ElementsAre("+a 0", "+b 350", "-b 350..350 total 0 self 0 open_at_end",
                                     "-a 0..350 total 50 self 50 open_at_end"));
@@ -210,7 +210,7 @@ TEST(ReadThread, EventsBeforeAWindowAreNotCounted) {
   EXPECT_EQ(calls.counts().calls, OpenCalls::kMaxDepth);
 }
 
-TEST(ReadThread, AGapMayTouchTheEndOfAWindow) {
+TEST(ReadThread, GapMayTouchTheEndOfAWindow) {
   const std::vector<Event> events = {{10, kCall, 'a'}, {20, kCall, 'b'}, {90, kReturn, 'b'}};
   EXPECT_EQ(read(events, {{2, 9, 40, 80}}, {}, {5, 40}).counts.gaps, 1u);
   EXPECT_EQ(read(events, {{2, 9, 41, 80}}, {}, {5, 40}).counts.gaps, 0u);
@@ -218,7 +218,7 @@ TEST(ReadThread, AGapMayTouchTheEndOfAWindow) {
 }
 
 // The window lies between the last event and a gap behind it.
-TEST(ReadThread, AGapBehindTheWindowEndsIt) {
+TEST(ReadThread, GapBehindTheWindowEndsIt) {
   const auto of = read({{0, kCall, 'a'}, {600, kReturn, 'a'}}, {{1, 9, 500, 550}}, {}, {300, 400});
   EXPECT_THAT(of.lines, ElementsAre("+a 0", "-a 0..400 total 100 self 100 cut_by_window"));
   EXPECT_EQ(of.counts.gaps, 0u);

@@ -35,7 +35,7 @@ TEST(RunningTime, SpreadsJoinedStallsEvenly) {
 }
 
 // The thread waits 100..400 and 700..900; the process is stopped 200..300, 350..800.
-TEST(RunningTime, AStopWithinAWaitCountsOnce) {
+TEST(RunningTime, StopWithinAWaitCountsOnce) {
   RunningTime time({own(100, 400), own(700, 900), stop(200, 300), stop(350, 800)});
   EXPECT_EQ(time.stalled_until(200), 100u);
   EXPECT_EQ(time.stalled_until(300), 200u);
@@ -43,12 +43,12 @@ TEST(RunningTime, AStopWithinAWaitCountsOnce) {
   EXPECT_EQ(time.stalled_until(1000), 800u);  // 100..900 without a break
 }
 
-TEST(RunningTime, AStallThatEndsBeforeItBeginsIsNone) {
+TEST(RunningTime, StallThatEndsBeforeItBeginsIsNone) {
   RunningTime time({{200, 100, 50, 1, false}, {300, 300, 7, 1, true}});
   EXPECT_EQ(time.at(1000), 1000u);
 }
 
-TEST(RunningTime, AStopMayBeginAtTheZeroOfTheClock) {
+TEST(RunningTime, StopMayBeginAtTheZeroOfTheClock) {
   RunningTime time({stop(0, 10)});
   EXPECT_EQ(time.stalled_until(0), 0u);
   EXPECT_EQ(time.stalled_until(1), 1u);
@@ -72,7 +72,7 @@ TEST(RunningTime, StallsOfAKindThatOverlapCountOnce) {
   }
 }
 
-TEST(RunningTime, AStallThatAStopCoversAddsNothing) {
+TEST(RunningTime, StallThatAStopCoversAddsNothing) {
   RunningTime time({own(100, 400), stop(100, 400), own(150, 200), own(450, 500), stop(50, 60)});
   EXPECT_EQ(time.stalled_until(60), 10u);
   EXPECT_EQ(time.stalled_until(100), 10u);
@@ -83,7 +83,7 @@ TEST(RunningTime, AStallThatAStopCoversAddsNothing) {
 }
 
 // The thread waits 100..1000; the process stops in it three times, first and last at its ends.
-TEST(RunningTime, AWaitGoesOnBesideEachStop) {
+TEST(RunningTime, WaitGoesOnBesideEachStop) {
   RunningTime time({own(100, 1000), stop(90, 110), stop(500, 600), stop(950, 1100)});
   EXPECT_EQ(time.stalled_until(95), 5u);
   EXPECT_EQ(time.stalled_until(300), 210u);

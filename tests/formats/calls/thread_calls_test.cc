@@ -46,13 +46,13 @@ TEST(ThreadCalls, Empty) {
   EXPECT_EQ(of.counts.clock_ns, 0u);
 }
 
-TEST(ThreadCalls, AWindowOfEverythingHasBothEnds) {
+TEST(ThreadCalls, WindowOfEverythingHasBothEnds) {
   EXPECT_TRUE(Window{}.is_everything());
   EXPECT_FALSE((Window{1}).is_everything());
   EXPECT_FALSE((Window{0, 5}).is_everything());
 }
 
-TEST(ThreadCalls, AnEndedCallSaysWhetherItsEndIsAnEvent) {
+TEST(ThreadCalls, EndedCallSaysWhetherItsEndIsAnEvent) {
   EndedCall call;
   call.begin.ns = 10;
   call.end.ns = 25;
@@ -109,7 +109,7 @@ TEST(ThreadCounts, EveryCountAddsUp) {
   EXPECT_EQ(sum.running_ns, 22u);
 }
 
-TEST(ThreadCalls, AThrowUnwindsTheCallsThatHaveAnExceptionEvent) {
+TEST(ThreadCalls, ThrowUnwindsTheCallsThatHaveAnExceptionEvent) {
   // c throws, b has no handler, a catches and goes on.
   const Read of = read({{0, kCall, 'a'},
                         {10, kCall, 'b'},
@@ -122,14 +122,14 @@ TEST(ThreadCalls, AThrowUnwindsTheCallsThatHaveAnExceptionEvent) {
                                    "-a 0..100 total 100 self 50 returned"));
 }
 
-TEST(ThreadCalls, ALongjmpSkipsCalls) {
+TEST(ThreadCalls, LongjmpSkipsCalls) {
   const Read of = read({{0, kCall, 'a'}, {10, kCall, 'b'}, {20, kCall, 'c'}, {50, kReturn, 'a'}});
   EXPECT_THAT(of.ends, ElementsAre("-c 20..50 total 30 self 30 skipped",
                                    "-b 10..50 total 40 self 10 skipped",
                                    "-a 0..50 total 50 self 10 returned"));
 }
 
-TEST(ThreadCalls, ACrashLeavesCallsOpen) {
+TEST(ThreadCalls, CrashLeavesCallsOpen) {
   const Read of = read({{0, kCall, 'a'}, {10, kCall, 'b'}, {30, kReturn, 'b'}, {70, kCall, 'c'}});
   EXPECT_THAT(of.ends, ElementsAre("-b 10..30 total 20 self 20 returned",
                                    "-c 70..70 total 0 self 0 open_at_end",
@@ -197,7 +197,7 @@ TEST(ThreadCalls, DetailRecordsAndEventNumbersAreHandedThrough) {
 
 // ---- gaps
 
-TEST(ThreadCalls, TheFirstReturnBehindAGapSaysWhatSurvivedIt) {
+TEST(ThreadCalls, FirstReturnBehindAGapSaysWhatSurvivedIt) {
   // The returns of c and of others are lost; b returns, so b and a were open all the time.
   const Read of = read({{0, kCall, 'a'},
                         {10, kCall, 'b'},
@@ -225,7 +225,7 @@ TEST(ThreadCalls, BehindAGapWithoutAReturnTheCallerIsInDoubt) {
                                     "-a 0..10 total 10 self 10 cut_by_gap over a gap"));
 }
 
-TEST(ThreadCalls, AReturnBehindASecondGapEndsTheDoubtOfTheFirst) {
+TEST(ThreadCalls, ReturnBehindASecondGapEndsTheDoubtOfTheFirst) {
   const Read of = read({{0, kCall, 'a'},
                         {10, kCall, 'b'},
                         {20, kCall, 'd'},
@@ -237,7 +237,7 @@ TEST(ThreadCalls, AReturnBehindASecondGapEndsTheDoubtOfTheFirst) {
                                    "-a 0..100 total 100 self 95 returned over a gap"));
 }
 
-TEST(ThreadCalls, AReturnWhoseCallWasLostSaysNothing) {
+TEST(ThreadCalls, ReturnWhoseCallWasLostSaysNothing) {
   // x was called in the gap. b returns behind it.
   const Read of = read({{0, kCall, 'a'},
                         {10, kCall, 'b'},
@@ -266,7 +266,7 @@ const std::vector<Event> kFour = {{0, kCall, 'a'},    {10, kCall, 'b'},   {30, k
                                   {40, kCall, 'c'},   {50, kCall, 'd'},   {60, kReturn, 'd'},
                                   {80, kReturn, 'c'}, {100, kReturn, 'a'}};
 
-TEST(ThreadCalls, AWindowMeasuresThePartOfEachCallThatLiesInIt) {
+TEST(ThreadCalls, WindowMeasuresThePartOfEachCallThatLiesInIt) {
   const Read of = read(kFour, {}, {}, {20, 55});
   EXPECT_THAT(of.lines, ElementsAre("+a 0", "+b 10", "-b 10..30 total 10 self 10 returned", "+c 40",
                                     "+d 50", "-d 50..55 total 5 self 5 cut_by_window",
@@ -278,7 +278,7 @@ TEST(ThreadCalls, AWindowMeasuresThePartOfEachCallThatLiesInIt) {
   EXPECT_EQ(of.counts.clock_ns, 35u);
 }
 
-TEST(ThreadCalls, AWindowInOneLongCallHasThatCall) {
+TEST(ThreadCalls, WindowInOneLongCallHasThatCall) {
   const Read of = read({{0, kCall, 'a'}, {1000, kReturn, 'a'}}, {}, {}, {300, 400});
   EXPECT_THAT(of.lines, ElementsAre("+a 0", "-a 0..400 total 100 self 100 cut_by_window"));
   EXPECT_EQ(of.counts.clock_ns, 100u);
@@ -295,7 +295,7 @@ TEST(ThreadCalls, BothEndsOfAWindowBelongToIt) {
   EXPECT_THAT(of.lines, ElementsAre("+a 10", "-a 10..20 total 10 self 10 returned"));
 }
 
-TEST(ThreadCalls, AGapBeforeTheWindowCutsCallsThere) {
+TEST(ThreadCalls, GapBeforeTheWindowCutsCallsThere) {
   // c ended in the gap, before the window, which has the rest of a alone.
   const Read of = read({{0, kCall, 'a'}, {10, kCall, 'c'}, {60, kReturn, 'a'}}, {{2, 9, 11, 29}},
                        {}, {30, 100});
@@ -303,7 +303,7 @@ TEST(ThreadCalls, AGapBeforeTheWindowCutsCallsThere) {
   EXPECT_EQ(of.counts.gaps, 0u);
 }
 
-TEST(ThreadCalls, AGapThatReachesIntoTheWindowCounts) {
+TEST(ThreadCalls, GapThatReachesIntoTheWindowCounts) {
   const std::vector<Event> events = {{0, kCall, 'a'}, {10, kCall, 'c'}, {60, kReturn, 'a'}};
   const Read of = read(events, {{2, 9, 11, 30}}, {}, {30, 100});
   EXPECT_THAT(of.lines, ElementsAre("+a 0", "gap 9 behind 10",
@@ -316,13 +316,13 @@ TEST(ThreadCalls, AGapThatReachesIntoTheWindowCounts) {
       << "c was called before the window, behind the gap";
 }
 
-TEST(ThreadCalls, AGapAtTheEndMayBeAllThatTheWindowHas) {
+TEST(ThreadCalls, GapAtTheEndMayBeAllThatTheWindowHas) {
   const Read of = read({{0, kCall, 'a'}}, {{1, 9, 40, 50}}, {}, {30, 100});
   EXPECT_THAT(of.lines, ElementsAre("gap 9 behind 0"));
   EXPECT_EQ(of.counts.lost_events, 9u);
 }
 
-TEST(ThreadCalls, AGapBehindTheWindowIsNotInIt) {
+TEST(ThreadCalls, GapBehindTheWindowIsNotInIt) {
   const Read of =
       read({{10, kCall, 'a'}, {20, kCall, 'b'}, {90, kReturn, 'b'}}, {{2, 9, 41, 80}}, {}, {5, 40});
   EXPECT_THAT(of.lines, ElementsAre("+a 10", "+b 20", "-b 20..40 total 20 self 20 cut_by_window",

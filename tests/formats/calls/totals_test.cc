@@ -152,7 +152,7 @@ TEST(FunctionTotals, WorkersAddUpHowCallsEnded) {
   EXPECT_EQ(one.of('m').self_ns, 70u + 3 * 1);
 }
 
-TEST(FunctionTotals, AFunctionIsSeenByACallOrByAnException) {
+TEST(FunctionTotals, FunctionIsSeenByACallOrByAnException) {
   Functions functions;
   feed(functions.slots, functions.totals,
        {{0, kCall, 'a'}, {1, kReturn, 'a'}, {2, kReturn, 'r'}, {3, kException, 'x'}});
@@ -257,7 +257,7 @@ TEST(CallerTotals, EachPairOfCallerAndCallee) {
                                    Pair("b>a", "1 calls, total 0, self 20")));
 }
 
-TEST(CallerTotals, TheCallerBehindAGapIsSaidToBeInDoubt) {
+TEST(CallerTotals, CallerBehindAGapIsSaidToBeInDoubt) {
   FunctionSlots slots;
   CallerTotals callers;
   feed(slots, callers, {{0, kCall, 'a'}, {10, kCall, 'b'}, {14, kReturn, 'b'}}, {{1, 1, 0, 0}});
@@ -325,7 +325,7 @@ TEST(CallerTotals, WorkersAddUpWhatHasNoCaller) {
 
 // ---- modules
 
-TEST(ModuleTotals, AModuleCountsOnceWhileOneOfItsCallsIsOpen) {
+TEST(ModuleTotals, ModuleCountsOnceWhileOneOfItsCallsIsOpen) {
   constexpr uint64_t kOne = uint64_t{1} << 32, kTwo = uint64_t{2} << 32;
   FunctionSlots slots;
   ModuleTotals modules(slots);
@@ -381,7 +381,7 @@ std::map<std::string, std::string> paths_of(const CallTree& tree, const Function
   return found;
 }
 
-TEST(CallTree, ANodeForEachPath) {
+TEST(CallTree, NodeForEachPath) {
   FunctionSlots slots;
   CallTree tree;
   feed(slots, tree, kRecursive);

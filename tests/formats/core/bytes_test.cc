@@ -56,7 +56,7 @@ TEST(ByteWriter, WritesWhatTheReaderReads) {
   EXPECT_EQ(buffer, expected);
 }
 
-TEST(ByteWriter, AWriteBeyondTheEndChangesNothing) {
+TEST(ByteWriter, WriteBeyondTheEndChangesNothing) {
   std::array<uint8_t, 4> buffer{};
   ByteWriter out(MutableBytes(buffer).first(3));
   out.u32(0xFFFFFFFF);
@@ -66,7 +66,7 @@ TEST(ByteWriter, AWriteBeyondTheEndChangesNothing) {
   EXPECT_EQ(buffer, (std::array<uint8_t, 4>{}));
 }
 
-TEST(ByteWriter, ANumberBehindOthersMayNotReachOverTheEnd) {
+TEST(ByteWriter, NumberBehindOthersMayNotReachOverTheEnd) {
   std::array<uint8_t, 8> buffer{};
   ByteWriter out(MutableBytes(buffer).first(4));
   out.u16(0x1111);

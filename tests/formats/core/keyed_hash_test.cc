@@ -17,7 +17,7 @@ TEST(KeyedHash, IsTwoFoldedProducts) {
 
 // What nobody can guess is one key for the whole process, whose factor is odd: no two values meet
 // in the low half of the first product.
-TEST(KeyedHash, TheProcessHasOneKey) {
+TEST(KeyedHash, ProcessHasOneKey) {
   const HashKey key = process_hash_key();
   EXPECT_EQ(key.multiply % 2, 1u);
   EXPECT_EQ(process_hash_key().add, key.add);

@@ -36,7 +36,7 @@ TEST(ProtoWriter, WritesTheExamplesOfTheSpecification) {
 }
 
 // The length of a message takes one byte up to 127, then two.
-TEST(ProtoWriter, ALongMessageMovesForItsLength) {
+TEST(ProtoWriter, LongMessageMovesForItsLength) {
   for (const size_t bytes : {size_t{125}, size_t{126}, size_t{16381}}) {
     Raw out;
     ProtoWriter proto(out);

@@ -39,7 +39,7 @@ TEST(Result, TryHandsTheErrorUp) {
   EXPECT_EQ(status.error().message, "3 is odd");
 }
 
-TEST(Result, AStatusIsTrueWhenItHoldsNoError) {
+TEST(Result, StatusIsTrueWhenItHoldsNoError) {
   const Status good;
   const Status bad = Error{Code::kIo, "x"};
   EXPECT_TRUE(good ? true : false);
@@ -78,7 +78,7 @@ TEST(Result, ErrnoBecomesWhatTheCallerCanDo) {
   EXPECT_NE(errno_error(EIO, "/x: read").message.find("/x: read"), std::string::npos);
 }
 
-TEST(ResultDeathTest, TheValueOfAnErrorIsAProgrammerError) {
+TEST(ResultDeathTest, ValueOfAnErrorIsAProgrammerError) {
   EXPECT_DEATH((void)half(3).value(), "ok\\(\\)");
   EXPECT_DEATH((void)half(4).error(), "ok\\(\\)");
 }

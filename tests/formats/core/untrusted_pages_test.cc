@@ -56,7 +56,7 @@ TEST(UntrustedPages, NoticesEveryCircle) {
   }
 }
 
-TEST(UntrustedPages, ALongListThatEndsIsNoCircle) {
+TEST(UntrustedPages, LongListThatEndsIsNoCircle) {
   UntrustedPages pages("the list", UINT64_MAX);
   Status status;
   const uint64_t count = turned(pages, status, 200'000, 1, [](uint64_t n) {

@@ -104,7 +104,7 @@ TEST(Check, NestingThatPublishedDecodersStopAtIsNoted) {
   }
 }
 
-TEST(Check, ATruncatedTailKeepsWhatIsThere) {
+TEST(Check, TruncatedTailKeepsWhatIsThere) {
   std::vector<uint8_t> bytes = two_sub_streams();
   bytes.pop_back();
   const Report report = check_stream(bytes);

@@ -97,7 +97,7 @@ TEST(CopyFrames, IgnoresHeadersBeginningInTheLastFrame) {
   EXPECT_EQ(copied->next_header, std::nullopt);
 }
 
-TEST(CopyFrames, APieceThatIsJustFullIsTheLast) {
+TEST(CopyFrames, PieceThatIsJustFullIsTheLast) {
   constexpr size_t kPiece = size_t{4} << 20;
   Encoder encoder;
   const EventType type = *encoder.define({0, "T", false, {{"v", FieldType::kString}}});
@@ -112,7 +112,7 @@ TEST(CopyFrames, APieceThatIsJustFullIsTheLast) {
   EXPECT_EQ(told, (std::vector<uint64_t>{0}));
 }
 
-TEST(CopyFrames, TheSinkGetsALargeStreamInPieces) {
+TEST(CopyFrames, SinkGetsALargeStreamInPieces) {
   constexpr size_t kPiece = size_t{4} << 20;
   Encoder encoder;
   const EventType type = *encoder.define({0, "T", false, {{"v", FieldType::kString}}});

@@ -50,7 +50,7 @@ TEST(Decoder, HeadersResetSchemasPoolsAndTime) {
 
 // Ids need not follow one another: recorders of today count from 256 on.
 // Nothing shorter than these fields is possible, and nothing stands behind them.
-TEST(Decoder, ASchemaOfTheShortestFieldsMayEndTheStream) {
+TEST(Decoder, SchemaOfTheShortestFieldsMayEndTheStream) {
   for (size_t fields = 0; fields < 6; ++fields) {
     Raw bytes = kHead + Raw{1, 0, 0, 0, 0, 1, static_cast<uint8_t>(fields), 0};
     for (size_t i = 0; i < fields; ++i) bytes = bytes + Raw{0, 0, 9};
@@ -76,7 +76,7 @@ TEST(Decoder, TypeIdsMayHaveHoles) {
   EXPECT_EQ(record(kHead + high + Raw{2, 0, 2, 0, 0, 0, 1}).rule, Rule::kUnknownType);
 }
 
-TEST(Decoder, AnEventWithoutTimeTakesTheBase) {
+TEST(Decoder, EventWithoutTimeTakesTheBase) {
   struct Times : Visitor {
     void on_event(const Event& event) {
       seen.emplace_back(event.has_timestamp(), event.timestamp_ns());
@@ -269,7 +269,7 @@ TEST(Decoder, SparsePoolIds) {
 }
 
 // Ids below 64 + 2 x definitions take a place of the array, all others an entry of their own.
-TEST(Decoder, AFarPoolIdTakesNoLargeArray) {
+TEST(Decoder, FarPoolIdTakesNoLargeArray) {
   const uint8_t byte = 0;
   const auto state_with = [&](std::initializer_list<uint32_t> ids) {
     PoolTable table;
@@ -302,7 +302,7 @@ TEST(Decoder, AnnotationsOfUnknownTypesAreShownAndLeftOut) {
 }
 
 // `need` is what the frame has at least: what its counts and lengths say, and no more.
-TEST(Decoder, AnUnfinishedFrameSaysHowManyBytesItHas) {
+TEST(Decoder, UnfinishedFrameSaysHowManyBytesItHas) {
   struct Known {
     size_t bytes;   // from so many on
     uint64_t need;  // the frame has at least these
@@ -339,7 +339,7 @@ TEST(Decoder, AnUnfinishedFrameSaysHowManyBytesItHas) {
 }
 
 // An optional field has its presence byte at least.
-TEST(Decoder, AnUnfinishedEventSaysHowManyBytesItHas) {
+TEST(Decoder, UnfinishedEventSaysHowManyBytesItHas) {
   const Raw types = {1, 0, 0, 0, 0, 1, 4, 0, 0, 0, 11, 0, 0, 1, 0, 0, 0x81, 0, 0, 7};
   const Raw whole = {2, 0, 0, 1, 0, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 9, 0, 0, 0};
   for (size_t bytes = 1; bytes < whole.size(); ++bytes) {
@@ -400,7 +400,7 @@ struct StopAtFirst : Visitor {
   int events = 0;
 };
 
-TEST(Decoder, AVisitorMayStopAndGoOn) {
+TEST(Decoder, VisitorMayStopAndGoOn) {
   const Raw stream = kHead + schema(9) + event({1}) + event({2});
   Decoder decoder;
   StopAtFirst once;
@@ -478,7 +478,7 @@ TEST(Decoder, TextsAndStacksOfFieldsWithoutAndWithPools) {
 }
 
 // Whoever makes a view of bytes that no decoder has checked gets what is right in them.
-TEST(Decoder, AViewOfBrokenBytesEnds) {
+TEST(Decoder, ViewOfBrokenBytesEnds) {
   const auto values = [](const Raw& bytes, bool is_map) {
     DynamicView view(bytes, is_map);
     size_t count = 0;

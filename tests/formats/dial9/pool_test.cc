@@ -48,7 +48,7 @@ TEST(Pools, CopiesFillTheirBlocks) {
   EXPECT_EQ(pools.state_bytes(), size_t{228} << 10);
 }
 
-TEST(Interner, ARestartedOneIsAsNew) {
+TEST(Interner, RestartedOneIsAsNew) {
   Interner interner(FrameTag::kStringPool, 1);
   EXPECT_EQ(interner.frame_bytes(), 0u);
   EXPECT_EQ(interner.intern("one"), 0u);

@@ -155,7 +155,7 @@ struct OneByOne : Visitor {
   bool more = true;
 };
 
-TEST(StreamDecoder, AVisitorMayTakeOneEventAtATime) {
+TEST(StreamDecoder, VisitorMayTakeOneEventAtATime) {
   Encoder encoder;
   const EventType type = *encoder.define({0, "A", true, {}});
   for (uint64_t i = 0; i < 10; ++i) {

@@ -26,7 +26,7 @@ class BreakingSink final : public ByteSink {
   std::vector<uint8_t> taken;
 };
 
-TEST(Encoder, ASinkGetsWholeFramesAndItsErrorStopsTheWriter) {
+TEST(Encoder, SinkGetsWholeFramesAndItsErrorStopsTheWriter) {
   BreakingSink sink;
   Encoder encoder(sink, 64);
   const EventType type = *encoder.define({0, "A", true, {{"v", FieldType::kVarint}}});
@@ -69,7 +69,7 @@ TEST(Encoder, FlushWithoutASinkOnlyWritesPendingPoolEntries) {
   EXPECT_EQ(encoder.take(), joined({kHeader, {3, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 'x'}}));
 }
 
-TEST(Encoder, ASinkIsAskedForNothingThatIsEmpty) {
+TEST(Encoder, SinkIsAskedForNothingThatIsEmpty) {
   struct Counter : ByteSink {
     Status write(Bytes) override {
       ++writes;

@@ -26,7 +26,7 @@ Schema simple(uint16_t id, std::vector<Field> fields, bool has_timestamp = true)
 
 const std::vector<uint8_t> kSimpleFrame = {1, 0, 0, 1, 0, 'A', 1, 1, 0, 1, 0, 'v', 9};
 
-TEST(Encoder, AnEmptyStreamIsItsHeader) {
+TEST(Encoder, EmptyStreamIsItsHeader) {
   Encoder encoder;
   EXPECT_THAT(encoder.bytes(), ElementsAreArray(kHeader));
   EXPECT_EQ(encoder.sub_streams(), 1u);
@@ -63,7 +63,7 @@ TEST(Encoder, ResetsWhereADeltaDoesNotFit) {
   for (size_t i = 0; i < seen.events.size(); ++i) EXPECT_EQ(seen.events[i].timestamp_ns, times[i]);
 }
 
-TEST(Encoder, ATypeWithoutTimeHasNoDeltaAndDoesNotMoveTheBase) {
+TEST(Encoder, TypeWithoutTimeHasNoDeltaAndDoesNotMoveTheBase) {
   Encoder encoder;
   const EventType timed = *encoder.define(simple(0, {}));
   const EventType untimed = *encoder.define({1, "N", false, {{"v", FieldType::kU8}}});
@@ -180,7 +180,7 @@ TEST(Encoder, StringsOfAnEventAreDefinedBeforeItInOneFrame) {
   EXPECT_EQ(std::get<PooledStack>(seen.events[2].values[2].content), (PooledStack{0, stack}));
 }
 
-TEST(Encoder, ANewStreamStandsAlone) {
+TEST(Encoder, NewStreamStandsAlone) {
   Encoder encoder;
   const EventType type = *encoder.define(simple(0, {{"a", FieldType::kPooledString}}));
   ASSERT_TRUE(encoder.annotate(type, {{0, "unit", "ns"}}).ok());
@@ -219,7 +219,7 @@ TEST(Encoder, AnnotationsAddedLaterFollowWithoutTheSchema) {
 }
 
 // What was announced before the event stays; what came with it is written again.
-TEST(Encoder, AnAbortedEventTakesBackTheAnnotationsThatCameWithIt) {
+TEST(Encoder, AbortedEventTakesBackTheAnnotationsThatCameWithIt) {
   Encoder encoder;
   const EventType type = *encoder.define(simple(0, {{"v", FieldType::kVarint}}));
   ASSERT_TRUE(encoder.announce(type));
@@ -255,7 +255,7 @@ TEST(Encoder, RefusesSchemasThatDecodersRefuse) {
 }
 
 // Everything that can go wrong within an event leaves no byte of it.
-TEST(Encoder, ARefusedEventLeavesNothing) {
+TEST(Encoder, RefusedEventLeavesNothing) {
   using Put = void (*)(Encoder&);
   const std::pair<Put, Refusal> cases[] = {
       {[](Encoder& e) { e.put_u8(1); }, Refusal::kWrongValue},
@@ -302,7 +302,7 @@ TEST(Encoder, ARefusedEventLeavesNothing) {
 }
 
 // The first fault is the one that is told, and whatever comes without an event says just that.
-TEST(Encoder, TheFirstRefusalStands) {
+TEST(Encoder, FirstRefusalStands) {
   const std::vector<uint64_t> addresses = {1};
   const std::function<void(Encoder&)> puts[] = {
       [](Encoder& e) { e.put_varint(1); },
@@ -342,7 +342,7 @@ TEST(Encoder, RefusedEventHasNoOpenLists) {
   EXPECT_EQ(encoder.refusal(), Refusal::kWrongValue);
 }
 
-TEST(Encoder, AnEventWithoutItsLastFieldIsRefused) {
+TEST(Encoder, EventWithoutItsLastFieldIsRefused) {
   for (uint8_t type = 1; type <= 15; ++type) {
     for (const bool optional : {false, true}) {
       Encoder encoder;
@@ -374,7 +374,7 @@ TEST(Encoder, AbortedEventsTakeBackTheirOwnSchemaOnly) {
   EXPECT_EQ(seen.events.size(), 2u);
 }
 
-TEST(Encoder, ARefusalAfterEventsKeepsThoseAndTheirSchema) {
+TEST(Encoder, RefusalAfterEventsKeepsThoseAndTheirSchema) {
   Encoder encoder;
   const EventType type = *encoder.define(simple(0, {{"v", FieldType::kVarint}}));
   for (const bool good : {true, false, true}) {
@@ -428,7 +428,7 @@ TEST(Encoder, RefusesMoreElementsThanPublishedDecodersTake) {
 
 // The last MiB of a frame's 2^32 - 1 bytes is for values of fixed size. A buffer that is full says
 // so only of what could be written.
-TEST(Encoder, AnEventIsNoLongerThanAFrame) {
+TEST(Encoder, EventIsNoLongerThanAFrame) {
   constexpr uint64_t kMostBytes = 0xFFFFFFFF - (1u << 20);
   constexpr uint64_t kBeforeText = 6 + 4;  // the event's head and the text's length
   for (const bool fits : {true, false}) {
@@ -444,7 +444,7 @@ TEST(Encoder, AnEventIsNoLongerThanAFrame) {
   }
 }
 
-TEST(Encoder, TheDeepestNestingIsRead) {
+TEST(Encoder, DeepestNestingIsRead) {
   Encoder encoder;
   const EventType type = *encoder.define(simple(0, {{"v", FieldType::kDynamicList}}));
   encoder.begin_event(type, 0);
@@ -455,7 +455,7 @@ TEST(Encoder, TheDeepestNestingIsRead) {
 }
 
 // A buffer of every size takes as many whole events as fit, never a part of one.
-TEST(Encoder, ACallersBufferIsFilledToTheLastByteAndNotBeyond) {
+TEST(Encoder, CallersBufferIsFilledToTheLastByteAndNotBeyond) {
   std::vector<uint8_t> whole;
   std::vector<uint64_t> ends;
   const auto write = [](Encoder& encoder, uint64_t i) {
@@ -517,7 +517,7 @@ TEST(Encoder, AnnouncesWhereThereIsRoomAndOnlyTypesThatItKnows) {
   EXPECT_EQ(record(encoder.bytes()).schemas.size(), 2u);
 }
 
-TEST(Encoder, AFullBufferGoesOnAfterClear) {
+TEST(Encoder, FullBufferGoesOnAfterClear) {
   std::vector<uint8_t> buffer(40);
   Encoder encoder{MutableBytes(buffer)};
   const EventType type = *encoder.define(simple(0, {{"v", FieldType::kVarint}}));

@@ -59,7 +59,7 @@ TEST(FoldedWriter, OtherCharactersStay) {
   EXPECT_EQ(text_of(sink), "!:~ <a>\xc3\xa9\xc2\x80;    1\n");
 }
 
-TEST(FoldedWriter, ANameOfTheGreatestLengthIsWhole) {
+TEST(FoldedWriter, NameOfTheGreatestLengthIsWhole) {
   VectorSink sink;
   Writer writer(sink);
   const std::string name = std::string(kMaxNameBytes - 1, 'x') + "y";
@@ -88,7 +88,7 @@ class FullSink final : public ByteSink {
   Status write(Bytes) override { return Error{Code::kNoSpace, "full"}; }
 };
 
-TEST(FoldedWriter, ASinkThatIsFullIsSaid) {
+TEST(FoldedWriter, SinkThatIsFullIsSaid) {
   FullSink full;
   Writer writer(full);
   writer.push("a");

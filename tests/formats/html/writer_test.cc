@@ -143,7 +143,7 @@ TEST(HtmlWriter, PageLoadsNoOtherFiles) {
 }
 
 // It asks its own server, and nobody else.
-TEST(HtmlWriter, APageThatIsServedMayAsk) {
+TEST(HtmlWriter, PageThatIsServedMayAsk) {
   Page page = small_page();
   page.can_ask = true;
   const std::string html = written(page);
@@ -163,7 +163,7 @@ TEST(HtmlWriter, ErrorOfTheSinkIsReturned) {
   EXPECT_EQ(write_page(small_page(), out).code(), Code::kNoSpace);
 }
 
-TEST(HtmlWriter, APageThatCanBeRefreshedSaysSo) {
+TEST(HtmlWriter, PageThatCanBeRefreshedSaysSo) {
   Page page = small_page();
   EXPECT_FALSE(data_of(written(page)).contains("can_refresh"));
   page.can_refresh = true;

@@ -43,7 +43,7 @@ TEST(ParquetDeltaEncoder, OneValueIsInTheHeader) {
   EXPECT_EQ(encoded({}), with_header({0, 0}));
 }
 
-TEST(ParquetDeltaEncoder, ABlockHas128Differences) {
+TEST(ParquetDeltaEncoder, BlockHas128Differences) {
   std::vector<uint64_t> values;
   for (uint64_t i = 0; i < 129; ++i) values.push_back(i);
   EXPECT_EQ(encoded(values), with_header({0x81, 0x01, 0, 2, 0, 0, 0, 0}));

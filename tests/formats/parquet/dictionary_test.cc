@@ -41,7 +41,7 @@ TEST(ParquetDictionary, StringsAreCompared) {
   EXPECT_THAT(dictionary.positions(), ElementsAre(0, 1, 2));
 }
 
-TEST(ParquetDictionary, ABuildReplacesTheOneBefore) {
+TEST(ParquetDictionary, BuildReplacesTheOneBefore) {
   Dictionary dictionary;
   ASSERT_TRUE(dictionary.build(buffer_of(different(5000))));
   ASSERT_TRUE(dictionary.build(buffer_of(std::vector<uint64_t>{3})));

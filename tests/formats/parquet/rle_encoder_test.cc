@@ -43,7 +43,7 @@ TEST(ParquetRleEncoder, SevenAreBitPackedWithAZeroBehind) {
   EXPECT_EQ(encoded(repeated(7, 1), 1), (Raw{0x03, 0x7F}));
 }
 
-TEST(ParquetRleEncoder, ARunHasAsManyBytesAsItsWidthNeeds) {
+TEST(ParquetRleEncoder, RunHasAsManyBytesAsItsWidthNeeds) {
   EXPECT_EQ(encoded(repeated(8, 0x1FF), 9), (Raw{16, 0xFF, 0x01}));
   EXPECT_EQ(encoded(repeated(8, 0x1FFFF), 17), (Raw{16, 0xFF, 0xFF, 0x01}));
   EXPECT_EQ(encoded(repeated(8, 0xFEDCBA98), 32), (Raw{16, 0x98, 0xBA, 0xDC, 0xFE}));
@@ -54,12 +54,12 @@ TEST(ParquetRleEncoder, WidthZeroHasNoValueBytes) {
   EXPECT_EQ(encoded(repeated(3, 0), 0), (Raw{0x03}));
 }
 
-TEST(ParquetRleEncoder, ARunBehindPackedGroups) {
+TEST(ParquetRleEncoder, RunBehindPackedGroups) {
   EXPECT_EQ(encoded(joined(kZeroToSeven, repeated(10, 5)), 3),
             (Raw{0x03, 0x88, 0xC6, 0xFA, 10 << 1, 5}));
 }
 
-TEST(ParquetRleEncoder, ARunThatBeginsWithinAGroupFillsItFirst) {
+TEST(ParquetRleEncoder, RunThatBeginsWithinAGroupFillsItFirst) {
   // 1, 0, then 1 from the third value on: the group takes six of the sixteen.
   EXPECT_EQ(encoded(joined({1, 0}, repeated(16, 1)), 1), (Raw{0x03, 0b11111101, 10 << 1, 1}));
 }

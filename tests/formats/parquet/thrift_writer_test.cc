@@ -46,7 +46,7 @@ TEST(ParquetThriftWriter, NumbersMayBeExtreme) {
                       0x16, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01, 0x00}));
 }
 
-TEST(ParquetThriftWriter, AStructureCountsItsOwnFields) {
+TEST(ParquetThriftWriter, StructureCountsItsOwnFields) {
   Raw out;
   ThriftWriter thrift(out);
   thrift.begin_struct();

@@ -40,7 +40,7 @@ void put(Raw& to, std::initializer_list<int> bytes) {
   for (const int byte : bytes) to.push_back(static_cast<uint8_t>(byte));
 }
 
-TEST(ParquetWriter, AFileWithoutRowsIsItsSchema) {
+TEST(ParquetWriter, FileWithoutRowsIsItsSchema) {
   VectorSink sink;
   auto writer = open(sink, {{"t", Type::kUint64}, {"s", Type::kString, Encoding::kPlain, true}});
   writer->add_key_value("k", "v\xFF");
@@ -73,7 +73,7 @@ TEST(ParquetWriter, AFileWithoutRowsIsItsSchema) {
   EXPECT_EQ(writer->bytes(), wanted.size());
 }
 
-TEST(ParquetWriter, APageHasItsHeaderAndChecksum) {
+TEST(ParquetWriter, PageHasItsHeaderAndChecksum) {
   VectorSink sink;
   auto writer = open(sink, {{"t", Type::kUint32}});
   ASSERT_TRUE(writer->append({std::vector<uint32_t>{1, 0xFFFFFFFF}}).ok());
@@ -158,7 +158,7 @@ TEST(ParquetWriter, PagesHaveAsManyRowsAsTheOptionsSay) {
                                                              {10, 0, 2, true}}));
 }
 
-TEST(ParquetWriter, APageOfLongStringsEndsEarly) {
+TEST(ParquetWriter, PageOfLongStringsEndsEarly) {
   const std::string half(kPageTextBytes / 2, 'x');
   const std::vector<std::string_view> values = {half, half, "a", half, half, "b"};
   VectorSink plain;
@@ -198,7 +198,7 @@ TEST(ParquetWriter, RefusesOptionsOutOfRange) {
   EXPECT_TRUE(Writer::create(sink, columns, {kMaxRowGroupRows, 1}).ok());
 }
 
-TEST(ParquetWriter, ARefusedBatchChangesNothing) {
+TEST(ParquetWriter, RefusedBatchChangesNothing) {
   const std::vector<Column> columns = {
       {"a", Type::kUint64}, {"b", Type::kUint64, Encoding::kPlain, true}, {"c", Type::kString}};
   const std::vector<std::string_view> text = {"x"};
@@ -244,7 +244,7 @@ TEST(ParquetWriter, BatchesDoNotShowInTheFile) {
   EXPECT_EQ(whole.bytes(), single.bytes());
 }
 
-TEST(ParquetWriter, AFullRowGroupIsWrittenAtOnce) {
+TEST(ParquetWriter, FullRowGroupIsWrittenAtOnce) {
   VectorSink sink;
   auto writer = open(sink, {{"a", Type::kUint64}}, {2, 1});
   ASSERT_TRUE(writer->append({kOne}).ok());
@@ -284,7 +284,7 @@ class FullSink final : public ByteSink {
   size_t room_;
 };
 
-TEST(ParquetWriter, AFullSinkIsReportedByEveryLaterCallAndAskedOnce) {
+TEST(ParquetWriter, FullSinkIsReportedByEveryLaterCallAndAskedOnce) {
   const std::vector<Column> columns = {{"a", Type::kUint64, Encoding::kRleDictionary},
                                        {"b", Type::kUint64, Encoding::kDeltaBinaryPacked}};
   VectorSink sink;

@@ -277,7 +277,7 @@ TEST_F(ParquetWrittenFiles, StringsShortAndLong) {
   EXPECT_EQ(answers[0][0]["s"], "a\xEF\xBF\xBDz");
 }
 
-TEST_F(ParquetWrittenFiles, ARowGroupEndsWhenItsTextIsFull) {
+TEST_F(ParquetWrittenFiles, RowGroupEndsWhenItsTextIsFull) {
   const std::string piece(kMaxStringBytes, 'p');
   const std::vector<std::string_view> values(kRowGroupTextBytes / kMaxStringBytes + 1, piece);
   const json answers = read(
@@ -291,7 +291,7 @@ TEST_F(ParquetWrittenFiles, ARowGroupEndsWhenItsTextIsFull) {
   EXPECT_EQ(answers[1][1]["rows"], "1");
 }
 
-TEST_F(ParquetWrittenFiles, ADictionaryThatIsTooLargeIsNone) {
+TEST_F(ParquetWrittenFiles, DictionaryThatIsTooLargeIsNone) {
   std::vector<uint64_t> numbers;
   std::vector<double> doubles;
   std::vector<std::string> owned;

@@ -10,7 +10,7 @@ namespace {
 
 // ---- notes
 
-TEST_F(PerfettoWriter, ANoteOfAnEndIsNumberedBehindTheKnownOnes) {
+TEST_F(PerfettoWriter, NoteOfAnEndIsNumberedBehindTheKnownOnes) {
   writer_.begin_thread({7, 42, 43, ""}, 1000);
   const EventNotes first = {{"a", EventNote::Kind::kNumber, 3, {}}};
   const EventNotes second = {{"b", EventNote::Kind::kFlag, 1, {}},
@@ -49,7 +49,7 @@ struct ManyNotes {
   EventNotes notes;
 };
 
-TEST_F(PerfettoWriter, TheNotesOfAnEventHaveALimit) {
+TEST_F(PerfettoWriter, NotesOfAnEventHaveALimit) {
   const ManyNotes many;
   writer_.begin_thread({7, 42, 43, ""}, 1000);
   writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &many.notes);

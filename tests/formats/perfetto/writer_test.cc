@@ -24,7 +24,7 @@ const Raw kState = {0x50, 0x02,                                             // s
                     0x0a, 0x07, 0x08, 0x40, 0x10, 0xe8, 0x07, 0x18, 0x01};  // 64: 1000, steps
 
 // The example of FORMAT.md, and the packets before it.
-TEST_F(PerfettoWriter, ACallIsTwoPackets) {
+TEST_F(PerfettoWriter, CallIsTwoPackets) {
   writer_.begin_thread({7, 42, 43, "t"}, 1000);
   call(1000, 0);
   writer_.end_call(1050);
@@ -40,7 +40,7 @@ TEST_F(PerfettoWriter, ACallIsTwoPackets) {
   EXPECT_EQ(packets[3], (Raw{0x40, 0x32, 0x50, 0x02, 0x68, 0x02, 0x5a, 0x02, 0x48, 0x02}));
 }
 
-TEST_F(PerfettoWriter, AKnownNameIsANumber) {
+TEST_F(PerfettoWriter, KnownNameIsANumber) {
   writer_.begin_thread({7, 42, 43, ""}, 1000);
   call(1000, 5);
   call(1300, 5);
@@ -50,7 +50,7 @@ TEST_F(PerfettoWriter, AKnownNameIsANumber) {
             (Raw{0x40, 0xac, 0x02, 0x50, 0x02, 0x68, 0x02, 0x5a, 0x04, 0x48, 0x01, 0x50, 0x01}));
 }
 
-TEST_F(PerfettoWriter, AKnownSourceIsANumberToo) {
+TEST_F(PerfettoWriter, KnownSourceIsANumberToo) {
   writer_.begin_thread({7, 42, 43, ""}, 1000);
   const auto text = [] { return FunctionText("f", "a.c", 12); };
   writer_.begin_call(1000, 5, text);
@@ -69,7 +69,7 @@ TEST_F(PerfettoWriter, AKnownSourceIsANumberToo) {
       << "an end has none";
 }
 
-TEST_F(PerfettoWriter, ALossEndsWhatIsOpenAndForgetsTheNames) {
+TEST_F(PerfettoWriter, LossEndsWhatIsOpenAndForgetsTheNames) {
   writer_.begin_thread({7, 42, 43, ""}, 1000);
   call(1000, 0);
   writer_.lose(1010, 1000);  // a last time before the first is that
@@ -152,7 +152,7 @@ TEST_F(PerfettoWriter, RunsAreWholePackets) {
   EXPECT_EQ(packets, 200'002u);
 }
 
-TEST_F(PerfettoWriter, ANameIsCutAndMadeUtf8) {
+TEST_F(PerfettoWriter, NameIsCutAndMadeUtf8) {
   writer_.begin_thread({7, 42, 43, ""}, 0);
   const std::string name = "a\xff" + std::string(kMaxTextBytes - 3, 'b') + "\xc3\xa9";
   writer_.begin_call(0, 0, [&] { return std::string_view(name); });
@@ -209,7 +209,7 @@ TEST_F(PerfettoWriter, BehindTheEndOfAThreadNothingIsOpen) {
   EXPECT_EQ(finish().size(), said);
 }
 
-TEST_F(PerfettoWriter, ANewThreadHasItsOwnCalls) {
+TEST_F(PerfettoWriter, NewThreadHasItsOwnCalls) {
   writer_.begin_thread({7, 42, 43, ""}, 1000);
   for (size_t i = 0; i < kMaxDepth + 1; ++i) call(1000, 0);
   writer_.begin_thread({8, 42, 44, ""}, 1000);
@@ -220,7 +220,7 @@ TEST_F(PerfettoWriter, ANewThreadHasItsOwnCalls) {
 }
 
 // A function that is known and has notes now: its number, and the notes.
-TEST_F(PerfettoWriter, AKnownNameMayHaveNotes) {
+TEST_F(PerfettoWriter, KnownNameMayHaveNotes) {
   writer_.begin_thread({7, 42, 43, ""}, 1000);
   const EventNotes notes = {{"n", EventNote::Kind::kNumber, 3, {}}};
   call(1000, 0);
@@ -261,7 +261,7 @@ TEST_F(PerfettoWriter, EachThreadHasASequence) {
 }
 
 // The packet of a call with the largest numbers that it may have.
-TEST_F(PerfettoWriter, AShortPacketHasRoomForLargeNumbers) {
+TEST_F(PerfettoWriter, ShortPacketHasRoomForLargeNumbers) {
   for (int i = 0; i < 200; ++i) writer_.begin_thread({7, 42, 43, ""}, 0);
   for (uint32_t function = 0; function < 200; ++function) call(0, function);
   call(UINT64_MAX, 199);
@@ -282,7 +282,7 @@ uint64_t time_of_state(const Raw& state) {
   return read_uleb128(Bytes(state).subspan(at)).value;
 }
 
-TEST_F(PerfettoWriter, TheStateBehindALossHasTheLatestTime) {
+TEST_F(PerfettoWriter, StateBehindALossHasTheLatestTime) {
   writer_.begin_thread({7, 42, 43, ""}, 10);
   call(20, 0);
   writer_.lose(30, 40);
@@ -314,7 +314,7 @@ TEST_F(PerfettoWriter, BehindALossNothingIsTooDeep) {
 
 const Raw kSlice = {0x48, 0x01, 0x58, 0x06, 0xba, 0x01, 0x01, 's'};  // begin, track 6, "s"
 
-TEST_F(PerfettoWriter, ASliceOfAPlainTrackSaysItsNotesItself) {
+TEST_F(PerfettoWriter, SliceOfAPlainTrackSaysItsNotesItself) {
   writer_.slice(6, 1000, 1300, "s",
                 {{"a", EventNote::Kind::kFlag, 7, {}},
                  {"b", EventNote::Kind::kFlag, 0, {}},
@@ -333,7 +333,7 @@ TEST_F(PerfettoWriter, ASliceOfAPlainTrackSaysItsNotesItself) {
                              0x5a, 0x04, 0x48, 0x02, 0x58, 0x06}));           // the end
 }
 
-TEST_F(PerfettoWriter, ASliceDoesNotEndBeforeItBegins) {
+TEST_F(PerfettoWriter, SliceDoesNotEndBeforeItBegins) {
   writer_.slice(6, 1000, 999, "s");
   const auto packets = finish();
   ASSERT_EQ(packets.size(), 2u);
@@ -341,7 +341,7 @@ TEST_F(PerfettoWriter, ASliceDoesNotEndBeforeItBegins) {
   EXPECT_EQ(packets[1], kPlain1000 + (Raw{0x5a, 0x04, 0x48, 0x02, 0x58, 0x06}));
 }
 
-TEST_F(PerfettoWriter, AMarkerIsAnInstant) {
+TEST_F(PerfettoWriter, MarkerIsAnInstant) {
   writer_.instant(6, 1000, "m", {{"n", EventNote::Kind::kNumber, 1, {}}});
   writer_.instant(6, 1000, "");
   const auto packets = finish();
@@ -386,7 +386,7 @@ void fill(Writer& writer, size_t bytes) {
   writer.instant(6, 0, std::string(bytes - 8000 - around, 'x'));
 }
 
-TEST_F(PerfettoWriter, ARunIsPassedOnWhenItIsFull) {
+TEST_F(PerfettoWriter, RunIsPassedOnWhenItIsFull) {
   fill(writer_, kMaxRunBytes - 1);
   EXPECT_TRUE(runs_.runs.empty()) << "there is room for a byte";
   ASSERT_TRUE(writer_.finish().ok());
@@ -426,7 +426,7 @@ TEST_F(PerfettoWriter, EveryKindOfPacketPassesARunOn) {
   }
 }
 
-TEST_F(PerfettoWriter, ALossOfNoCallHasItsState) {
+TEST_F(PerfettoWriter, LossOfNoCallHasItsState) {
   writer_.begin_thread({7, 42, 43, ""}, 0);
   ASSERT_TRUE(writer_.finish().ok());
   fill(writer_, kMaxRunBytes - 1);
@@ -438,7 +438,7 @@ TEST_F(PerfettoWriter, ALossOfNoCallHasItsState) {
 }
 
 // The packet of a thread's track may fill it as well: then its state is in the next.
-TEST_F(PerfettoWriter, ATrackOfAThreadPassesARunOn) {
+TEST_F(PerfettoWriter, TrackOfAThreadPassesARunOn) {
   fill(writer_, kMaxRunBytes - 1);
   writer_.begin_thread({7, 42, 43, ""}, 1000);
   ASSERT_TRUE(writer_.finish().ok());
@@ -446,7 +446,7 @@ TEST_F(PerfettoWriter, ATrackOfAThreadPassesARunOn) {
   EXPECT_EQ(packets_of(runs_.runs[1]), (std::vector<Raw>{kState}));
 }
 
-TEST(PerfettoRuns, ACompressedRunIsOnePacket) {
+TEST(PerfettoRuns, CompressedRunIsOnePacket) {
   Raw run;
   for (uint32_t i = 0; i < 4000; ++i) {
     const uint32_t mixed = i * 2654435761u;
@@ -480,7 +480,7 @@ class FullSink final : public ByteSink {
   int writes = 0;
 };
 
-TEST(PerfettoWriterErrors, ASinkThatIsFullIsSaid) {
+TEST(PerfettoWriterErrors, SinkThatIsFullIsSaid) {
   FullSink full;
   Writer writer(full);
   writer.begin_thread({7, 42, 43, ""}, 0);

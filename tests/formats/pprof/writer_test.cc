@@ -170,7 +170,7 @@ TEST(PprofWriter, LabelsAreThoseOfTheThreadThatCameLast) {
   EXPECT_EQ(behind_head(sink), wanted);
 }
 
-TEST(PprofWriter, ASampleHasCallsOrTime) {
+TEST(PprofWriter, SampleHasCallsOrTime) {
   VectorSink sink;
   Writer writer(sink);
   writer.push(1);
@@ -221,7 +221,7 @@ TEST(PprofWriter, LocationsAndMappingsAreNumberedFromOne) {
   EXPECT_EQ(behind_head(sink), wanted);
 }
 
-TEST(PprofWriter, ATextIsCutAndMadeUtf8) {
+TEST(PprofWriter, TextIsCutAndMadeUtf8) {
   VectorSink sink;
   Writer writer(sink);
   writer.add_mapping({1, 2, "\xff", "\xfe"});
@@ -260,7 +260,7 @@ TEST(PprofWriter, AfterAnErrorNothingIsWritten) {
   EXPECT_EQ(full.writes, writes);
 }
 
-TEST(PprofWriter, AnErrorOfTheEndIsSaid) {
+TEST(PprofWriter, ErrorOfTheEndIsSaid) {
   FullSink full;
   Writer writer(full);
   EXPECT_EQ(writer.finish(0, 0, {}).code(), Code::kNoSpace);

@@ -177,7 +177,7 @@ class CopyCase : public ::testing::Test {
   Writer writer_;
 };
 
-TEST_F(CopyCase, AStreamThatComesBeforeItsClockKeepsItsObjects) {
+TEST_F(CopyCase, StreamThatComesBeforeItsClockKeepsItsObjects) {
   const uint64_t clock = open(R"({"name":"clk","format":"uint8","clock":true})");
   const uint64_t text = open(R"({"name":"text","format":"utf-8","clock":"clk"})");
   put(text, "before");
@@ -190,7 +190,7 @@ TEST_F(CopyCase, AStreamThatComesBeforeItsClockKeepsItsObjects) {
   EXPECT_EQ(objects[2], (Shown{"text", {'b', 'e', 'h', 'i', 'n', 'd'}, 7'000'000'000}));
 }
 
-TEST_F(CopyCase, AnObjectKeepsTheTimeOfItsFirstFrame) {
+TEST_F(CopyCase, ObjectKeepsTheTimeOfItsFirstFrame) {
   const uint64_t clock = open(R"({"name":"clk","format":"uint8","clock":true})");
   const uint64_t text = open(R"({"name":"text","clock":"clk"})");
   put(clock, "\x01");
@@ -202,7 +202,7 @@ TEST_F(CopyCase, AnObjectKeepsTheTimeOfItsFirstFrame) {
   EXPECT_EQ(objects[2].time_ns, 1'000'000'000);
 }
 
-TEST_F(CopyCase, AClockThatTicksTheSameValueTwiceDoesSoInTheCopy) {
+TEST_F(CopyCase, ClockThatTicksTheSameValueTwiceDoesSoInTheCopy) {
   const uint64_t clock = open(R"({"name":"clk","format":"uint8","clock":true})");
   const uint64_t text = open(R"({"name":"text","clock":"clk"})");
   for (int i = 0; i < 5; ++i) {
@@ -216,7 +216,7 @@ TEST_F(CopyCase, AClockThatTicksTheSameValueTwiceDoesSoInTheCopy) {
   EXPECT_EQ(summary->objects, 10u);
 }
 
-TEST_F(CopyCase, ADeltaOfTheSameValueOnAnotherBaseIsAnotherTime) {
+TEST_F(CopyCase, DeltaOfTheSameValueOnAnotherBaseIsAnotherTime) {
   const uint64_t base = open(R"({"name":"base","format":"uint8","clock":true})");
   const uint64_t delta = open(R"({"name":"d","format":"uint8","clock":true,"delta":"base"})");
   const uint64_t text = open(R"({"name":"text","clock":"d"})");
@@ -318,7 +318,7 @@ TEST_F(CopyCase, CountsMissingObjects) {
 
 // A description that changes begins the stream anew: its first value is no repetition, even of
 // bytes that are no value of it.
-TEST(CopyTest, AStreamThatIsDescribedAnewRepeatsNothing) {
+TEST(CopyTest, StreamThatIsDescribedAnewRepeatsNothing) {
   testing::FrameBytes made;
   const uint8_t bad[1] = {7};
   const auto meta = [](const char* gain) {
@@ -336,7 +336,7 @@ TEST(CopyTest, AStreamThatIsDescribedAnewRepeatsNothing) {
 }
 
 // What refers to a stream that cannot be a clock in the copy has no time there, and is kept.
-TEST(CopyTest, AClockThatCannotBeDescribedIsAStream) {
+TEST(CopyTest, ClockThatCannotBeDescribedIsAStream) {
   testing::FrameBytes made;
   made.head(0, R"([{"id":9,"name":"clk","clock":true,"format":"utf-8"},)"
                R"({"id":10,"name":"text","clock":"clk"},)"
@@ -362,7 +362,7 @@ TEST(CopyTest, AClockThatCannotBeDescribedIsAStream) {
 }
 
 // Frames of another length than their stream had when the object began can't be a part of it.
-TEST(CopyTest, AnObjectThatItsDescriptionLeavesIsRefusedOnce) {
+TEST(CopyTest, ObjectThatItsDescriptionLeavesIsRefusedOnce) {
   testing::FrameBytes made;
   made.head(0, R"([{"id":9,"name":"a","length":4},{"id":10,"name":"b"},11])");
   const Bytes four = testing::bytes_of("four");

@@ -61,7 +61,7 @@ TEST(RtcMarker, IsFoundWhereverItStandsAndNowhereElse) {
 }
 
 // A file of nothing but B9 is looked at once, and not once for each place of it.
-TEST(RtcMarker, ALongRunIsPassedAtOnce) {
+TEST(RtcMarker, LongRunIsPassedAtOnce) {
   const std::vector<uint8_t> run(size_t{32} << 20, kMarkerFill);
   EXPECT_EQ(find_marker(run, 0), std::nullopt);
   EXPECT_EQ(find_marker_backwards(run, run.size() - 1, 0), std::nullopt);

@@ -65,7 +65,7 @@ TEST(RtcMeta, NumbersKeepTheirDigits) {
   EXPECT_EQ(*written, text);
 }
 
-TEST(RtcMeta, ANumberOfMoreDigitsIsRoundedAndReported) {
+TEST(RtcMeta, NumberOfMoreDigitsIsRoundedAndReported) {
   const Meta meta = parsed(R"([{"id":9,"offset":1795880713.7003102891},10])");
   ASSERT_EQ(meta.streams.size(), 1u);
   EXPECT_EQ(meta.streams[0].offset->text(), "1795880713.7003102");

@@ -52,7 +52,7 @@ size_t count_of(const Findings& findings, Rule rule) {
 }
 
 // The published reader shows nothing of such a file.
-TEST(RtcReader, AFileOfOneUnitIsWhole) {
+TEST(RtcReader, FileOfOneUnitIsWhole) {
   FrameBytes made;
   made.head(0, kMeta).text(10, "one").text(10, "two").crc();
   const Seen seen = read_texts(made.bytes);
@@ -142,7 +142,7 @@ TEST(RtcReader, StartsAnywhere) {
   }
 }
 
-TEST(RtcReader, AHoleInTheMiddleCostsWhatLiesInIt) {
+TEST(RtcReader, HoleInTheMiddleCostsWhatLiesInIt) {
   FrameBytes made;
   for (uint64_t unit = 0; unit < 4; ++unit) {
     made.head(unit, kMeta).text(10, "unit " + std::to_string(unit)).close_unit();
@@ -187,7 +187,7 @@ TEST(RtcReader, StaleClocksAreSaidToBeUncertain) {
   EXPECT_EQ(uncertain, (std::vector<bool>{false, true, false}));
 }
 
-TEST(RtcReader, ASummaryCountsWhatMayLackItsBeginning) {
+TEST(RtcReader, SummaryCountsWhatMayLackItsBeginning) {
   FrameBytes made;
   made.head(0, kMeta).text(10, "zero").close_unit();
   made.head(1, kMeta).text(10, "one").text(10, "two").close_unit();
@@ -237,7 +237,7 @@ TEST(RtcReader, ForgedMarkersAreRefused) {
   EXPECT_EQ(count_of(resynced.findings, Rule::kMarkerForged), 1u);
 }
 
-TEST(RtcReader, AMarkerWithoutAnIndexIsNone) {
+TEST(RtcReader, MarkerWithoutAnIndexIsNone) {
   std::vector<uint8_t> file(kMarkerBytes, kMarkerFill);
   file[0] = kMarkerFirstByte;
   file.push_back(0x12);
@@ -258,7 +258,7 @@ TEST(RtcReader, LooksLikeOneWithAMarkerAndWhatTheIndexHasSoFar) {
 }
 
 // Decision 5: another recording in the same file, whose ids mean other streams.
-TEST(RtcReader, ASecondRecordingStartsFromNothing) {
+TEST(RtcReader, SecondRecordingStartsFromNothing) {
   FrameBytes first;
   const uint8_t one[4] = {1, 0, 0, 0};
   first.head(0, kMeta).frame(9, one).text(10, "first").text(11, "open", true).crc();
@@ -371,7 +371,7 @@ TEST(RtcReader, NoFrameReachesOverAMarker) {
 }
 
 // Published writers stop a Unit's Crc early, or never write one.
-TEST(RtcReader, AnUnfinishedFileIsReadToItsEnd) {
+TEST(RtcReader, UnfinishedFileIsReadToItsEnd) {
   Plan plan;
   plan.finish = false;
   plan.options.geometry = {8192, 4096};
@@ -386,7 +386,7 @@ TEST(RtcReader, AnUnfinishedFileIsReadToItsEnd) {
 }
 
 // Behind a frame of `index`, the distance to the Unit's Index must be its first entry.
-TEST(RtcReader, AMinorIndexCountsFromItsIndex) {
+TEST(RtcReader, MinorIndexCountsFromItsIndex) {
   constexpr uint64_t kAt = 5121, kIndexAt = 1025;
   const auto file_of = [](const FrameBytes& frame) {
     std::vector<uint8_t> file(kAt, 0);

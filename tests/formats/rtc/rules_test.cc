@@ -305,7 +305,7 @@ TEST(RtcRules, ExactTargetsAreFramesThatWereRead) {
 }
 
 // Where reading goes on behind damage there is a frame again; within the damage there is none.
-TEST(RtcRules, ATargetMayStandWhereReadingGoesOn) {
+TEST(RtcRules, TargetMayStandWhereReadingGoesOn) {
   for (const bool is_skipped : {false, true}) {
     FrameBytes made;
     made.head(0, kMeta);
@@ -325,7 +325,7 @@ TEST(RtcRules, ATargetMayStandWhereReadingGoesOn) {
   }
 }
 
-TEST(RtcRules, AWholeFileBreaksNone) {
+TEST(RtcRules, WholeFileBreaksNone) {
   FrameBytes made;
   made.head(0, kMeta);
   tick(made, 5);

@@ -87,7 +87,7 @@ TEST(RtcSeek, GoingBackIsNoClockThatDoes) {
 }
 
 // What a clock showed elsewhere in the file is no time here, before it ticks.
-TEST(RtcSeek, AClockShowsNothingBeforeItTicks) {
+TEST(RtcSeek, ClockShowsNothingBeforeItTicks) {
   constexpr std::string_view kMeta =
       R"([{"id":9,"name":"clk","clock":true,"format":"uint32"},)"
       R"({"id":10,"name":"text","clock":"clk","format":"utf-8"},11])";
@@ -360,7 +360,7 @@ struct CountingObserver final : ReaderObserver {
 };
 
 // A search reads here and there; the observer hears of what next() passes only.
-TEST(RtcSeek, ASearchIsNotObserved) {
+TEST(RtcSeek, SearchIsNotObserved) {
   testing::FrameBytes made;
   const std::string_view meta = R"([{"id":9,"name":"clk","clock":true,"format":"uint8"},10])";
   for (uint8_t unit = 0; unit < 8; ++unit) {
@@ -432,7 +432,7 @@ TEST(RtcSeek, CountsTheUnitsThatTheFileHasRoomFor) {
 }
 
 // As many streams as a reader takes, each a clock that counts from the one before.
-TEST(RtcSeek, TheLongestChainOfClocksHasTheEpochOfItsFirst) {
+TEST(RtcSeek, LongestChainOfClocksHasTheEpochOfItsFirst) {
   testing::FrameBytes made;
   made.geometry = {uint64_t{1} << 23, uint64_t{1} << 23};
   std::string meta = R"([{"id":9,"name":"0","clock":true,"offset":5},)";

@@ -38,7 +38,7 @@ TEST(UnitRoomTest, StreamsAreRefusedBeforeDataHasNoRoom) {
 }
 
 // A frame that is never split has to fit into one unit whole.
-TEST(UnitRoomTest, AFixedLengthNeedsAUnitOfItsSize) {
+TEST(UnitRoomTest, FixedLengthNeedsAUnitOfItsSize) {
   UnitRoom room({.unit_bytes = 2048, .minor_bytes = 2048});
   StreamInfo info = stream_of(kFirstStreamId, "samples");
   info.length = 1000;
@@ -47,7 +47,7 @@ TEST(UnitRoomTest, AFixedLengthNeedsAUnitOfItsSize) {
   EXPECT_TRUE(room.add(info, 30).ok());
 }
 
-TEST(UnitRoomTest, AMetaFitsIntoWhatIsAhead) {
+TEST(UnitRoomTest, MetaFitsIntoWhatIsAhead) {
   const Geometry geometry{.unit_bytes = 16384, .minor_bytes = 2048};
   const UnitRoom room(geometry);
   EXPECT_TRUE(room.fits(100, 110, {8000, 8000}));

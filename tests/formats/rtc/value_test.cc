@@ -162,7 +162,7 @@ TEST(RtcDecimal, ReadsAndWritesJsonNumbers) {
 
 // A double could not tell these apart.
 // The text is a part of a larger one.
-TEST(RtcDecimal, ANumberEndsWhereTheTextEnds) {
+TEST(RtcDecimal, NumberEndsWhereTheTextEnds) {
   for (const std::string_view all : {"1234", "-12.25", "125e11", "1e+25", "1e-25"}) {
     for (size_t size = 0; size <= all.size(); ++size) {
       const std::string part(all.substr(0, size));

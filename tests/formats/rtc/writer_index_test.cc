@@ -151,7 +151,7 @@ TEST(RtcWriterIndex, EveryEntryLeadsToTheLastOccurrence) {
 // The bound is what the frames of FORMAT.md take at most: an entry with the distance of a whole
 // Unit, a count and a Crc frame of ten bytes, three bytes of header for each special frame, a
 // clock's header and value.
-TEST(RtcWriterIndex, TheEndIsCountedFrameByFrame) {
+TEST(RtcWriterIndex, EndIsCountedFrameByFrame) {
   for (const bool begun : {false, true}) {
     VectorSink sink;
     auto writer = Writer::create(sink);

@@ -81,7 +81,7 @@ TEST(RtcWriter, FirstBytesAreThoseOfTheSheet) {
   EXPECT_EQ(writer->position(), file.size());
 }
 
-TEST(RtcWriter, AFileWithoutDataNamesItsStreams) {
+TEST(RtcWriter, FileWithoutDataNamesItsStreams) {
   VectorSink sink;
   auto writer = Writer::create(sink);
   ASSERT_TRUE(writer->open_stream(named("quiet", "utf-8")).ok());
@@ -140,7 +140,7 @@ TEST(RtcWriter, FixedLengthFramesAreNeverSplit) {
 }
 
 // Fault 3: a stop at every distance from a minor boundary and from the end of a Unit.
-TEST(RtcWriter, AStopAnywhereHasAValidCrc) {
+TEST(RtcWriter, StopAnywhereHasAValidCrc) {
   for (const SpecialFrames special : {SpecialFrames::kFixed, SpecialFrames::kPrefixed}) {
     for (size_t fill = 0; fill < 3200; ++fill) {
       VectorSink sink;
@@ -186,7 +186,7 @@ TEST(RtcWriter, KnowsWhereItWouldEnd) {
 }
 
 // Fault 4: a stream created at every place of a Unit.
-TEST(RtcWriter, AStreamMayBeOpenedAnywhere) {
+TEST(RtcWriter, StreamMayBeOpenedAnywhere) {
   for (size_t fill = 0; fill < 3300; ++fill) {
     VectorSink sink;
     WriterOptions options;
@@ -378,7 +378,7 @@ TEST(RtcWriter, RefusesWhatWouldNotBeReadable) {
 }
 
 // Bytes behind a LEB128 number belong to no value, but others write them.
-TEST(RtcWriter, AClocksValueHasALimit) {
+TEST(RtcWriter, ClocksValueHasALimit) {
   VectorSink sink;
   auto writer = Writer::create(sink);
   const uint64_t clk = writer->open_stream(clock_named("clk", "uleb128")).value();
@@ -545,7 +545,7 @@ class FullSink final : public ByteSink {
   size_t room_;
 };
 
-TEST(RtcWriter, AnErrorOfTheSinkEndsIt) {
+TEST(RtcWriter, ErrorOfTheSinkEndsIt) {
   FullSink sink(300000);
   auto writer = Writer::create(sink);
   const uint64_t id = writer->open_stream(named("x")).value();

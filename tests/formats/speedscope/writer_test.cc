@@ -80,7 +80,7 @@ TEST(SpeedscopeWriter, FunctionsMayBeNumberedAnew) {
   EXPECT_NE(writer.frame_of(0, [] { return std::string_view("g"); }), f);
 }
 
-TEST(SpeedscopeWriter, AProfileWithoutAnEventHasNoTimes) {
+TEST(SpeedscopeWriter, ProfileWithoutAnEventHasNoTimes) {
   VectorSink sink;
   Writer writer(sink, 0, "x");
   writer.begin_profile("a");

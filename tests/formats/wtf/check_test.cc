@@ -84,7 +84,7 @@ TEST(Check, EventsOfOneTimeStayInTheirOrder) {
 }
 
 // One of each must not cancel the other out.
-TEST(Check, ALeaveTooManyAndAScopeLeftOpenAreBothSaid) {
+TEST(Check, LeaveTooManyAndAScopeLeftOpenAreBothSaid) {
   ByHand events;
   events.define(2, 1, 0, 0, kNullOrdinal).define(3, 0, 40, 1, kNullOrdinal);
   events.word(3).word(1).word(2).word(2);
@@ -94,7 +94,7 @@ TEST(Check, ALeaveTooManyAndAScopeLeftOpenAreBothSaid) {
   EXPECT_TRUE(report.findings.has(Rule::kScopeUnbalanced));
 }
 
-TEST(Check, TheReportCountsAllZones) {
+TEST(Check, ReportCountsAllZones) {
   const FileReport report = check_file(testing::build_file());
   ASSERT_EQ(report.zones.size(), 2u);
   EXPECT_EQ(report.first_us, 1u);
@@ -110,7 +110,7 @@ TEST(Check, TheReportCountsAllZones) {
 }
 
 // Names by how often they occur, and by the alphabet where that is the same; five of them.
-TEST(Check, TheMostFrequentNamesAreFive) {
+TEST(Check, MostFrequentNamesAreFive) {
   VectorSink sink;
   Writer writer(sink);
   ASSERT_TRUE(writer.begin(FileHeader{}).ok());

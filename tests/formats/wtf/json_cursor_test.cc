@@ -68,7 +68,7 @@ TEST(JsonCursor, DoesNotPassInvalidValues) {
 }
 
 // Behind a key that has no colon there is no value to be read.
-TEST(JsonCursor, AMemberIsAKeyAndAColon) {
+TEST(JsonCursor, MemberIsAKeyAndAColon) {
   for (const char* bad : {"{\"a\" 1}", "{\"a\"", "{\"a\",", "{a:1}", "{1:1}", "{,", "{"}) {
     JsonCursor cursor(bad);
     std::string key;
@@ -109,7 +109,7 @@ TEST(JsonCursor, BadStringsAreNotGivenOut) {
 }
 
 // The text is a part of a larger one.
-TEST(JsonCursor, ANumberEndsWhereTheTextEnds) {
+TEST(JsonCursor, NumberEndsWhereTheTextEnds) {
   for (const std::string_view all : {"1234", "1.25", "1e25", "1e+5", "-1.5e-3"}) {
     for (size_t size = 1; size <= all.size(); ++size) {
       const std::string part(all.substr(0, size));

@@ -41,7 +41,7 @@ std::string nested(size_t depth) {
 }
 
 // FORMAT.md: nesting of JSON, embedded as JSON up to 48.
-TEST(JsonParts, AHeaderStandsAsItselfWhereItCan) {
+TEST(JsonParts, HeaderStandsAsItselfWhereItCan) {
   const std::pair<std::string, bool> cases[] = {
       {R"({"type":"file_header","timebase":1})", true},
       {R"({"timebase":1,"type":"file_header","note":"other"})", true},
@@ -74,7 +74,7 @@ TEST(JsonParts, AHeaderStandsAsItselfWhereItCan) {
   }
 }
 
-TEST(JsonParts, ACutChunkWithoutAWholePartIsLeftOut) {
+TEST(JsonParts, CutChunkWithoutAWholePartIsLeftOut) {
   ByHand file;
   file.file_header().chunk(1, 1, {{0x10000, octets(R"({"type":"file_header"})")}});
   const size_t first = file.bytes.size();
@@ -208,7 +208,7 @@ TEST(JsonParts, TotalsCountEventsInBothForms) {
 }
 
 // JSON events may name texts that a full table in base64 has no room for.
-TEST(JsonParts, AFullTableTakesNoMoreTexts) {
+TEST(JsonParts, FullTableTakesNoMoreTexts) {
   for (const size_t count : {kMaxJsonStrings - 1, kMaxJsonStrings, kMaxJsonStrings + 5}) {
     std::string table = "mine"s + '\0';
     table.append(count - 1, '\0');
@@ -261,7 +261,7 @@ TEST(JsonParts, WholeNumbersHaveManySpellings) {
 }
 
 // Numbers of the tool's version: 32 bits of them are kept.
-TEST(JsonParts, TheToolsVersionIsSaidWhereItIsCut) {
+TEST(JsonParts, ToolsVersionIsSaidWhereItIsCut) {
   for (const auto& [version, is_cut] :
        {std::pair("0", false), {"4294967295", false}, {"4294967296", true}, {"-1", true}}) {
     VectorSink binary;
@@ -273,7 +273,7 @@ TEST(JsonParts, TheToolsVersionIsSaidWhereItIsCut) {
   }
 }
 
-TEST(JsonParts, AByteLengthThatIsWrongIsSaid) {
+TEST(JsonParts, ByteLengthThatIsWrongIsSaid) {
   for (const auto& [length, is_right] : {std::pair("3", true), {"2", false}, {"4", false}}) {
     VectorSink binary;
     Findings findings;
@@ -293,7 +293,7 @@ TEST(JsonParts, AByteLengthThatIsWrongIsSaid) {
 }
 
 // Of two parts the second is there in part; it is left out, and that is said where it begins.
-TEST(JsonParts, APartThatIsCutOffIsSaid) {
+TEST(JsonParts, PartThatIsCutOffIsSaid) {
   ByHand file;
   file.file_header().chunk(1, 1, {{0x40001, octets("note")}, {0x40000, octets("12345678")}});
   file.bytes.resize(file.bytes.size() - 4);
@@ -330,7 +330,7 @@ TEST(JsonParts, EventsAreAnArrayOrNone) {
 
 // Parts beyond what a chunk may have.
 // Not even as a chunk without parts.
-TEST(JsonParts, AChunkWithoutAListOfPartsIsLeftOut) {
+TEST(JsonParts, ChunkWithoutAListOfPartsIsLeftOut) {
   for (const char* members : {"", R"(,"parts":5)", R"(,"parts":{})", R"(,"parts":null)"}) {
     VectorSink binary;
     Findings findings;

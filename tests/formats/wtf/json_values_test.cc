@@ -68,7 +68,7 @@ TEST(JsonValues, FloatsHaveTheirRange) {
 }
 
 // The table's strings are needed before the events, and its mistakes are told once.
-TEST(JsonValues, AMistakeInAStringTableIsOneFinding) {
+TEST(JsonValues, MistakeInAStringTableIsOneFinding) {
   const std::string text =
       R"({"wtfVersion":1,"formatVersion":10,"chunks":[{"id":2,"type":"event_data","parts":[)"
       R"({"type":"string_table","value":["a",7,"b\u0000c"]},)"

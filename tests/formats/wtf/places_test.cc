@@ -59,7 +59,7 @@ TEST(Places, BytesBehindTheLastEvent) {
   EXPECT_EQ(finding->sentence, "4 bytes behind the last event, too few for another");
 }
 
-TEST(Places, AWireIdThatIsNotDefined) {
+TEST(Places, WireIdThatIsNotDefined) {
   const OneEvent made("", {2, 1, 99, 2, 7});
   const auto finding = found(made.bytes, Rule::kWireId);
   ASSERT_TRUE(finding);
@@ -68,7 +68,7 @@ TEST(Places, AWireIdThatIsNotDefined) {
             "wire id 99 is not defined: the last 12 bytes of the buffer are unreadable");
 }
 
-TEST(Places, AnEventThatIsCutOff) {
+TEST(Places, EventThatIsCutOff) {
   for (const auto& [arguments, words] :
        {std::pair<std::string_view, std::vector<uint32_t>>{"uint8[] a", {2, 1, 9, 0, 0}},
         {"uint32 n", {2, 1}},
@@ -99,7 +99,7 @@ TEST(Places, RejectsOtherFilesAtTheirBeginning) {
 }
 
 // What was looked at: the file's header, then up to each chunk, then everything.
-TEST(Places, AReaderSaysHowFarItHasLooked) {
+TEST(Places, ReaderSaysHowFarItHasLooked) {
   const OneEvent made("", {2, 1, 2, 2});
   Findings findings;
   auto reader = Reader::open(made.bytes, findings);
@@ -120,7 +120,7 @@ TEST(Places, AReaderSaysHowFarItHasLooked) {
 }
 
 // The file ends within the second event, whose first byte is known.
-TEST(Places, AFileThatEndsWithinAnEvent) {
+TEST(Places, FileThatEndsWithinAnEvent) {
   for (size_t missing = 1; missing < 12; ++missing) {
     const OneEvent made("uint32 n", {2, 1, 5, 2, 2, 6});
     std::vector<uint8_t> cut = made.bytes;
@@ -136,7 +136,7 @@ TEST(Places, AFileThatEndsWithinAnEvent) {
   }
 }
 
-TEST(Places, AChunkThatSaysMoreThanThereIs) {
+TEST(Places, ChunkThatSaysMoreThanThereIs) {
   ByHand file;
   file.file_header().chunk(1, 1, {{0x10000, octets(R"({"timebase":1})")}});
   const size_t at = file.bytes.size();
@@ -150,7 +150,7 @@ TEST(Places, AChunkThatSaysMoreThanThereIs) {
                                    std::to_string(length) + " are there");
 }
 
-TEST(Places, APartThatReachesOutOfItsChunk) {
+TEST(Places, PartThatReachesOutOfItsChunk) {
   ByHand file;
   file.file_header().chunk(1, 1, {{0x10000, octets(R"({"timebase":1})")}});
   const size_t at = file.bytes.size();
@@ -167,7 +167,7 @@ TEST(Places, APartThatReachesOutOfItsChunk) {
 // ---- values
 
 // A value that is used for one argument after the other keeps nothing of the one before.
-TEST(Places, AValueIsOfItsArgumentAlone) {
+TEST(Places, ValueIsOfItsArgumentAlone) {
   const OneEvent made("uint8[] a, uint8[] b, ascii c, ascii d, uint8[] e",
                       {2, 1, 3, 0x030201, kNullOrdinal, 0, kNullOrdinal, 1, 4});
   Findings findings;
@@ -204,7 +204,7 @@ TEST(Places, AValueIsOfItsArgumentAlone) {
 }
 
 // An array that says more than the buffer has is cut, and so is what comes behind it.
-TEST(Places, AnArrayThatIsCutHasNoElements) {
+TEST(Places, ArrayThatIsCutHasNoElements) {
   for (const uint32_t count : {5u, 6u, 4000000000u}) {
     const OneEvent made("uint32 n, uint16[] a, uint32 m", {2, 1, 9, count, 0, 0});
     Findings findings;
@@ -276,7 +276,7 @@ Head head_of(std::string_view members, std::string_view parts = "") {
   return head;
 }
 
-TEST(Places, TheNumbersOfAChunksHeadHave32Bits) {
+TEST(Places, NumbersOfAChunksHeadHave32Bits) {
   for (const auto& [id, word] :
        {std::pair<const char*, uint32_t>{"0", 0}, {"1", 1}, {"4294967295", 4294967295u}}) {
     const Head head = head_of(R"("id":)" + std::string(id) + R"(,"type":2,)");
@@ -297,7 +297,7 @@ TEST(Places, TheNumbersOfAChunksHeadHave32Bits) {
 }
 
 // Its events name the strings of the table: without one nobody knows what they are.
-TEST(Places, AChunkWhoseTableIsNoneIsLeftOut) {
+TEST(Places, ChunkWhoseTableIsNoneIsLeftOut) {
   const std::string_view head = R"("id":1,"type":2,)";
   for (const char* value : {"", R"(,"value":7)", R"(,"value":"a")", R"(,"value":null)"}) {
     const Head read = head_of(head, R"({"type":"string_table")" + std::string(value) + "}");
@@ -310,7 +310,7 @@ TEST(Places, AChunkWhoseTableIsNoneIsLeftOut) {
   EXPECT_TRUE(read.findings.list().empty());
 }
 
-TEST(Places, TheTypeOfAChunkIsANumberOrAName) {
+TEST(Places, TypeOfAChunkIsANumberOrAName) {
   for (const auto& [type, word] : {std::pair<const char*, uint32_t>{"0", 0},
                                    {"4294967295", 4294967295u},
                                    {"\"file_header\"", 1},
@@ -329,7 +329,7 @@ TEST(Places, TheTypeOfAChunkIsANumberOrAName) {
 }
 
 // The published library writes times as signed numbers.
-TEST(Places, TheTimesOfAChunkMayBeSigned) {
+TEST(Places, TimesOfAChunkMayBeSigned) {
   for (const auto& [time, word] : {std::pair<const char*, uint32_t>{"0", 0},
                                    {"-1", kNoTime},
                                    {"-2147483648", 0x80000000u},
@@ -365,7 +365,7 @@ TEST(Places, ChunksThatAreNoArrayAreSaid) {
 
 // ---- types, zones and padding
 
-TEST(Places, ATypeMayBeDefinedAgainAsItWas) {
+TEST(Places, TypeMayBeDefinedAgainAsItWas) {
   for (const auto& [second, is_said] : {std::pair<uint32_t, bool>{1, false}, {2, true}}) {
     ByHand events;
     events.define(2, 0, 0, 0, 1).define(3, 0, 0, 0, second);

@@ -29,7 +29,7 @@ std::vector<std::string> sentences(const Findings& findings, Rule rule) {
 }
 
 // The rest of the second chunk lies behind the file's end, where nobody may look.
-TEST(ReaderLimits, AChunkBeginsWithAWholeHeader) {
+TEST(ReaderLimits, ChunkBeginsWithAWholeHeader) {
   ByHand file;
   file.file_header().chunk(1, 1, {{0x10000, octets(R"({"timebase":1})")}});
   const size_t first = file.bytes.size();
@@ -94,7 +94,7 @@ TEST(ReaderLimits, OnlyASoundChunkIsFoundBehindDamage) {
 }
 
 // Real ones have a handful.
-TEST(ReaderLimits, AChunkOfTooManyPartsIsNotFoundBehindDamage) {
+TEST(ReaderLimits, ChunkOfTooManyPartsIsNotFoundBehindDamage) {
   for (const uint32_t parts : {256u, 257u}) {
     std::vector<uint32_t> words = {7, 2, 24 + 12 * parts, 0, 0, parts};
     for (uint32_t i = 0; i < parts; ++i) words.insert(words.end(), {0x40000, 0, 0});
@@ -102,7 +102,7 @@ TEST(ReaderLimits, AChunkOfTooManyPartsIsNotFoundBehindDamage) {
   }
 }
 
-TEST(ReaderLimits, AFileHas48BytesAtLeast) {
+TEST(ReaderLimits, FileHas48BytesAtLeast) {
   for (const auto& [parts, is_long_enough] : {std::pair(1u, true), {0u, false}}) {
     ByHand file;
     file.file_header().chunk(
@@ -113,7 +113,7 @@ TEST(ReaderLimits, AFileHas48BytesAtLeast) {
 }
 
 // Only what is in the wrong place is said to be there.
-TEST(ReaderLimits, ASecondHeaderDoesNotMakeTheFirstLate) {
+TEST(ReaderLimits, SecondHeaderDoesNotMakeTheFirstLate) {
   ByHand file;
   file.file_header();
   for (const uint32_t id : {1u, 2u}) {
@@ -124,7 +124,7 @@ TEST(ReaderLimits, ASecondHeaderDoesNotMakeTheFirstLate) {
   EXPECT_FALSE(findings.has(Rule::kHeaderMissing));
 }
 
-TEST(ReaderLimits, AHeaderWithinAChunkOfEventsIsNone) {
+TEST(ReaderLimits, HeaderWithinAChunkOfEventsIsNone) {
   ByHand file;
   file.file_header().chunk(
       2, 2,
@@ -154,7 +154,7 @@ TEST(ReaderLimits, EventsWhoseTableIsCutOffAreLeftOut) {
 }
 
 // FORMAT.md: 2^24 strings.
-TEST(ReaderLimits, ATableHas16777216Strings) {
+TEST(ReaderLimits, TableHas16777216Strings) {
   for (const size_t more : {size_t{0}, size_t{1}}) {
     std::string text((size_t{1} << 24) - 1, '\0');
     text += "last\0"s;
@@ -217,7 +217,7 @@ TEST(ReaderLimits, PairsOfUnitsAreToldFromHalves) {
   }
 }
 
-TEST(ReaderLimits, ALegacyHeaderHasTwoFlags) {
+TEST(ReaderLimits, LegacyHeaderHasTwoFlags) {
   for (const uint8_t flags : {uint8_t{0}, uint8_t{1}, uint8_t{2}, uint8_t{3}}) {
     // magic, tool version, 3; no context; flags, timebase; no metadata
     const std::vector<uint8_t> file = {0xDE, 0xAD, 0xBE, 0xEF,  0, 0, 0, 1, 0, 0, 0, 3, 0, 0,
@@ -234,7 +234,7 @@ TEST(ReaderLimits, ALegacyHeaderHasTwoFlags) {
 }
 
 // One wire id that is defined again and again: a copy gives each definition its own.
-TEST(ReaderLimits, ACopyHasAsManyTypesAsThereAreWireIds) {
+TEST(ReaderLimits, CopyHasAsManyTypesAsThereAreWireIds) {
   for (const uint32_t count : {kMaxWireId - 1, kMaxWireId}) {
     std::string table;
     ByHand events;

@@ -29,7 +29,7 @@ class Recovery : public ::testing::Test {
   Findings findings;
 };
 
-TEST_F(Recovery, ATruncatedFileGivesItsWholeEvents) {
+TEST_F(Recovery, TruncatedFileGivesItsWholeEvents) {
   ASSERT_GT(chunks.size(), 8u);
   const Place last = chunks[chunks.size() - 2];
   std::vector<uint8_t> cut(
@@ -48,7 +48,7 @@ TEST_F(Recovery, ATruncatedFileGivesItsWholeEvents) {
   EXPECT_GT(lines.size(), testing::lines_of(without, again).size());
 }
 
-TEST_F(Recovery, ADamagedChunkCostsOnlyItself) {
+TEST_F(Recovery, DamagedChunkCostsOnlyItself) {
   const Place hit = chunks[5];
   for (const uint32_t length : {0u, 7u, 0xFFFFFFF0u}) {
     std::vector<uint8_t> bytes = made.bytes;
@@ -62,7 +62,7 @@ TEST_F(Recovery, ADamagedChunkCostsOnlyItself) {
   }
 }
 
-TEST_F(Recovery, AChunkOfAnOddLengthIsReadAndSaid) {
+TEST_F(Recovery, ChunkOfAnOddLengthIsReadAndSaid) {
   for (const uint32_t more : {1u, 2u, 3u, 4u}) {
     std::vector<uint8_t> bytes = made.bytes;
     const Place hit = chunks[5];
@@ -87,7 +87,7 @@ TEST_F(Recovery, BytesBehindTheLastChunkAreDamageAndNotFatal) {
 
 // Seen: the start of a damaged chunk, and a whole one that begins within the 24 bytes of its
 // header.
-TEST_F(Recovery, AChunkWithinADamagedHeaderIsNotTakenForItsEnd) {
+TEST_F(Recovery, ChunkWithinADamagedHeaderIsNotTakenForItsEnd) {
   for (const size_t inserted : {size_t{12}, size_t{16}, size_t{20}}) {
     std::vector<uint8_t> start(inserted, 0xF0);
     std::vector<uint8_t> bytes = made.bytes;
@@ -101,7 +101,7 @@ TEST_F(Recovery, AChunkWithinADamagedHeaderIsNotTakenForItsEnd) {
   }
 }
 
-TEST_F(Recovery, AnUndefinedWireIdCostsTheRestOfItsBuffer) {
+TEST_F(Recovery, UndefinedWireIdCostsTheRestOfItsBuffer) {
   std::vector<uint8_t> bytes = made.bytes;
   const Place hit = chunks[4];
   Chunk chunk;
@@ -118,7 +118,7 @@ TEST_F(Recovery, AnUndefinedWireIdCostsTheRestOfItsBuffer) {
   EXPECT_EQ(lines.back(), made.lines.back());
 }
 
-TEST_F(Recovery, ALostHeaderChunkCostsTheTimebaseOnly) {
+TEST_F(Recovery, LostHeaderChunkCostsTheTimebaseOnly) {
   std::vector<uint8_t> bytes(made.bytes.begin(), made.bytes.begin() + kFileHeaderBytes);
   bytes.insert(bytes.end(), made.bytes.begin() + static_cast<ptrdiff_t>(chunks[1].offset),
                made.bytes.end());
@@ -127,7 +127,7 @@ TEST_F(Recovery, ALostHeaderChunkCostsTheTimebaseOnly) {
   EXPECT_EQ(findings.errors(), 0u);
 }
 
-TEST_F(Recovery, TheHeaderChunkMayComeLast) {
+TEST_F(Recovery, HeaderChunkMayComeLast) {
   std::vector<uint8_t> bytes(made.bytes.begin(), made.bytes.begin() + kFileHeaderBytes);
   const auto header_begin = made.bytes.begin() + kFileHeaderBytes;
   const auto header_end = made.bytes.begin() + static_cast<ptrdiff_t>(chunks[1].offset);

@@ -63,11 +63,11 @@ void expect_becomes_the_other(const fs::path& folder, const std::string& name) {
   EXPECT_EQ(report.zones[0].frames, counts["zones"][0]["frames"]);
 }
 
-TEST(Transcode, TheLegacySampleBecomesTheOther) {
+TEST(Transcode, LegacySampleBecomesTheOther) {
   expect_becomes_the_other(testing::golden_folder() / "data/wtf", "small");
 }
 
-TEST(Transcode, TheLegacyRecordingBecomesTheOther) {
+TEST(Transcode, LegacyRecordingBecomesTheOther) {
   const fs::path reference = testing::reference_folder();
   if (reference.empty()) GTEST_SKIP() << testing::kNoPack;
   expect_becomes_the_other(reference / "data/wtf", "blk-client");
@@ -129,7 +129,7 @@ TEST(Transcode, BuiltinEventsStayAsTheFileDefinesThem) {
 
 // Names that the writer needs for its own events are the only ones that must change, and it is
 // said.
-TEST(Transcode, AnUnflaggedZoneEventGetsANumberAndThatIsSaid) {
+TEST(Transcode, UnflaggedZoneEventGetsANumberAndThatIsSaid) {
   auto file = file_with_foreign_builtins();
   const std::string from = "wtf.zone#SET", to = "wtf.zone#set";
   const auto place = std::search(file.begin(), file.end(), from.begin(), from.end());
@@ -207,7 +207,7 @@ TEST(Transcode, TypesZonesAndHeaderAreCopiedThoughNoEventUsesThem) {
   EXPECT_TRUE(findings.list().empty());
 }
 
-TEST(Rewrite, ASoundFileStaysAsItIsAndADamagedOneIsMended) {
+TEST(Rewrite, SoundFileStaysAsItIsAndADamagedOneIsMended) {
   const auto whole = testing::random_file(3, 500, 3000).bytes;
   VectorSink same;
   Findings findings;

@@ -89,7 +89,7 @@ TEST_F(WriterLimits, ScopesAreRememberedUpToALimit) {
   }
 }
 
-TEST_F(WriterLimits, AnArrayHas64MiB) {
+TEST_F(WriterLimits, ArrayHas64MiB) {
   const uint32_t type = writer.define_instance("array", "uint8[] a").value();
   const std::vector<uint8_t> bytes((size_t{64} << 20) + 1);
   const auto put = [&](Bytes elements) {
@@ -100,7 +100,7 @@ TEST_F(WriterLimits, AnArrayHas64MiB) {
   EXPECT_EQ(writer.stats().events, 1u);
 }
 
-TEST_F(WriterLimits, ATextHas64MiB) {
+TEST_F(WriterLimits, TextHas64MiB) {
   const uint32_t type = writer.define_instance("text", "ascii t").value();
   const std::string text((size_t{64} << 20) + 1, 'x');
   EXPECT_FALSE(writer.event(type, 0, {text}).ok());
@@ -108,7 +108,7 @@ TEST_F(WriterLimits, ATextHas64MiB) {
   EXPECT_EQ(writer.stats().events, 1u);
 }
 
-TEST_F(WriterLimits, AResourceHas64MiB) {
+TEST_F(WriterLimits, ResourceHas64MiB) {
   const std::vector<uint8_t> bytes((size_t{64} << 20) + 1);
   EXPECT_EQ(writer.add_binary_resource(bytes).code(), Code::kInvalidArgument);
   EXPECT_EQ(writer.add_binary_resource(Bytes(bytes).first(bytes.size() - 1)).value(), 0u);
@@ -122,14 +122,14 @@ TEST_F(WriterLimits, ZonesEndAt65535) {
   EXPECT_TRUE(writer.set_zone(65535).ok());
 }
 
-TEST_F(WriterLimits, AnEventIsAnInstanceOrAScope) {
+TEST_F(WriterLimits, EventIsAnInstanceOrAScope) {
   EXPECT_TRUE(writer.define(0, 0, "instance", "").ok());
   EXPECT_TRUE(writer.define(1, 0, "scope", "").ok());
   EXPECT_EQ(writer.define(2, 0, "neither", "").code(), Code::kInvalidArgument);
 }
 
 // The builtin events are the table in event_types.cc: their class, flags and arguments.
-TEST_F(WriterLimits, ABuiltinEventIsNotDefinedOtherwise) {
+TEST_F(WriterLimits, BuiltinEventIsNotDefinedOtherwise) {
   const Builtin& mark = builtin(Role::kMark);
   const auto define = [&](uint16_t event_class, uint32_t flags, std::string_view signature) {
     return writer.define(event_class, flags, mark.name, signature).code();
@@ -176,7 +176,7 @@ TEST(WriterScopes, StayAsTheyAreInAFaithfulCopy) {
 }
 
 // 64 parts, and the header of 24 bytes and 12 for each: the length is a word.
-TEST(ChunkEncoder, AChunkIsShorterThan4GiB) {
+TEST(ChunkEncoder, ChunkIsShorterThan4GiB) {
   constexpr uint64_t kHead = 24 + 64 * 12;
   const std::vector<uint8_t> bytes(size_t{64} << 20);
   for (const auto& [last, fits] :

@@ -118,7 +118,7 @@ void compare_with_viewer(const std::vector<uint8_t>& bytes, const json& seen) {
   }
 }
 
-TEST_F(BeforeTheViewer, TheViewerSeesEveryEventOfEveryZone) {
+TEST_F(BeforeTheViewer, ViewerSeesEveryEventOfEveryZone) {
   std::map<std::string, std::vector<uint8_t>> files;
   files["built"] = testing::build_file();
   files["small_chunks"] = testing::build_file(100);
@@ -139,7 +139,7 @@ TEST_F(BeforeTheViewer, TheViewerSeesEveryEventOfEveryZone) {
 
 // A copy by events, as `recover` makes it of a cut file, shows the viewer what the file itself did:
 // types, zones, events with their arguments, marks, frames, time ranges.
-TEST_F(BeforeTheViewer, TheViewerSeesTheSameInACopy) {
+TEST_F(BeforeTheViewer, ViewerSeesTheSameInACopy) {
   std::map<std::string, std::vector<uint8_t>> files;
   files["built"] = testing::build_file(200);
   files["random"] = testing::random_file(300, 600, 5000).bytes;
@@ -177,7 +177,7 @@ TEST_F(BeforeTheViewer, TheViewerSeesTheSameInACopy) {
 }
 
 // Flows whose builtin events are defined with another type for the ids.
-TEST_F(BeforeTheViewer, TheViewerFindsFlowsInACopyOfACutFile) {
+TEST_F(BeforeTheViewer, ViewerFindsFlowsInACopyOfACutFile) {
   VectorSink sink;
   Writer foreign(sink, kFaithfulCopy);
   ASSERT_TRUE(foreign.begin(FileHeader{}).ok());
@@ -280,7 +280,7 @@ TEST_F(WrittenFiles, IndependentReadersSeeTheSameInACopy) {
 }
 
 // The viewer loads the JSON form with base64 events, and says the same as of the binary form.
-TEST_F(BeforeTheViewer, TheViewerLoadsTheJsonForm) {
+TEST_F(BeforeTheViewer, ViewerLoadsTheJsonForm) {
   const auto bytes = testing::build_file(150);
   const auto binary = view(save("form.wtf-trace", bytes), "--summary");
   if (viewer_missing(binary)) GTEST_SKIP() << "node or the package tracing-framework is not there";
@@ -297,7 +297,7 @@ TEST_F(BeforeTheViewer, TheViewerLoadsTheJsonForm) {
 }
 
 // 65,534 event types, which is as many as there are wire ids.
-TEST_F(BeforeTheViewer, TheViewerLoadsAsManyTypesAsThereAre) {
+TEST_F(BeforeTheViewer, ViewerLoadsAsManyTypesAsThereAre) {
   VectorSink sink;
   Writer writer(sink);
   ASSERT_TRUE(writer.begin(FileHeader{}).ok());

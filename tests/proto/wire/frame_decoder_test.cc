@@ -83,7 +83,7 @@ TEST(FrameDecoder, EveryBitFlipIsFound) {
   }
 }
 
-TEST(FrameDecoder, AStrangerIsKnownByFourBytes) {
+TEST(FrameDecoder, StrangerIsKnownByFourBytes) {
   const std::string http = "GET / HTTP/1.1\r\n";
   EXPECT_EQ(error_of(ByteVector(http.begin(), http.begin() + 4)), FrameError::kMagic);
 }
@@ -110,7 +110,7 @@ TEST(FrameDecoder, LengthsStopAtTheirLimit) {
   EXPECT_EQ(error_of(raw_header(header)), FrameError::kTooShort);
 }
 
-TEST(FrameDecoder, TheLargestFramesPass) {
+TEST(FrameDecoder, LargestFramesPass) {
   Frame frame;
   const ByteVector control = control_frame(FrameType::kCommand, std::string(kMaxControlBody, 'c'));
   ASSERT_EQ(decode_frame(control, crc, frame).status, DecodeStatus::kFrame);
@@ -120,7 +120,7 @@ TEST(FrameDecoder, TheLargestFramesPass) {
   EXPECT_EQ(page.size(), kMaxFrameBytes);
 }
 
-TEST(FrameDecoder, AnUnknownTypeIsAFrameLikeAnyOther) {
+TEST(FrameDecoder, UnknownTypeIsAFrameLikeAnyOther) {
   const ByteVector unknown = control_frame(static_cast<FrameType>(999), "from the future");
   Frame frame;
   ASSERT_EQ(decode_frame(unknown, crc, frame).status, DecodeStatus::kFrame);
@@ -128,7 +128,7 @@ TEST(FrameDecoder, AnUnknownTypeIsAFrameLikeAnyOther) {
   EXPECT_EQ(frame.frame_bytes, unknown.size());
 }
 
-TEST(FrameDecoder, APageOfALossAloneHasNoBytes) {
+TEST(FrameDecoder, PageOfALossAloneHasNoBytes) {
   PageHeader page = index_page(0);
   page.lost_total = 5;
   Frame frame;
@@ -139,7 +139,7 @@ TEST(FrameDecoder, APageOfALossAloneHasNoBytes) {
 }
 
 // Every field that can contradict another, with all checksums right.
-TEST(FrameDecoder, APageHeaderThatContradictsItselfIsBad) {
+TEST(FrameDecoder, PageHeaderThatContradictsItselfIsBad) {
   const auto bad = [](auto change, size_t bytes = 96) {
     PageHeader page = index_page(3);
     page.raw_bytes = static_cast<uint32_t>(bytes);

@@ -39,7 +39,7 @@ TEST(FrameEncoder, MakesTheBytesOfTheDocument) {
   EXPECT_EQ(both, documented_bytes("Worked example"));
 }
 
-TEST(FrameEncoder, AnEmptyBodyIsAHeaderAlone) {
+TEST(FrameEncoder, EmptyBodyIsAHeaderAlone) {
   // Python, bit by bit: type 37, no body; CRC of nothing is 0.
   const ByteVector expected = {0x43, 0x4c, 0x57, 0x31, 0x25, 0, 0, 0, 0,    0,    0,    0,
                                0,    0,    0,    0,    0,    0, 0, 0, 0x01, 0x17, 0xa0, 0x84};

@@ -111,7 +111,7 @@ TEST(Lz4Block, NoRoomIsZeroAndNothingIsWrittenBeyondIt) {
 
 // The format's rules at the end of a block: the last match begins at least 12 bytes before it, and
 // the last 5 bytes are literals.
-TEST(Lz4Block, TheLastMatchLeavesTheBytesThatTheFormatWants) {
+TEST(Lz4Block, LastMatchLeavesTheBytesThatTheFormatWants) {
   const ByteVector once = noise(2, 20);
   for (size_t again = 4; again <= 16; ++again) {
     ByteVector input = once;
@@ -193,7 +193,7 @@ TEST(Lz4Block, ChangedBytesAreJudgedAsByLiblz4) {
   }
 }
 
-TEST(Lz4Block, ALengthThatNeverEndsIsRefused) {
+TEST(Lz4Block, LengthThatNeverEndsIsRefused) {
   ByteVector block(1u << 20, 255);
   ByteVector out(1u << 20);
   EXPECT_FALSE(lz4_decompress(block, out));

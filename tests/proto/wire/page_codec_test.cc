@@ -220,7 +220,7 @@ TEST(PageCodec, MasksThatContradictTheBlockAreRefused) {
   EXPECT_EQ(decoded(Lane::kDetail, 4, beyond, back), PageCodecError::kBlock);
 }
 
-TEST(PageCodec, AColumnThatDoesNotVaryMayBeWrittenOut) {
+TEST(PageCodec, ColumnThatDoesNotVaryMayBeWrittenOut) {
   ByteVector columns(32 + 31);
   columns.insert(columns.end(), {5, 5});
   ByteVector out(3 * 32);
@@ -246,7 +246,7 @@ TEST(PageCodec, OneRecordIsItselfAndEveryColumnMayVary) {
   EXPECT_EQ(load_le<uint64_t>(three.data() + 64 + 8), 0x3f3d3b3937353331u);
 }
 
-TEST(PageCodec, TheCallersBuffersAreTheLimit) {
+TEST(PageCodec, CallersBuffersAreTheLimit) {
   const ByteVector records = index_records(64, 2, 1);
   const ByteVector sent = encoded(Lane::kIndex, 64, records);
   ByteVector out(records.size());

@@ -106,7 +106,7 @@ std::string proof(ProofKind kind, const std::string& secret, const ProofContext&
   return {reinterpret_cast<const char*>(bytes), sizeof bytes};
 }
 
-TEST(ProofTest, TheExampleOfTheDocument) {
+TEST(ProofTest, ExampleOfTheDocument) {
   std::ifstream file(COLLECT_WIRE_DOCUMENT);
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   std::string key;

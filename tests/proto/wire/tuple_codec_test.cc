@@ -190,7 +190,7 @@ TEST(TupleCodec, LimitsPlusOneAreRefused) {
   EXPECT_EQ(decoded(place, out), PageCodecError::kBlock);
 }
 
-TEST(TupleCodec, TheCallersBufferIsTheLimit) {
+TEST(TupleCodec, CallersBufferIsTheLimit) {
   const ByteVector records = index_records(64, 2, 1);
   const ByteVector sent = encoded(records);
   ByteVector out(records.size());

@@ -143,7 +143,7 @@ class BusySession {
   std::vector<FakeStream> streams_;
 };
 
-TEST_F(CaptureTest, AContainerAloneRebuildsTheSessionByteForByte) {
+TEST_F(CaptureTest, ContainerAloneRebuildsTheSessionByteForByte) {
   for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
     for (uint32_t seed = 1; seed <= 8; ++seed) {
       auto session = begin(capturing(uint64_t{1} << 30), version);
@@ -168,7 +168,7 @@ TEST_F(CaptureTest, AContainerAloneRebuildsTheSessionByteForByte) {
   }
 }
 
-TEST_F(CaptureTest, ARunOfRolledContainersRebuildsTheSessionByteForByte) {
+TEST_F(CaptureTest, RunOfRolledContainersRebuildsTheSessionByteForByte) {
   auto session = begin(capturing(kSmallContainer));
   ASSERT_OK(BusySession(atf::Version::kV2, 3).run(*session, clock));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
@@ -197,7 +197,7 @@ TEST_F(CaptureTest, ARunOfRolledContainersRebuildsTheSessionByteForByte) {
   expect_same_threads(directory, rebuilt->directory);
 }
 
-TEST_F(CaptureTest, TheFirstContainersOfARunSayThatTheEndIsMissing) {
+TEST_F(CaptureTest, FirstContainersOfARunSayThatTheEndIsMissing) {
   auto session = begin(capturing(kSmallContainer));
   ASSERT_OK(BusySession(atf::Version::kV2, 3).run(*session, clock));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
@@ -256,7 +256,7 @@ TEST_F(CaptureTest, RefusesToRollWithoutContainers) {
   EXPECT_TRUE(containers_in(session->directory()).empty());
 }
 
-TEST_F(CaptureTest, TheOldestGoWhenTheBudgetIsUsedUp) {
+TEST_F(CaptureTest, OldestGoWhenTheBudgetIsUsedUp) {
   auto session = begin(capturing(kSmallContainer, 3 * kSmallContainer));
   ASSERT_OK(BusySession(atf::Version::kV2, 5).run(*session, clock));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
@@ -277,7 +277,7 @@ TEST_F(CaptureTest, TheOldestGoWhenTheBudgetIsUsedUp) {
   expect_reader_ok(rebuilt->directory);
 }
 
-TEST_F(CaptureTest, ADamagedContainerRebuildsTheRestAndCountsWhatIsMissing) {
+TEST_F(CaptureTest, DamagedContainerRebuildsTheRestAndCountsWhatIsMissing) {
   auto session = begin(capturing(uint64_t{1} << 30));
   ASSERT_OK(BusySession(atf::Version::kV2, 7).run(*session, clock));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
@@ -338,7 +338,7 @@ bool has_manifest(Bytes container) {
   return false;
 }
 
-TEST_F(CaptureTest, AContainerWithoutItsHeadIsReadWithTheManifestAtItsEnd) {
+TEST_F(CaptureTest, ContainerWithoutItsHeadIsReadWithTheManifestAtItsEnd) {
   for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
     auto session = begin(capturing(uint64_t{1} << 30), version);
     ASSERT_OK(BusySession(version, 7).run(*session, clock));
@@ -394,7 +394,7 @@ TEST_F(CaptureTest, AContainerWithoutItsHeadIsReadWithTheManifestAtItsEnd) {
   }
 }
 
-TEST_F(CaptureTest, AContainerWithoutAnyManifestIsReadWithThatOfTheNext) {
+TEST_F(CaptureTest, ContainerWithoutAnyManifestIsReadWithThatOfTheNext) {
   auto session = begin(capturing(kSmallContainer));
   ASSERT_OK(BusySession(atf::Version::kV2, 7).run(*session, clock));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
@@ -436,7 +436,7 @@ TEST_F(CaptureTest, ContainersOfTwoSessionsAreNotMixed) {
   EXPECT_EQ(mixed.code(), Code::kInvalidArgument);
 }
 
-TEST_F(CaptureTest, ASessionThatIsResumedGoesOnInANewContainer) {
+TEST_F(CaptureTest, SessionThatIsResumedGoesOnInANewContainer) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(200);
   std::string directory;
@@ -464,7 +464,7 @@ TEST_F(CaptureTest, ASessionThatIsResumedGoesOnInANewContainer) {
 
 // A collector that stops in order leaves a whole container and a manifest that counts everything,
 // and no seal; the next one goes on behind it.
-TEST_F(CaptureTest, ASuspendedSessionHasWholeContainersAndCanBeResumed) {
+TEST_F(CaptureTest, SuspendedSessionHasWholeContainersAndCanBeResumed) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(200);
   std::string directory;
@@ -506,7 +506,7 @@ TEST_F(CaptureTest, ASuspendedSessionHasWholeContainersAndCanBeResumed) {
   expect_same_threads(directory, rebuilt->directory);
 }
 
-TEST_F(CaptureTest, AnEmptySessionHasAContainerThatSaysSo) {
+TEST_F(CaptureTest, EmptySessionHasAContainerThatSaysSo) {
   auto session = begin(capturing(uint64_t{1} << 30));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
   auto rebuilt = rebuild(session->directory());

@@ -71,7 +71,7 @@ TEST(PagePacking, IndexPagesAreTuplesWhereTheyCanBe) {
   EXPECT_EQ(pack_page(plain.index_page(0, 2048)).codec, Codec::kTuples);
 }
 
-TEST(PagePacking, ABlockIsWhatTheFormatSays) {
+TEST(PagePacking, BlockIsWhatTheFormatSays) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(3000);
   const Page page = stream.index_page(0, 3000);
@@ -87,7 +87,7 @@ TEST(PagePacking, ABlockIsWhatTheFormatSays) {
 }
 
 // A detail record that no encoder takes stands in a block of its own, as it is.
-TEST(PagePacking, ARecordLargerThanABlockStaysAsItIs) {
+TEST(PagePacking, RecordLargerThanABlockStaysAsItIs) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(100, FakeStream::Detail::kLinked);
   stream.add(FakeStream::Detail::kLinked, 65'500);

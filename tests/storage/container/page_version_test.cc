@@ -70,7 +70,7 @@ TEST(PageVersionTest, Version2BecomesVersion1WithThreadAndDepth) {
   EXPECT_EQ(copied(detail->bytes), copied(one.detail_page(0, 17).bytes));
 }
 
-TEST(PageVersionTest, ADepthThatCountingGivesAgainIsNotLeftOut) {
+TEST(PageVersionTest, DepthThatCountingGivesAgainIsNotLeftOut) {
   FakeStream two = stream_of(atf::Version::kV2);
   PageVersion down(atf::Version::kV2, atf::Version::kV1);
   const auto one = down.convert(two.index_page(0, 50), kThread);

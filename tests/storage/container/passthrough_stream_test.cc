@@ -184,7 +184,7 @@ TEST_F(PassthroughStreamTest, RecoveryKeepsWhatStandsBeforeDamage) {
       << told.problem;
 }
 
-TEST_F(PassthroughStreamTest, AnUnreadableFileDoesNotStopTheSealing) {
+TEST_F(PassthroughStreamTest, UnreadableFileDoesNotStopTheSealing) {
   auto session = begin(fs, options());
   ASSERT_OK(append_all(*session, fakes::kDial9Example, 100));
   const std::string directory = session->directory();
@@ -232,7 +232,7 @@ TEST_F(PassthroughStreamTest, ReportsStoredBytesThatAreGone) {
   }
 }
 
-TEST_F(PassthroughStreamTest, TheManifestIsWrittenBehindARolledContainer) {
+TEST_F(PassthroughStreamTest, ManifestIsWrittenBehindARolledContainer) {
   const std::vector<uint8_t> stream = dial9_stream(1, 200);
   auto session = begin(fs, capturing(uint64_t{1} << 30));
   ASSERT_OK(append_all(*session, stream, 1000));
@@ -290,7 +290,7 @@ TEST_F(PassthroughStreamTest, CommittedBytesSurvivePowerLossAtEveryPoint) {
 }
 
 // Of bytes that may not be on the disk no seal says that all is well.
-TEST_F(PassthroughStreamTest, ASyncThatFailsWhileSealingIsSaid) {
+TEST_F(PassthroughStreamTest, SyncThatFailsWhileSealingIsSaid) {
   SessionOptions durable = options();
   durable.durability = Durability::kFsync;
   for (uint64_t k = 0;; ++k) {
@@ -308,7 +308,7 @@ TEST_F(PassthroughStreamTest, ASyncThatFailsWhileSealingIsSaid) {
   }
 }
 
-TEST_F(PassthroughStreamTest, AFullDiskLeavesWholeFrames) {
+TEST_F(PassthroughStreamTest, FullDiskLeavesWholeFrames) {
   const std::vector<uint8_t> stream = dial9_stream(2, 3000);
   FaultFs small({.capacity = 150'000});
   auto session = begin(small, options());
@@ -349,7 +349,7 @@ TEST_F(PassthroughStreamTest, ContainersRebuildItByteForByte) {
   }
 }
 
-TEST_F(PassthroughStreamTest, TheContainersStreamIsTheFileInChunks) {
+TEST_F(PassthroughStreamTest, ContainersStreamIsTheFileInChunks) {
   const std::vector<uint8_t> stream = dial9_stream(2, 1000);
   auto session = begin(fs, capturing(uint64_t{1} << 30));
   ASSERT_OK(append_all(*session, stream, 5000));
@@ -387,7 +387,7 @@ TEST_F(PassthroughStreamTest, WithoutTheFirstContainersTheRestIsStillAStream) {
   EXPECT_NE(told.problem.find("not in the containers"), std::string::npos) << told.problem;
 }
 
-TEST_F(PassthroughStreamTest, ADamagedContainerRebuildsWholeFramesAndSaysWhatIsMissing) {
+TEST_F(PassthroughStreamTest, DamagedContainerRebuildsWholeFramesAndSaysWhatIsMissing) {
   const std::vector<uint8_t> stream = dial9_stream(6, 800);
   auto session = begin(fs, capturing(uint64_t{1} << 30));
   ASSERT_OK(append_all(*session, stream, 6000));

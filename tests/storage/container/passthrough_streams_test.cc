@@ -58,7 +58,7 @@ TEST_F(PassthroughStreamsTest, ReopeningCutsBackToWholeFrames) {
   EXPECT_FALSE(manifest_.passthrough_streams[0].problem.empty());
 }
 
-TEST_F(PassthroughStreamsTest, AFileThatNoManifestNamesIsTakenUp) {
+TEST_F(PassthroughStreamsTest, FileThatNoManifestNamesIsTakenUp) {
   store(fakes::kDial9Example);
   Manifest none;
   PassthroughStreams streams(fs_, directory_);
@@ -69,7 +69,7 @@ TEST_F(PassthroughStreamsTest, AFileThatNoManifestNamesIsTakenUp) {
   EXPECT_TRUE(problems.empty());
 }
 
-TEST_F(PassthroughStreamsTest, AFileThatIsGoneIsSaid) {
+TEST_F(PassthroughStreamsTest, FileThatIsGoneIsSaid) {
   store(fakes::kDial9Example);
   std::filesystem::remove(path());
   PassthroughStreams streams(fs_, directory_);

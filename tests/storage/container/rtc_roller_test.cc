@@ -52,7 +52,7 @@ TEST_F(RtcRollerTest, DoesNotWriteWhenOff) {
   EXPECT_TRUE(disk_.list_directory(root.path())->empty());
 }
 
-TEST_F(RtcRollerTest, TheNextBeginsAtTheSize) {
+TEST_F(RtcRollerTest, NextBeginsAtTheSize) {
   auto first = roller();
   EXPECT_TRUE(first->wants_room());
   ASSERT_OK(record(*first));
@@ -69,7 +69,7 @@ TEST_F(RtcRollerTest, TheNextBeginsAtTheSize) {
   }
 }
 
-TEST_F(RtcRollerTest, TheNextBeginsAtExactlyTheAge) {
+TEST_F(RtcRollerTest, NextBeginsAtExactlyTheAge) {
   auto aged = roller({.roll_bytes = 0, .roll_ns = 1000});
   ASSERT_OK(record(*aged));
   clock.monotonic += 999;
@@ -175,7 +175,7 @@ TEST_F(RtcRollerTest, ContainersOfBeforeAreTakenUp) {
   EXPECT_EQ(after->containers().back().name, container_name(8));
 }
 
-TEST_F(RtcRollerTest, TheBudgetIsKeptToTheByteAndTheNewestStays) {
+TEST_F(RtcRollerTest, BudgetIsKeptToTheByteAndTheNewestStays) {
   {
     auto three = roller();
     for (int i = 0; i < 3; ++i) {
@@ -207,7 +207,7 @@ TEST_F(RtcRollerTest, TheBudgetIsKeptToTheByteAndTheNewestStays) {
   }
 }
 
-TEST_F(RtcRollerTest, AContainerThatCannotGoIsAProblem) {
+TEST_F(RtcRollerTest, ContainerThatCannotGoIsAProblem) {
   auto rolling = roller({.budget_bytes = 1});
   ASSERT_OK(record(*rolling));
   rolling->end_container(manifest_);
@@ -219,7 +219,7 @@ TEST_F(RtcRollerTest, AContainerThatCannotGoIsAProblem) {
   EXPECT_EQ(rolling->containers().size(), 2u);
 }
 
-TEST_F(RtcRollerTest, AReleasedFileIsClosedAndGoneOnWith) {
+TEST_F(RtcRollerTest, ReleasedFileIsClosedAndGoneOnWith) {
   auto rolling = roller({}, Durability::kFsync);
   EXPECT_EQ(rolling->open_files(), 0u);
   rolling->release_file();
@@ -243,7 +243,7 @@ TEST_F(RtcRollerTest, AReleasedFileIsClosedAndGoneOnWith) {
 }
 
 // What was released is synced, as what is committed: at every change that can fail.
-TEST_F(RtcRollerTest, AFailureEndsTheContainersAndIsSaidOnce) {
+TEST_F(RtcRollerTest, FailureEndsTheContainersAndIsSaidOnce) {
   for (uint64_t change = 0;; ++change) {
     SCOPED_TRACE(change);
     FaultFs failing;
@@ -303,7 +303,7 @@ TEST_F(RtcRollerTest, NumbersEnd) {
   EXPECT_EQ(rolling->containers().back().state, "finished");
 }
 
-TEST_F(RtcRollerTest, AnEmptySessionHasAContainerAndNoSecondOne) {
+TEST_F(RtcRollerTest, EmptySessionHasAContainerAndNoSecondOne) {
   auto rolling = roller();
   rolling->finish(manifest_);
   ASSERT_EQ(rolling->containers().size(), 1u);
@@ -312,7 +312,7 @@ TEST_F(RtcRollerTest, AnEmptySessionHasAContainerAndNoSecondOne) {
   expect_whole(1);
 }
 
-TEST_F(RtcRollerTest, AnAbandonedOneStaysAsItIs) {
+TEST_F(RtcRollerTest, AbandonedOneStaysAsItIs) {
   auto rolling = roller();
   ASSERT_OK(record(*rolling));
   rolling->flush();

@@ -95,7 +95,7 @@ TEST_F(DiskFaultTest, SurvivesLastingWriteFailuresAtEveryChange) {
 }
 
 // The system reports a failed sync once and forgets the bytes: a second call would succeed.
-TEST_F(DiskFaultTest, AFailedSyncIsNeverTakenForASuccess) {
+TEST_F(DiskFaultTest, FailedSyncIsNeverTakenForASuccess) {
   const SessionOptions with = options_for(Durability::kFsync);
   const uint64_t syncs = changes_with(with, {.syncs_only = true});
   ASSERT_GT(syncs, 20u);
@@ -134,7 +134,7 @@ TEST_F(DiskFaultTest, AFailedSyncIsNeverTakenForASuccess) {
   EXPECT_GT(while_sealing, 5u);
 }
 
-TEST_F(DiskFaultTest, AFileWhoseSyncFailedNeverSaysThatItIsSynced) {
+TEST_F(DiskFaultTest, FileWhoseSyncFailedNeverSaysThatItIsSynced) {
   FaultFs disk({.fail_at = 0, .code = Code::kIo, .syncs_only = true});
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(10);
@@ -241,7 +241,7 @@ class MovedRootTest : public DiskFaultTest {
   FakeStream two_{atf::Version::kV2, 2, 200};
 };
 
-TEST_F(MovedRootTest, TheRootIsMovedWhileRecording) {
+TEST_F(MovedRootTest, RootIsMovedWhileRecording) {
   record();
   const std::string name = session_->name();
   const std::string elsewhere = root.path() + "/elsewhere";
@@ -255,7 +255,7 @@ TEST_F(MovedRootTest, TheRootIsMovedWhileRecording) {
   expect_reference_ok(elsewhere + "/" + name);
 }
 
-TEST_F(MovedRootTest, TheRootIsRemovedWhileRecording) {
+TEST_F(MovedRootTest, RootIsRemovedWhileRecording) {
   record();
   std::filesystem::remove_all(root_);
   expect_failing_with_a_reason();

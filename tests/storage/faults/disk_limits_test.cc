@@ -31,7 +31,7 @@ class DiskLimitsTest : public ScenarioTest {
   }
 };
 
-TEST_F(DiskLimitsTest, ASessionEndsAtItsOwnLimit) {
+TEST_F(DiskLimitsTest, SessionEndsAtItsOwnLimit) {
   for (const bool containers : {false, true}) {
     SessionOptions with = options();
     with.max_session_bytes = 64 * 1024;
@@ -86,7 +86,7 @@ TEST_F(DiskLimitsTest, StoresThePagesThatFit) {
   EXPECT_EQ((*session)->totals().events, 90u);
 }
 
-TEST_F(DiskLimitsTest, AResumedSessionHasTheSameLimit) {
+TEST_F(DiskLimitsTest, ResumedSessionHasTheSameLimit) {
   SessionOptions with = options();
   with.max_session_bytes = 32 * 100;
   FakeStream stream(atf::Version::kV2, 1, 100);
@@ -173,7 +173,7 @@ TEST_F(DiskLimitsTest, DisksThatDoNotCountFilesHaveRoom) {
 }
 
 // A disk that this session alone fills is never asked below the mark, and asked seldom above it.
-TEST_F(DiskLimitsTest, TheDiskIsAskedMoreOftenTheFullerItGets) {
+TEST_F(DiskLimitsTest, DiskIsAskedMoreOftenTheFullerItGets) {
   class CountingFs final : public Fs {
    public:
     Result<std::unique_ptr<File>> open(const std::string& path, OpenMode) override {
@@ -235,7 +235,7 @@ class SpaceGuardTest : public ::testing::Test {
   FaultFs disk_;
 };
 
-TEST_F(SpaceGuardTest, ASessionTakesWhatItMayAndNoMore) {
+TEST_F(SpaceGuardTest, SessionTakesWhatItMayAndNoMore) {
   SpaceGuard limited = guard(1000, 0);
   EXPECT_OK(limited.admit(600, 400, 0));
   EXPECT_OK(limited.admit(600, 300, 100));
@@ -247,7 +247,7 @@ TEST_F(SpaceGuardTest, ASessionTakesWhatItMayAndNoMore) {
   EXPECT_OK(unlimited.admit(uint64_t{1} << 60, 1000, 0));
 }
 
-TEST_F(SpaceGuardTest, TheRestOfTheDiskStaysFree) {
+TEST_F(SpaceGuardTest, RestOfTheDiskStaysFree) {
   disk_.free_bytes = kKept + 100;
   EXPECT_OK(guard(0, kKept).admit(0, 100, 0));
   EXPECT_OK(guard(0, kKept).admit(0, 60, 40));

@@ -39,7 +39,7 @@ class SessionFaultTest : public ScenarioTest {
   uint64_t with_records_ = 0;  // files that had some
 };
 
-TEST_F(SessionFaultTest, TheScenarioItself) {
+TEST_F(SessionFaultTest, ScenarioItself) {
   Scenario scenario;
   ASSERT_OK(scenario.run(fs, options()));
   expect_whole(scenario.directory, scenario.promised);

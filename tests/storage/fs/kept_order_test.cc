@@ -50,7 +50,7 @@ TEST(KeptOrder, KeepsTheMostThatCanStay) {
 }
 
 // More than it holds at once, with single bits changed, and a run.
-TEST(KeptOrder, AValueOfALargeFileCostsItself) {
+TEST(KeptOrder, ValueOfALargeFileCostsItself) {
   std::mt19937_64 random(2);
   std::vector<uint64_t> values(KeptOrder::kMaxPending * 3 + 17);
   for (size_t i = 0; i < values.size(); ++i) values[i] = 1'000'000 + 7 * i;

@@ -148,7 +148,7 @@ TEST_F(PosixFsTest, DirectoriesAndNames) {
 
 // A file that may not grow beyond 5000 bytes: the system writes a part of what it is given, and
 // nothing of the rest.
-TEST_F(PosixFsTest, AShortWriteIsGoneOnWithUntilTheErrorItself) {
+TEST_F(PosixFsTest, ShortWriteIsGoneOnWithUntilTheErrorItself) {
   struct Limit {
     Limit() {
       ::getrlimit(RLIMIT_FSIZE, &before);
@@ -183,7 +183,7 @@ TEST_F(PosixFsTest, AShortWriteIsGoneOnWithUntilTheErrorItself) {
             std::vector<uint8_t>(expected.begin(), expected.begin() + 5000));
 }
 
-TEST_F(PosixFsTest, AQuotaIsNoSpace) {
+TEST_F(PosixFsTest, QuotaIsNoSpace) {
   EXPECT_EQ(errno_error(EDQUOT, "file").code, Code::kNoSpace);
   EXPECT_EQ(errno_error(ENOSPC, "file").code, Code::kNoSpace);
   EXPECT_EQ(errno_error(EROFS, "file").code, Code::kPermission);
@@ -222,7 +222,7 @@ TEST_F(PosixFsTest, WithoutARootNoComponentMayBeALink) {
   EXPECT_TRUE(std::filesystem::is_directory(path("real/a/b/c")));
 }
 
-TEST_F(PosixFsTest, ARelativeRoot) {
+TEST_F(PosixFsTest, RelativeRoot) {
   const auto before = std::filesystem::current_path();
   std::filesystem::create_directories(path("here/out"));
   std::filesystem::current_path(path("here"));
@@ -238,7 +238,7 @@ TEST_F(PosixFsTest, ARelativeRoot) {
   ASSERT_OK(out.open(path("here/out/new/session_1/file"), OpenMode::kCreate));
 }
 
-TEST_F(PosixFsTest, ARootThatWasMovedIsNotFoundUnlessItIsHeld) {
+TEST_F(PosixFsTest, RootThatWasMovedIsNotFoundUnlessItIsHeld) {
   PosixFs rooted(path("root"));
   ASSERT_OK(rooted.make_directories(path("root")));
   EXPECT_EQ(std::filesystem::status(path("root")).permissions(), std::filesystem::perms(0700));
@@ -257,7 +257,7 @@ TEST_F(PosixFsTest, ARootThatWasMovedIsNotFoundUnlessItIsHeld) {
 }
 
 // As by Ctrl-C, which removes what a conversion has begun.
-TEST_F(PosixFsTest, ARootThatIsHeldIsNotMadeAgain) {
+TEST_F(PosixFsTest, RootThatIsHeldIsNotMadeAgain) {
   EXPECT_EQ(PosixFs::hold(path("root")).code(), Code::kNotFound);
   ASSERT_OK(fs.make_directory(path("root")));
   auto held = PosixFs::hold(path("root"));
@@ -311,7 +311,7 @@ TEST_F(PosixFsTest, SlashesAtTheEndNameTheSameDirectory) {
   EXPECT_EQ(*everything.list_directory(path("x//")), y);
 }
 
-TEST_F(PosixFsTest, ALockIsHeldOnce) {
+TEST_F(PosixFsTest, LockIsHeldOnce) {
   auto held = fs.lock(path("lock"));
   ASSERT_OK(held);
   auto second = fs.lock(path("lock"));

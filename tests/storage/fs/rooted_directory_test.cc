@@ -82,14 +82,14 @@ TEST_P(RootedDirectoryTest, OpensRegularFilesBelow) {
   EXPECT_EQ(*root.list("session/thread_0"), std::vector<std::string>{"index.atf"});
 }
 
-TEST_P(RootedDirectoryTest, TheRootItselfMayBeALink) {
+TEST_P(RootedDirectoryTest, RootItselfMayBeALink) {
   fs::create_directory_symlink(path("root"), path("link"));
   const auto root = RootedDirectory::open(path("link"), GetParam());
   ASSERT_OK(root);
   EXPECT_OK(root->open_file("session/thread_0/index.atf", FileUse::kRead));
 }
 
-TEST_P(RootedDirectoryTest, ALinkIsFollowedAtNoComponent) {
+TEST_P(RootedDirectoryTest, LinkIsFollowedAtNoComponent) {
   // To the outside, to another place below the same root, and to nothing.
   for (const std::string& target :
        {path("outside/thread_0"), path("root/session/thread_0"), path("outside/none")}) {
@@ -114,7 +114,7 @@ TEST_P(RootedDirectoryTest, ALinkIsFollowedAtNoComponent) {
   EXPECT_FALSE(fs::exists(path("outside/none")));
 }
 
-TEST_P(RootedDirectoryTest, AMagicLinkOfProcIsALink) {
+TEST_P(RootedDirectoryTest, MagicLinkOfProcIsALink) {
   const auto proc = RootedDirectory::open("/proc/self", GetParam());
   ASSERT_OK(proc);
   EXPECT_EQ(proc->open_file("cwd/x", FileUse::kRead).code(), Code::kPermission);
@@ -159,7 +159,7 @@ TEST_P(RootedDirectoryTest, OnlyRegularFilesAreOpenedAndNothingWaits) {
   }
 }
 
-TEST_P(RootedDirectoryTest, AFileWithASecondNameIsReadAndNotWritten) {
+TEST_P(RootedDirectoryTest, FileWithASecondNameIsReadAndNotWritten) {
   fs::create_hard_link(path("outside/secret"), path("root/session/index.atf"));
   const RootedDirectory root = open();
   EXPECT_OK(root.open_file("session/index.atf", FileUse::kRead));
@@ -171,7 +171,7 @@ TEST_P(RootedDirectoryTest, AFileWithASecondNameIsReadAndNotWritten) {
   }
 }
 
-TEST_P(RootedDirectoryTest, ADirectoryThatBecomesALinkBetweenTwoOperations) {
+TEST_P(RootedDirectoryTest, DirectoryThatBecomesALinkBetweenTwoOperations) {
   const RootedDirectory root = open();
   ASSERT_OK(root.open_file("session/thread_0/index.atf", FileUse::kWrite));
   fs::rename(path("root/session/thread_0"), path("moved"));
@@ -190,7 +190,7 @@ TEST_P(RootedDirectoryTest, ADirectoryThatBecomesALinkBetweenTwoOperations) {
   EXPECT_FALSE(fs::exists(path("outside/thread_0/new")));
 }
 
-TEST_P(RootedDirectoryTest, TheRootIsTheDirectoryThatWasOpened) {
+TEST_P(RootedDirectoryTest, RootIsTheDirectoryThatWasOpened) {
   const RootedDirectory root = open();
   fs::rename(path("root"), path("moved"));
   fs::create_directory_symlink(path("outside"), path("root"));
@@ -198,7 +198,7 @@ TEST_P(RootedDirectoryTest, TheRootIsTheDirectoryThatWasOpened) {
   EXPECT_OK(root.open_file("session/thread_0/index.atf", FileUse::kRead));
 }
 
-TEST_P(RootedDirectoryTest, ALinkInTheTargetsPlaceIsReplacedNotFollowed) {
+TEST_P(RootedDirectoryTest, LinkInTheTargetsPlaceIsReplacedNotFollowed) {
   const RootedDirectory root = open();
   put("root/manifest.json.new", "new");
   fs::create_symlink(path("outside/secret"), path("root/manifest.json"));

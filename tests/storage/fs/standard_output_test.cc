@@ -85,7 +85,7 @@ TEST(StandardOutputTest, SmallPiecesWaitUntilTheyAreFlushed) {
       testing::ExitedWithCode(kAsExpected), "^$");
 }
 
-TEST(StandardOutputTest, AFullDiskIsSaidAndTheProgramFails) {
+TEST(StandardOutputTest, FullDiskIsSaidAndTheProgramFails) {
   for (const size_t size : {size_t{1}, kBuffer + 1}) {
     for (const auto& [code, expected] : {std::pair{0, 1}, {3, 3}}) {
       EXPECT_EXIT(
@@ -102,7 +102,7 @@ TEST(StandardOutputTest, AFullDiskIsSaidAndTheProgramFails) {
   }
 }
 
-TEST(StandardOutputTest, AReaderThatHasGoneIsNotReported) {
+TEST(StandardOutputTest, ReaderThatHasGoneIsNotReported) {
   EXPECT_EXIT(
       {
         ::signal(SIGPIPE, SIG_IGN);
@@ -155,7 +155,7 @@ TEST(StandardOutputTest, StopsWritingAfterAFailure) {
 }
 
 // A program that was started without a standard output fails only if it has something to say.
-TEST(StandardOutputTest, AClosedOutputMattersToWhoeverWrites) {
+TEST(StandardOutputTest, ClosedOutputMattersToWhoeverWrites) {
   EXPECT_EXIT(
       {
         ::close(STDOUT_FILENO);

@@ -266,7 +266,7 @@ TEST(Manifest, OmitsKeysOfAbsentValues) {
   EXPECT_FALSE(read->sealing);
 }
 
-TEST(Manifest, AChangeHoldsOnlyWhatIsNew) {
+TEST(Manifest, ChangeHoldsOnlyWhatIsNew) {
   Manifest change;
   EXPECT_EQ(nlohmann::json::parse(manifest_delta_to_json(change)),
             nlohmann::json::parse(R"({"threads": []})"));
@@ -330,7 +330,7 @@ TEST(Manifest, ValuesThatCannotBeAreNone) {
 }
 
 // Others' files tell their version in format_version alone, ours in the process.
-TEST(Manifest, TheVersionStandsInTheProcess) {
+TEST(Manifest, VersionStandsInTheProcess) {
   const auto version_of = [](const char* json) {
     return manifest_from_json(json)->identity.version;
   };
@@ -518,7 +518,7 @@ TEST(Manifest, NoTextCostsMoreThanItsBound) {
   EXPECT_EQ(too_long.code(), Code::kLimit);
 }
 
-TEST(Manifest, ALargeFileIsRefusedBeforeItIsRead) {
+TEST(Manifest, LargeFileIsRefusedBeforeItIsRead) {
   TemporaryDirectory root;
   PosixFs fs;
   write_file(root.path() + "/manifest.json", {'{'});
@@ -528,7 +528,7 @@ TEST(Manifest, ALargeFileIsRefusedBeforeItIsRead) {
   EXPECT_EQ(read.code(), Code::kLimit);
 }
 
-TEST(ManifestFile, TheOldOneStandsUntilTheNewOneIsWhole) {
+TEST(ManifestFile, OldOneStandsUntilTheNewOneIsWhole) {
   for (const bool crash : {false, true}) {
     for (uint64_t k = 0;; ++k) {
       TemporaryDirectory root;

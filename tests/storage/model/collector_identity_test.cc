@@ -38,7 +38,7 @@ TEST_F(CollectorIdentityTest, IsDrawnOnceForARoot) {
   EXPECT_NE(other->id, first->id);
 }
 
-TEST_F(CollectorIdentityTest, AFileThatIsNoIdIsNotReplaced) {
+TEST_F(CollectorIdentityTest, FileThatIsNoIdIsNotReplaced) {
   ASSERT_OK(fs_.make_directories(root()));
   const std::string path = root() + "/" + kCollectorIdFile;
   for (const std::string& text :

@@ -73,7 +73,7 @@ TEST_F(ResumeKeyTest, OnlyItsOwnerMayReadIt) {
   EXPECT_EQ(info.st_mode & 07777, 0600u);
 }
 
-TEST_F(ResumeKeyTest, APartOfItIsDamaged) {
+TEST_F(ResumeKeyTest, PartOfItIsDamaged) {
   ASSERT_OK(write_resume_key(fs_, directory_.path(), key_, false));
   const std::string path = directory_.path() + "/" + kResumeKeyFile;
   const std::vector<uint8_t> whole = read_file(path);
@@ -113,7 +113,7 @@ TEST_F(ResumeKeyTest, StandsBesideTheSessionUntilItIsSealed) {
   expect_nowhere_else(directory);
 }
 
-TEST_F(ResumeKeyTest, ASessionThatCannotBeginLeavesNothing) {
+TEST_F(ResumeKeyTest, SessionThatCannotBeginLeavesNothing) {
   int failures = 0;
   for (uint64_t change = 0;; ++change) {
     SCOPED_TRACE(change);

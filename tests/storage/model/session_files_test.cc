@@ -79,7 +79,7 @@ TEST_F(SessionFilesTest, OpensOnlyWhatASessionHas) {
   }
 }
 
-TEST_F(SessionFilesTest, ALinkThatLeadsOutIsNotFollowed) {
+TEST_F(SessionFilesTest, LinkThatLeadsOutIsNotFollowed) {
   std::filesystem::create_directory(directory_.path() + "/elsewhere");
   std::ofstream(directory_.path() + "/elsewhere/index.atf") << "not yours";
   std::filesystem::create_directory_symlink(directory_.path() + "/elsewhere", path("thread_3"));
@@ -92,7 +92,7 @@ TEST_F(SessionFilesTest, ALinkThatLeadsOutIsNotFollowed) {
   EXPECT_THAT(listed(), Not(Contains(HasSubstr("thread_2/detail"))));
 }
 
-TEST_F(SessionFilesTest, ARootThatIsALinkItselfIsFine) {
+TEST_F(SessionFilesTest, RootThatIsALinkItselfIsFine) {
   std::filesystem::create_directory_symlink(root(), directory_.path() + "/link");
   const std::string linked = directory_.path() + "/link";
   const auto session_path = parse_session_path(linked, session_path_.name);
@@ -128,7 +128,7 @@ TEST_F(SessionFilesTest, AnotherProcessOfTheSameSecondStays) {
   EXPECT_TRUE(std::filesystem::exists(root() + "/" + session_path_.session + "/pid_8"));
 }
 
-TEST_F(SessionFilesTest, ALinkedThreadIsRemovedAsALinkOnly) {
+TEST_F(SessionFilesTest, LinkedThreadIsRemovedAsALinkOnly) {
   std::filesystem::create_directory(directory_.path() + "/elsewhere");
   std::ofstream(directory_.path() + "/elsewhere/index.atf") << "not yours";
   std::filesystem::create_directory_symlink(directory_.path() + "/elsewhere", path("thread_3"));

@@ -56,7 +56,7 @@ TEST(SessionLayout, RecognisesItsOwnNamesOnly) {
   }
 }
 
-TEST(SessionLayout, AConvertedSessionIsNamedAfterTheFirst) {
+TEST(SessionLayout, ConvertedSessionIsNamedAfterTheFirst) {
   EXPECT_EQ(converted_session_name("session_20260131_235959", 1), "session_20260131_235959_atf1");
   EXPECT_EQ(converted_session_name("session_20260131_235959_2", 2),
             "session_20260131_235959_2_atf2");
@@ -70,7 +70,7 @@ TEST(SessionLayout, AConvertedSessionIsNamedAfterTheFirst) {
   EXPECT_FALSE(parse_session_name("session_20260131_235959_2")->converted_to);
 }
 
-TEST(SessionLayout, APlaceNeverLeavesTheRoot) {
+TEST(SessionLayout, PlaceNeverLeavesTheRoot) {
   const auto session_path = parse_session_path("/traces", "session_20260131_235959/pid_7");
   ASSERT_TRUE(session_path);
   EXPECT_EQ(session_path->directory, "/traces/session_20260131_235959/pid_7");
@@ -128,7 +128,7 @@ TEST(SessionLayout, SessionsOfOneSecondAreLimited) {
   EXPECT_EQ(one_more.code(), Code::kLimit);
 }
 
-TEST(SessionLayout, AFailureLeavesNoEmptySession) {
+TEST(SessionLayout, FailureLeavesNoEmptySession) {
   for (uint64_t k = 0;; ++k) {
     TemporaryDirectory root;
     FaultFs fs({k, Code::kIo, false, false});

@@ -110,7 +110,7 @@ TEST_P(MergePartsTest, PartsThatOverlapInAnyOrder) {
 }
 
 // A collector that the agent left and came back to.
-TEST_P(MergePartsTest, APartWithAHole) {
+TEST_P(MergePartsTest, PartWithAHole) {
   expect_whole(merge(
       {store({{0, 12}, {33, 45}}, {{0, 10}, {24, 30}}), store({{12, 33}}, {{10, 24}}, false)}));
 }

@@ -70,7 +70,7 @@ TEST_F(PassthroughReplayTest, RestoresACompleteStream) {
   EXPECT_EQ(in_manifest().problem, "");
 }
 
-TEST_F(PassthroughReplayTest, AContainerThatIsGivenTwiceIsStoredOnce) {
+TEST_F(PassthroughReplayTest, ContainerThatIsGivenTwiceIsStoredOnce) {
   const std::vector<uint8_t> stream = dial9_stream(1, 300);
   const auto objects = objects_of(stream, 3);
   for (const Bytes object : objects) EXPECT_EQ(take(object), "");
@@ -130,7 +130,7 @@ TEST_F(PassthroughReplayTest, FromAnyPlaceOn) {
   EXPECT_EQ(stored(), stream);
 }
 
-TEST_F(PassthroughReplayTest, AHeaderWithinAnObjectIsEnough) {
+TEST_F(PassthroughReplayTest, HeaderWithinAnObjectIsEnough) {
   const std::vector<uint8_t> first = dial9_stream(1, 300), second = dial9_stream(1, 100, 7);
   const Bytes rest = objects_of(first, 2)[1];
   replay_.begin_anywhere();

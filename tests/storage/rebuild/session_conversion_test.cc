@@ -160,7 +160,7 @@ TEST_F(SessionConversionTest, ExplainsRefusedConversions) {
   EXPECT_THAT(twice.error().message, HasSubstr(first.session + "_atf1/pid_4711 is there already"));
 }
 
-TEST_F(SessionConversionTest, AStreamOfAnotherFormatHasNoVersion) {
+TEST_F(SessionConversionTest, StreamOfAnotherFormatHasNoVersion) {
   auto feed = make();
   const std::vector<uint8_t> bytes = fakes::dial9_stream(1, 100);
   const Bytes part = bytes;
@@ -188,7 +188,7 @@ TEST_F(SessionConversionTest, RoomIsAskedForBeforeAnythingIsWritten) {
   EXPECT_OK(convert_session(fs, with, first, atf::Version::kV1, goes_on));
 }
 
-TEST_F(SessionConversionTest, ADiskThatFillsUpMeanwhileLeavesNothing) {
+TEST_F(SessionConversionTest, DiskThatFillsUpMeanwhileLeavesNothing) {
   FaultFs small({.capacity = 80'000});  // the reserve alone has 64 KiB
   EXPECT_EQ(convert(small, first, atf::Version::kV1).code(), Code::kNoSpace);
   expect_nothing_happened();
@@ -240,7 +240,7 @@ TEST_F(SessionConversionTest, AnyChangeOfTheDiskMayFailAndLeavesAllOrNothing) {
 }
 
 // kill -9, or the power of the machine, after each change: the next start clears what was left.
-TEST_F(SessionConversionTest, TheProcessMayEndAtAnyChange) {
+TEST_F(SessionConversionTest, ProcessMayEndAtAnyChange) {
   bool done = false;
   uint64_t unfinished = 0, finished = 0;
   for (uint64_t k = 0; !done; ++k) {
@@ -351,7 +351,7 @@ TEST_F(SessionConversionTest, LongDetailRecordsAndManyPagesComeOver) {
   }
 }
 
-TEST_F(SessionConversionTest, AFailedSessionStaysOne) {
+TEST_F(SessionConversionTest, FailedSessionStaysOne) {
   Scenario other;
   auto session = make();
   FakeStream stream(atf::Version::kV2, 1, 100);

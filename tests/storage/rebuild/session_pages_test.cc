@@ -104,7 +104,7 @@ TEST_F(LanePagesTest, EventsInWholePages) {
   }
 }
 
-TEST_F(LanePagesTest, APartOfARecordAtTheEndIsNone) {
+TEST_F(LanePagesTest, PartOfARecordAtTheEndIsNone) {
   stream.add_many(3, Detail::kLinked);
   const Bytes events = stream.index_bytes();
   for (uint64_t more = 0; more < atf::kEventBytes; ++more) {
@@ -124,7 +124,7 @@ TEST_F(LanePagesTest, APartOfARecordAtTheEndIsNone) {
 }
 
 // A record of 24 bytes is the shortest there is, also as the last one of all.
-TEST_F(LanePagesTest, TheShortestDetailRecords) {
+TEST_F(LanePagesTest, ShortestDetailRecords) {
   std::vector<uint8_t> records;
   for (uint64_t i = 0; i < 3; ++i) {
     std::vector<uint8_t> record(atf::kDetailHeaderBytes);

@@ -170,7 +170,7 @@ TEST_F(SessionSnapshotTest, CancellingLeavesNoFiles) {
   EXPECT_FALSE(fs.exists(root.path() + "/" + kConvertingDirectory));
 }
 
-TEST_F(SessionSnapshotTest, TheDiskMayFailAtAnyChange) {
+TEST_F(SessionSnapshotTest, DiskMayFailAtAnyChange) {
   stream.add_many(20, FakeStream::Detail::kLinked);
   store(0, 0);
   const SessionCut then = cut();

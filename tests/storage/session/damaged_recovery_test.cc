@@ -66,7 +66,7 @@ class DamagedRecovery : public SessionTest {
 };
 
 // Seen: 605 of 1,191 events stayed, "0 lost".
-TEST_F(DamagedRecovery, ATimeThatIsTooHighCostsItsEvent) {
+TEST_F(DamagedRecovery, TimeThatIsTooHighCostsItsEvent) {
   for (const uint64_t event : {uint64_t{0}, uint64_t{5}, kEvents / 2, kEvents - 2}) {
     record(false);
     change([&](Octets& bytes) { bytes[64 + 32 * event + 7] ^= 0x40; });
@@ -77,7 +77,7 @@ TEST_F(DamagedRecovery, ATimeThatIsTooHighCostsItsEvent) {
   }
 }
 
-TEST_F(DamagedRecovery, AContainerGivesTheRecordBack) {
+TEST_F(DamagedRecovery, ContainerGivesTheRecordBack) {
   record(true);
   change([&](Octets& bytes) { bytes[64 + 32 * 5 + 7] ^= 0x40; });
   const RecoveredSession recovered = recover();
@@ -87,21 +87,21 @@ TEST_F(DamagedRecovery, AContainerGivesTheRecordBack) {
 }
 
 // Nothing else is damaged: a function's id has no order and no checksum.
-TEST_F(DamagedRecovery, AContainerGivesAFunctionBack) {
+TEST_F(DamagedRecovery, ContainerGivesAFunctionBack) {
   record(true);
   change([&](Octets& bytes) { bytes[64 + 32 * 5 + 8] ^= 0x40; });
   EXPECT_EQ(recover().restored_records, 1u);
   expect_all_but(0, 0);
 }
 
-TEST_F(DamagedRecovery, AContainerGivesTheEndBack) {
+TEST_F(DamagedRecovery, ContainerGivesTheEndBack) {
   record(true);
   change([&](Octets& bytes) { bytes.resize(64 + 32 * 700 + 9); });
   recover();
   expect_all_but(0, 0);
 }
 
-TEST_F(DamagedRecovery, AContainerGivesTheManifestBack) {
+TEST_F(DamagedRecovery, ContainerGivesTheManifestBack) {
   record(true);
   write_file(directory_ + "/manifest.json", {'{'});
   recover();
@@ -110,7 +110,7 @@ TEST_F(DamagedRecovery, AContainerGivesTheManifestBack) {
 }
 
 // namhyung/uftrace#908: from some record on, times are half of what they were.
-TEST_F(DamagedRecovery, ARunOfWrongTimesCostsItself) {
+TEST_F(DamagedRecovery, RunOfWrongTimesCostsItself) {
   record(false);
   change([&](Octets& bytes) {
     for (uint64_t event = 300; event < 460; ++event) {
@@ -131,7 +131,7 @@ TEST_F(DamagedRecovery, ZerosBehindTheEventsAreNoEvents) {
 }
 
 // foxglove/mcap#1390: a damaged block in the middle ended the recovery.
-TEST_F(DamagedRecovery, AZeroedPageCostsItself) {
+TEST_F(DamagedRecovery, ZeroedPageCostsItself) {
   record(false);
   change([](Octets& bytes) { std::fill(bytes.begin() + 4096, bytes.begin() + 8192, uint8_t(0)); });
   recover();
@@ -139,7 +139,7 @@ TEST_F(DamagedRecovery, AZeroedPageCostsItself) {
 }
 
 // An agent that comes back goes on behind all of its events.
-TEST_F(DamagedRecovery, AnAgentGoesOnBehindTheDamage) {
+TEST_F(DamagedRecovery, AgentGoesOnBehindTheDamage) {
   record(false);
   change([](Octets& bytes) { bytes[64 + 32 * 5 + 7] ^= 0x40; });
   FakeStream longer(atf::Version::kV2, 1, 100);

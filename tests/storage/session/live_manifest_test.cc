@@ -18,7 +18,7 @@ class LiveManifestTest : public testing::Test {
   LiveManifest live_{roller_, clock_};
 };
 
-TEST_F(LiveManifestTest, AChangeIsDueAfterTheInterval) {
+TEST_F(LiveManifestTest, ChangeIsDueAfterTheInterval) {
   live_.written(100, clock_.monotonic_ns());
   EXPECT_FALSE(live_.must_write());
   clock_.monotonic += 2 * kManifestIntervalNs;
@@ -162,7 +162,7 @@ TEST_F(LiveManifestTest, ModulesOfOneThatWasFoundAreKnown) {
   EXPECT_EQ(live_.manifest.modules.size(), 2u);
 }
 
-TEST_F(LiveManifestTest, ADetailWindowThatIsOpenEndsWithTheSession) {
+TEST_F(LiveManifestTest, DetailWindowThatIsOpenEndsWithTheSession) {
   live_.end_detail_window(50);
   EXPECT_TRUE(live_.manifest.detail_windows.empty());
   EXPECT_TRUE(live_.detail_state({"on", 10, 0, 0, "asked"}).ok());
@@ -172,7 +172,7 @@ TEST_F(LiveManifestTest, ADetailWindowThatIsOpenEndsWithTheSession) {
   EXPECT_EQ(live_.manifest.detail_windows[0].end_ns, 50u) << "it has ended";
 }
 
-TEST_F(LiveManifestTest, AFailureIsSaidOnce) {
+TEST_F(LiveManifestTest, FailureIsSaidOnce) {
   live_.manifest.reason = "exit";
   live_.fail(Error{Code::kIo, "the disk"});
   live_.fail(Error{Code::kIo, "the disk"});

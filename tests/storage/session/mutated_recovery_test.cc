@@ -332,7 +332,7 @@ class MutatedRecovery : public SessionTest {
   std::string name_;
 };
 
-TEST_F(MutatedRecovery, ADamagedRecordCostsItself) {
+TEST_F(MutatedRecovery, DamagedRecordCostsItself) {
   const uint64_t seed = setting("COLLECT_RECOVERY_SEED", 1);
   const uint64_t only = setting("COLLECT_RECOVERY", UINT64_MAX);
   const uint64_t first = only == UINT64_MAX ? 0 : only;

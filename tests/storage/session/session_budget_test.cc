@@ -188,7 +188,7 @@ TEST_P(SessionBudgetTest, FilesOfOtherThreadsAreClosedWhenDescriptorsRunOut) {
 }
 
 // A stall that was committed is on the disk, also where no record came with it.
-TEST_P(SessionBudgetTest, AStallAloneIsSyncedByTheCommit) {
+TEST_P(SessionBudgetTest, StallAloneIsSyncedByTheCommit) {
   auto session = create();
   FakeStream stream(atf::Version::kV2, 1, 11);
   ASSERT_OK(session->open_stream(stream.info()));
@@ -256,7 +256,7 @@ TEST(ManifestPaceTest, DataAndTimePayForManifests) {
   EXPECT_EQ(pace.wait_ns(now), 0u);
 }
 
-TEST(ManifestPaceTest, TheBurstIsUsedToTheLastByteAndNeverSavedUp) {
+TEST(ManifestPaceTest, BurstIsUsedToTheLastByteAndNeverSavedUp) {
   constexpr uint64_t kSecond = 1'000'000'000;
   const uint64_t now = 1000 * kSecond;
   constexpr uint64_t kWhole = kManifestBurstBytes - kManifestFixedBytes;

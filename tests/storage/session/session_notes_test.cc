@@ -17,7 +17,7 @@ class SessionNotesTest : public SessionTest {
   }
 };
 
-TEST_F(SessionNotesTest, AWindowEndsWhereTheNextBegins) {
+TEST_F(SessionNotesTest, WindowEndsWhereTheNextBegins) {
   auto session = make();
   ASSERT_OK(session->detail_state({"off", 3, 0, 0, "nothing was on"}));
   ASSERT_OK(session->detail_state({"armed", 10, 4, 2, "command"}));
@@ -43,7 +43,7 @@ TEST_F(SessionNotesTest, AWindowEndsWhereTheNextBegins) {
 }
 
 // Seen: the window of a session without events ended at 1 ns, long before its begin.
-TEST_F(SessionNotesTest, AnOpenWindowEndsWithTheLastEventAndNeverBeforeItBegan) {
+TEST_F(SessionNotesTest, OpenWindowEndsWithTheLastEventAndNeverBeforeItBegan) {
   auto empty = make();
   ASSERT_OK(empty->detail_state({"on", 5000, 0, 0, "command"}));
   EXPECT_EQ(windows_after_seal(*empty).at(0).end_ns, 5000u);
@@ -103,7 +103,7 @@ TEST_F(SessionNotesTest, EverySecondClockMeasurementGoesWhenThereAreTooMany) {
 }
 
 // The collector dies right after a commit: the container has everything that was told by then.
-TEST_F(SessionNotesTest, AContainerHasWhatWasToldBeforeTheCommit) {
+TEST_F(SessionNotesTest, ContainerHasWhatWasToldBeforeTheCommit) {
   SessionOptions with = options();
   with.capture.enabled = true;
   with.capture.roll_bytes = uint64_t{1} << 30;

@@ -153,7 +153,7 @@ TEST_P(SessionRecoveryTest, WorksWithoutAManifest) {
 }
 
 // Whatever somebody renamed it to.
-TEST_P(SessionRecoveryTest, ThePidIsOfTheDirectorysName) {
+TEST_P(SessionRecoveryTest, PidIsOfTheDirectorysName) {
   for (const std::string& name : {std::string("pid_12"), std::string("moved")}) {
     const std::filesystem::path directory = abandoned();
     const std::filesystem::path moved = directory.parent_path() / name;
@@ -190,7 +190,7 @@ TEST_P(SessionRecoveryTest, OneBadThreadDoesNotHideTheOthers) {
   }
 }
 
-TEST_P(SessionRecoveryTest, ADamagedHeaderIsWrittenAgain) {
+TEST_P(SessionRecoveryTest, DamagedHeaderIsWrittenAgain) {
   const std::string directory = abandoned();
   std::vector<uint8_t> bytes = read_file(directory + "/thread_0/index.atf");
   std::fill_n(bytes.begin(), 64, uint8_t(0));
@@ -201,7 +201,7 @@ TEST_P(SessionRecoveryTest, ADamagedHeaderIsWrittenAgain) {
   expect_reference_ok(directory);
 }
 
-TEST_P(SessionRecoveryTest, ASealedSessionStaysAsItIs) {
+TEST_P(SessionRecoveryTest, SealedSessionStaysAsItIs) {
   const std::string directory = abandoned();
   ASSERT_OK(recover_session(fs, options(), directory));
   const std::vector<uint8_t> manifest = read_file(directory + "/manifest.json");
@@ -311,7 +311,7 @@ TEST_F(SessionTest, ModulesWindowsClocksAndNotesAreKeptOnceAndBounded) {
   EXPECT_EQ(refused.code(), Code::kLimit);
 }
 
-TEST_F(SessionTest, TheManifestIsWrittenOnceASecondWhileNothingUrgentHappens) {
+TEST_F(SessionTest, ManifestIsWrittenOnceASecondWhileNothingUrgentHappens) {
   FakeStream events(atf::Version::kV2, 1, 100);
   events.add_many(30);
   auto session = make();

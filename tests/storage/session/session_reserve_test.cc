@@ -38,7 +38,7 @@ TEST_F(SessionReserveTest, GrowsAndIsGivenBackWhole) {
 }
 
 // What could not be written is asked for again, so that it is there in the end.
-TEST_F(SessionReserveTest, AFullDiskIsSaidAndTriedAgain) {
+TEST_F(SessionReserveTest, FullDiskIsSaidAndTriedAgain) {
   ASSERT_OK(reserve_.grow_to(1000));
   fs_.set_plan({.capacity = 3000});
   EXPECT_EQ(reserve_.grow_to(9000).code(), Code::kNoSpace);

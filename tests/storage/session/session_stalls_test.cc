@@ -25,7 +25,7 @@ std::vector<Stall> listed(const StallList& list) {
   return out;
 }
 
-TEST(StallList, ARepeatEndsNoLaterThanTheNewest) {
+TEST(StallList, RepeatEndsNoLaterThanTheNewest) {
   StallList list;
   EXPECT_FALSE(list.is_repeat(waited(10, 20)));
   list.add(waited(10, 20), 100);
@@ -51,7 +51,7 @@ TEST(StallList, AddsTheUnknownRestOfJoinedStalls) {
 
 // Pairs that are 10 ns apart, a second between the pairs: the pairs become one, and keep nearly
 // their places.
-TEST(StallList, TheClosestAreJoinedFirst) {
+TEST(StallList, ClosestAreJoinedFirst) {
   StallList list;
   constexpr uint64_t kSecond = 1'000'000'000;
   for (uint64_t i = 0; i < 8; ++i) {
@@ -232,7 +232,7 @@ TEST_F(SessionStalls, RecoversStallsWithoutAManifest) {
   EXPECT_EQ(manifest.threads[0].stalls.stalled_ns, 310u);
 }
 
-TEST_F(SessionStalls, AGapAndALinkBesideThemAreWhatTheyWere) {
+TEST_F(SessionStalls, GapAndALinkBesideThemAreWhatTheyWere) {
   auto session = begin();
   FakeStream linked(atf::Version::kV2, 2, 200);
   linked.add_many(30, FakeStream::Detail::kLinked);
@@ -299,7 +299,7 @@ TEST_F(SessionStalls, ComeBackOutOfAContainer) {
   }
 }
 
-TEST(ManifestStalls, AManifestOfAnEarlierVersionHasNone) {
+TEST(ManifestStalls, ManifestOfAnEarlierVersionHasNone) {
   const auto manifest = manifest_from_json(
       R"({"threads":[{"id":0,"events":5}],"totals":{"events":5},"state":"complete"})");
   ASSERT_OK(manifest);

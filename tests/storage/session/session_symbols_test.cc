@@ -70,7 +70,7 @@ TEST_F(SessionSymbolsTest, MoreThanAreNamedIsSaid) {
 }
 
 // A session that is opened again has not seen its events.
-TEST_F(SessionSymbolsTest, TheFileOfAThreadKnowsToo) {
+TEST_F(SessionSymbolsTest, FileOfAThreadKnowsToo) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(20);
   auto writer = ThreadWriter::create(fs_, Durability::kOs, directory_.path() + "/thread_0",

@@ -29,7 +29,7 @@ class SessionThreadsTest : public testing::Test {
   SessionThreads threads_{&budget_, true};
 };
 
-TEST_F(SessionThreadsTest, TheLeastRecentlyWrittenAreClosedFirst) {
+TEST_F(SessionThreadsTest, LeastRecentlyWrittenAreClosedFirst) {
   for (uint32_t stream = 10; stream < 18; ++stream) add(stream);
   const size_t each = threads_.writer(0)->open_files();
   ASSERT_GT(each, 0u);

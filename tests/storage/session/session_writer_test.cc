@@ -97,7 +97,7 @@ TEST_F(SessionWriterTest, ManifestNamesThreadAndModulesBeforeTheFirstPage) {
   EXPECT_EQ(then.modules[0].base_address, 0x1000u);
 }
 
-TEST_F(SessionWriterTest, AnUnsealedSessionReadsAsUnfinalized) {
+TEST_F(SessionWriterTest, UnsealedSessionReadsAsUnfinalized) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(10, Detail::kLinked);
   auto session = make();
@@ -349,7 +349,7 @@ TEST_F(SessionWriterTest, KeepsFewFilesOpenHoweverManyThreadsThereAre) {
   expect_reference_ok(session->directory());
 }
 
-TEST_F(SessionWriterTest, TheTotalsSpanTheEventsOfAllThreads) {
+TEST_F(SessionWriterTest, TotalsSpanTheEventsOfAllThreads) {
   FakeStream early(atf::Version::kV2, 1, 100), late(atf::Version::kV2, 2, 200);
   early.add_many(10);
   late.add_many(30);
@@ -368,7 +368,7 @@ TEST_F(SessionWriterTest, TheTotalsSpanTheEventsOfAllThreads) {
   EXPECT_EQ(manifest.time_end_ns, late.time_ns());
 }
 
-TEST_F(SessionWriterTest, APageHasFourMebibytesAtMost) {
+TEST_F(SessionWriterTest, PageHasFourMebibytesAtMost) {
   constexpr uint64_t kMost = kMaxPageBytes / atf::kEventBytes;
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(kMost + 1);

@@ -251,7 +251,7 @@ TEST_F(DetailTest, ArmedRingKeepsTheNewestWithinItsShare) {
 }
 
 // Pages that were armed are nobody's share any more when they were dropped, or shipped.
-TEST_F(DetailTest, TheShareOfArmedPagesComesBack) {
+TEST_F(DetailTest, ShareOfArmedPagesComesBack) {
   const HookFrame frame = frame_at(stack_);
   for (int round = 0; round < 12; ++round) {
     set_detail(1, 0, nullptr);

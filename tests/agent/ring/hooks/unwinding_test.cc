@@ -85,7 +85,7 @@ TEST_P(UnwindingTest, CallsBelowALandingEndByTheException) {
 }
 
 // gcc: the hook of the return runs in the frame's own cleanup.
-TEST_P(UnwindingTest, AReturnInACleanupIsTheException) {
+TEST_P(UnwindingTest, ReturnInACleanupIsTheException) {
   call(1, 1000);
   call(2, 900);
   call(3, 800);
@@ -101,7 +101,7 @@ TEST_P(UnwindingTest, AReturnInACleanupIsTheException) {
   EXPECT_EQ(events(), "+1 +2 +3 !3 +5 -5 !2 -1 ");
 }
 
-TEST_P(UnwindingTest, ACleanupThatThrowsAndCatchesItself) {
+TEST_P(UnwindingTest, CleanupThatThrowsAndCatchesItself) {
   call(1, 1000);
   call(2, 900);
   land(2, 900);
@@ -147,7 +147,7 @@ TEST_P(UnwindingTest, SledsArePassedByReturnsAlone) {
 }
 
 // arrays of variable length, and arguments on the stack: the frame is known by its function.
-TEST_P(UnwindingTest, AStackPointerThatMovesWithinTheFrame) {
+TEST_P(UnwindingTest, StackPointerThatMovesWithinTheFrame) {
   call(1, 1000);
   call(2, 700);
   land(1, 800);
@@ -176,7 +176,7 @@ TEST_P(UnwindingTest, HooksThatWerePassedOn) {
   EXPECT_EQ(events(), "+1 +1 +2 !2 !1 -1 ");
 }
 
-TEST_P(UnwindingTest, AJumpEndsCallsWithoutAnEvent) {
+TEST_P(UnwindingTest, JumpEndsCallsWithoutAnEvent) {
   call(1, 1000);
   call(2, 900);
   call(3, 800);
@@ -187,7 +187,7 @@ TEST_P(UnwindingTest, AJumpEndsCallsWithoutAnEvent) {
   EXPECT_EQ(events(), "+1 +2 +3 +4 !4 !1 ");
 }
 
-TEST_P(UnwindingTest, AJumpToNobodyKnowsWhereForgetsAll) {
+TEST_P(UnwindingTest, JumpToNobodyKnowsWhereForgetsAll) {
   call(1, 1000);
   call(2, 900);
   jump_to(kUnknownStack);
@@ -209,7 +209,7 @@ TEST_P(UnwindingTest, CallsOfAnotherStackStayOpen) {
 }
 
 // Nobody said that it was jumped over.
-TEST_P(UnwindingTest, ACallBelowALaterOneWasGoneBefore) {
+TEST_P(UnwindingTest, CallBelowALaterOneWasGoneBefore) {
   call(1, 1000);
   call(2, 500);
   call(3, 900);
@@ -278,7 +278,7 @@ TEST_P(UnwindingTest, InASignalHandlerThatInterruptedAHook) {
 }
 
 // Each call that has ended, in whichever way, is one that a return is no more expected of.
-TEST_P(UnwindingTest, TheFunctionFilterCountsEveryEnd) {
+TEST_P(UnwindingTest, FunctionFilterCountsEveryEnd) {
   begin_function_filter(FunctionFilterMode::kOnly);
   for (const uint64_t n : {uint64_t{1}, uint64_t{3}}) {
     const uint64_t id = id_of(n);

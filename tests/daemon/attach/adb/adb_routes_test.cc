@@ -54,7 +54,7 @@ TEST_F(AdbRoutesTest, ByCableAndInTheNetworkIsOnePhone) {
   EXPECT_THAT(shown(), IsEmpty());
 }
 
-TEST_F(AdbRoutesTest, TheCableThatComesLaterIsAnotherRouteToTheSamePhone) {
+TEST_F(AdbRoutesTest, CableThatComesLaterIsAnotherRouteToTheSamePhone) {
   take({entry(kWiFi, "network")});
   (void)routes_.to_ask();
   routes_.answered(kWiFi, "R58M");
@@ -83,7 +83,7 @@ TEST_F(AdbRoutesTest, PhonesInTheNetworkAloneAreKeptApart) {
   EXPECT_EQ(routes_.phones().size(), 4u);
 }
 
-TEST_F(AdbRoutesTest, AnAddressThatComesBackMayBeAnotherPhones) {
+TEST_F(AdbRoutesTest, AddressThatComesBackMayBeAnotherPhones) {
   take({entry("R58M", "usb"), entry(kWiFi, "network")});
   (void)routes_.to_ask();
   routes_.answered(kWiFi, "R58M");

@@ -200,7 +200,7 @@ TEST_F(AdbSourceTest, FailuresCarryTheServersWords) {
   EXPECT_TRUE(find("A").ok()) << "and the next time it works";
 }
 
-TEST_F(AdbSourceTest, ADeviceThatFallsSilentIsLookedAtAgain) {
+TEST_F(AdbSourceTest, DeviceThatFallsSilentIsLookedAtAgain) {
   FakePhone phone;
   phone.attributes = "model:M";
   server_.plug("192.168.1.5:5555", phone);
@@ -215,7 +215,7 @@ TEST_F(AdbSourceTest, ADeviceThatFallsSilentIsLookedAtAgain) {
 }
 
 // As adb 29.0.6 does it with a device that does not trust it: trackers go on saying "offline".
-TEST_F(AdbSourceTest, AStateOfWhichTheTrackerSaysNothing) {
+TEST_F(AdbSourceTest, StateOfWhichTheTrackerSaysNothing) {
   FakePhone phone;
   phone.state = "offline";
   server_.plug("A", phone);
@@ -321,7 +321,7 @@ TEST_F(AdbSourceTest, SomebodyElseAtThatPort) {
   EXPECT_TRUE(states_[1].connected);
 }
 
-TEST_F(AdbSourceTest, AServerThatHangsUpIsAskedAtASteadyPace) {
+TEST_F(AdbSourceTest, ServerThatHangsUpIsAskedAtASteadyPace) {
   using std::chrono::steady_clock;
   ClosingListener listener(io_);
   const auto begun = steady_clock::now();

@@ -32,7 +32,7 @@ TEST(UsbmuxDevices, OneEntryForEachSerial) {
 }
 
 // The old entry's Detached may come after the new Attached.
-TEST(UsbmuxDevices, TheLatestIdComesFirst) {
+TEST(UsbmuxDevices, LatestIdComesFirst) {
   UsbmuxDevices devices;
   EXPECT_TRUE(devices.attached(9, "A", "USB"));
   EXPECT_TRUE(devices.attached(4, "A", "USB"));

@@ -93,7 +93,7 @@ std::string list_entry(uint32_t id, const std::string& type = "Attached") {
          std::to_string(id) + "</string></dict></dict>\n";
 }
 
-TEST(UsbmuxMessage, AListOfDevices) {
+TEST(UsbmuxMessage, ListOfDevices) {
   const auto none = decode(device_list(""));
   ASSERT_TRUE(none.ok());
   EXPECT_EQ(none->kind, UsbmuxMessage::Kind::kDevices);

@@ -292,7 +292,7 @@ TEST_F(UsbmuxSourceTest, RestartDuringConnect) {
   EXPECT_EQ(opened->code(), Code::kUnavailable);
 }
 
-TEST_F(UsbmuxSourceTest, ASilentUsbmuxdIsGivenUpAfterItsTime) {
+TEST_F(UsbmuxSourceTest, SilentUsbmuxdIsGivenUpAfterItsTime) {
   FakeUsbmuxd usbmuxd(socket_path());
   usbmuxd.attach(kPhone);
   start(usbmuxd.address());
@@ -334,7 +334,7 @@ TEST_F(UsbmuxSourceTest, GarbageCostsAReconnect) {
 }
 
 // Nobody knows where the next one would begin.
-TEST_F(UsbmuxSourceTest, AMessageThatDoesNotComeWholeEndsTheConnection) {
+TEST_F(UsbmuxSourceTest, MessageThatDoesNotComeWholeEndsTheConnection) {
   FakeUsbmuxd usbmuxd(socket_path());
   start(usbmuxd.address());
   ASSERT_TRUE(eventually([&] { return connected() && usbmuxd.listeners() == 1; }));
@@ -374,7 +374,7 @@ TEST_F(UsbmuxSourceTest, OneThatHangsUpIsAskedEverMoreRarely) {
   EXPECT_EQ(servers_.size(), 1u) << "said once";
 }
 
-TEST_F(UsbmuxSourceTest, ARefusalToTellOfDevicesIsSaid) {
+TEST_F(UsbmuxSourceTest, RefusalToTellOfDevicesIsSaid) {
   FakeUsbmuxd usbmuxd(socket_path());
   usbmuxd.attach(kPhone);
   usbmuxd.answer_listens_with(6);

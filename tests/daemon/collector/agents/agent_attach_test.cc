@@ -79,7 +79,7 @@ TEST_F(CollectorAttachTest, DetachesAgentsThatConnectedByThemselves) {
   EXPECT_EQ(detach("nobody").code(), Code::kNotFound);
 }
 
-TEST_F(CollectorAttachTest, AnAddressThatIsDetachedIsDialledNoMore) {
+TEST_F(CollectorAttachTest, AddressThatIsDetachedIsDialledNoMore) {
   ListeningSocket listener;
   Waiting<api::Agent> attached;
   collector_->methods().call(attach_request(listener.address()), attached.callback());

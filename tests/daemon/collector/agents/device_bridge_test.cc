@@ -145,7 +145,7 @@ TEST_F(CollectorDevicesTest, WatchesHearOfDevicesThatComeChangeAndGo) {
   collector_->unwatch(watch);
 }
 
-TEST_F(CollectorDevicesTest, AnAgentOnAPhoneIsFoundDetachedAndAttachedAgain) {
+TEST_F(CollectorDevicesTest, AgentOnAPhoneIsFoundDetachedAndAttachedAgain) {
   adb().plug("A", FakePhone{});
   listen("A", "collect_agent_7");
   FakeAgent agent(process(1, "app", 7));
@@ -182,7 +182,7 @@ TEST_F(CollectorDevicesTest, AnAgentOnAPhoneIsFoundDetachedAndAttachedAgain) {
   EXPECT_TRUE(is_shown(api::DEVICE_STATE_SERVING));
 }
 
-TEST_F(CollectorDevicesTest, AnAgentThatRefusesIsShownWithItsReason) {
+TEST_F(CollectorDevicesTest, AgentThatRefusesIsShownWithItsReason) {
   adb().plug("A", FakePhone{});
   listen("A", "collect_agent_7");
   const auto refuse = [this](wire::RefuseCode code, const std::string& why) {

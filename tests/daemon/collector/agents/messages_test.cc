@@ -41,7 +41,7 @@ TEST(CollectorMessagesTest, EveryStateHasItsOwn) {
   EXPECT_EQ(device(attach::DeviceState::kAbsent), api::DEVICE_STATE_ABSENT);
 }
 
-TEST(CollectorMessagesTest, AnAgentIsShownWhole) {
+TEST(CollectorMessagesTest, AgentIsShownWhole) {
   ingest::AgentSnapshot agent;
   agent.id = 7;
   agent.process_name = "app";
@@ -91,7 +91,7 @@ TEST(CollectorMessagesTest, AnAgentIsShownWhole) {
   EXPECT_EQ(shown.detail(), api::DETAIL_MODE_ON);
 }
 
-TEST(CollectorMessagesTest, ASessionIsShownWhole) {
+TEST(CollectorMessagesTest, SessionIsShownWhole) {
   ingest::SessionSnapshot session;
   session.name = "session_1/pid_1";
   session.directory = "/traces/session_1/pid_1";
@@ -180,7 +180,7 @@ TEST(CollectorMessagesTest, HowAProcessEnded) {
   EXPECT_EQ(how(How::kExeced), api::ProcessEnd::HOW_EXECED);
 }
 
-TEST(CollectorMessagesTest, ADeviceIsShownWhole) {
+TEST(CollectorMessagesTest, DeviceIsShownWhole) {
   attach::DeviceView device;
   device.via = "adb";
   device.device = {"A", "usb", "Sim", "device", true, "why", "what to do", {"A", "10.0.0.1:5555"}};
@@ -215,7 +215,7 @@ TEST(CollectorMessagesTest, NamesHaveTheirPrefixOrNot) {
   EXPECT_EQ(bare_session_name("s/pid_1"), "s/pid_1");
 }
 
-TEST(CollectorMessagesTest, AManifestListsItsStalls) {
+TEST(CollectorMessagesTest, ManifestListsItsStalls) {
   storage::Manifest manifest;
   manifest.stalls = {{.kind = storage::StallKind::kPageWait,
                       .first_ns = 100,
@@ -247,7 +247,7 @@ TEST(CollectorMessagesTest, AManifestListsItsStalls) {
   EXPECT_EQ(of_all.count(), 1u);
 }
 
-TEST(CollectorMessagesTest, AManifestIsShownWhole) {
+TEST(CollectorMessagesTest, ManifestIsShownWhole) {
   storage::Manifest manifest;
   manifest.identity.version = atf::Version::kV1;
   manifest.state = storage::SessionState::kRecovered;

@@ -62,7 +62,7 @@ TEST_F(ProcessAttachTest, CallersThatAreNoUserOfThisMachineAreSentToTheUnixSocke
   }
 }
 
-TEST_F(ProcessAttachTest, ACollectorBehindTlsRefuses) {
+TEST_F(ProcessAttachTest, CollectorBehindTlsRefuses) {
   control::Methods methods;
   ProcessAttach behind_tls(registry_, {"127.0.0.1:1", true, ""}, methods);
   control::CallOf<api::AttachProcessRequest> call{{}, own_};

@@ -67,7 +67,7 @@ class CollectorRegistryTest : public testing::Test {
   Registry registry_;
 };
 
-TEST_F(CollectorRegistryTest, AnAgentAnswersToEachOfItsNames) {
+TEST_F(CollectorRegistryTest, AgentAnswersToEachOfItsNames) {
   registry_.put(agent(1, "app", AgentState::kConnected));
   registry_.put(agent(2, "other", AgentState::kRecording));
   for (const char* word : {"agents/2", "other", "1002", "device-2", "tag-2", "session_1/pid_2",
@@ -83,7 +83,7 @@ TEST_F(CollectorRegistryTest, AnAgentAnswersToEachOfItsNames) {
 }
 
 // A number that is a pid, a tag or an agent's: the process is meant first.
-TEST_F(CollectorRegistryTest, AShortNumberIsAnAgentWhereItIsNothingElse) {
+TEST_F(CollectorRegistryTest, ShortNumberIsAnAgentWhereItIsNothingElse) {
   registry_.put(agent(1, "app", AgentState::kConnected));
   registry_.put(agent(2, "1", AgentState::kConnected));
   EXPECT_THAT(targets("1"), ElementsAre(2));
@@ -119,7 +119,7 @@ TEST_F(CollectorRegistryTest, SessionsAreListedNewestFirst) {
 }
 
 // An empty name means the recording and not what was made of it, which is as old.
-TEST_F(CollectorRegistryTest, ARecordingComesBeforeWhatWasMadeOfIt) {
+TEST_F(CollectorRegistryTest, RecordingComesBeforeWhatWasMadeOfIt) {
   const std::string recorded = "session_20260131_235959/pid_7";
   const std::string converted = "session_20260131_235959_atf1/pid_7";
   registry_.put(session(converted, SessionState::kComplete, 5));
@@ -194,7 +194,7 @@ TEST_F(CollectorRegistryTest, ForgetsTheOldestEndedSession) {
   EXPECT_EQ(registry_.sessions().size(), kMaxEndedSessions + 1);
 }
 
-TEST_F(CollectorRegistryTest, AnAgentIsDetachedByNameAddressOrWord) {
+TEST_F(CollectorRegistryTest, AgentIsDetachedByNameAddressOrWord) {
   AgentSnapshot dialled = agent(1, "", AgentState::kDialing);
   dialled.address = "unix:/run/app";
   registry_.put(dialled);

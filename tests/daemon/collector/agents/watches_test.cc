@@ -228,7 +228,7 @@ TEST(CollectorWatchTest, DevicesAreToldToThoseWhoWatchDevices) {
   watches.stop();
 }
 
-TEST(CollectorWatchTest, AChangeOfStateIsToldAtOnceAndTheNewestNumbersAtTheirTime) {
+TEST(CollectorWatchTest, ChangeOfStateIsToldAtOnceAndTheNewestNumbersAtTheirTime) {
   Watches watches;
   SessionCalls slow(watches, "slow", std::chrono::hours(1));
   SessionCalls quick(watches, "quick", std::chrono::milliseconds(1));
@@ -273,7 +273,7 @@ TEST(CollectorWatchTest, WaitsForTheIntervalBetweenEvents) {
   watches.stop();
 }
 
-TEST(CollectorWatchTest, AWatchThatEndedHearsNothingAndNoCallOfItRuns) {
+TEST(CollectorWatchTest, WatchThatEndedHearsNothingAndNoCallOfItRuns) {
   Watches watches;
   std::atomic<bool> inside{false};
   std::atomic<bool> done{false};

@@ -85,7 +85,7 @@ TEST_F(FunctionSearchTest, NamesUnmatchedPatternsAndTheFirstUnsearchableFile) {
   EXPECT_THAT(match({"collector_test_landmark"})->unmatched, IsEmpty());
 }
 
-TEST_F(FunctionSearchTest, ASearchThatIsStoppedIsCancelled) {
+TEST_F(FunctionSearchTest, SearchThatIsStoppedIsCancelled) {
   modules_ = {own_module(1)};
   stop_ = true;
   EXPECT_EQ(resolve({"collector_test_landmark"}).code(), Code::kCancelled);

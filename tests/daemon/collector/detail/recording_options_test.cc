@@ -188,7 +188,7 @@ TEST_F(RecordingOptionsTest, StopsAtTheFirstRefusedCommand) {
 }
 
 // An agent that comes is told once: what people ask of it later holds.
-TEST_F(RecordingOptionsTest, ARuleHoldsWhenAnAgentComesAndNotAgain) {
+TEST_F(RecordingOptionsTest, RuleHoldsWhenAnAgentComesAndNotAgain) {
   api::Rules rules;
   rules.add_rules();
   set_rules(rules);
@@ -279,7 +279,7 @@ TEST_F(RecordingOptionsTest, RuleRecordsAlsoWhenItsBufferingIsRefused) {
   shown("app", api::AGENT_STATE_RECORDING);
 }
 
-TEST_F(RecordingOptionsTest, ARuleIsAddedToARecordingThatHasBegun) {
+TEST_F(RecordingOptionsTest, RuleIsAddedToARecordingThatHasBegun) {
   api::Rules rules;
   rules.add_rules()->mutable_functions()->add_only("collector_test_landmark");
   set_rules(rules);

@@ -187,7 +187,7 @@ TEST_F(CollectorTriggersTest, DetailThatLooksBackIsArmedAgainAtItsEnd) {
   EXPECT_THAT(fired(), ElementsAre(0, 1));
 }
 
-TEST_F(CollectorTriggersTest, AFunctionThatIsNotThereIsNamed) {
+TEST_F(CollectorTriggersTest, FunctionThatIsNotThereIsNamed) {
   FakeAgent agent(process(1, "app", 10));
   begin_app(agent);
   for (const bool is_end : {false, true}) {

@@ -33,7 +33,7 @@ class LodQueueTest : public ::testing::Test {
   storage::PosixFs fs_;
 };
 
-TEST_F(LodQueueTest, TheProgramIsAskedForTheSession) {
+TEST_F(LodQueueTest, ProgramIsAskedForTheSession) {
   const std::string asked = (directory_ / "asked").string();
   std::promise<std::string> failed;
   LodQueue queue(program("/bin/cat > " + asked + "; echo '{\"error\":\"no space\"}'"), fs_, {},

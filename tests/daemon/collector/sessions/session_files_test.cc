@@ -58,7 +58,7 @@ class CollectorFilesTest : public CollectorTest {
   }
 };
 
-TEST_F(CollectorFilesTest, ASessionIsConvertedBesideTheFirst) {
+TEST_F(CollectorFilesTest, SessionIsConvertedBesideTheFirst) {
   FakeAgent agent(process(1, "app", 10));
   const api::Session first = record(agent);
   std::vector<std::pair<uint64_t, uint64_t>> progress;
@@ -120,7 +120,7 @@ TEST_F(CollectorFilesTest, DoesNotRemoveSessionsDuringConversion) {
   EXPECT_THAT(collector_->sessions({}), SizeIs(1));
 }
 
-TEST_F(CollectorFilesTest, AConversionThatNobodyWantsAnyMoreLeavesNothing) {
+TEST_F(CollectorFilesTest, ConversionThatNobodyWantsAnyMoreLeavesNothing) {
   FakeAgent agent(process(1, "app", 10));
   const api::Session first = record(agent);
   const auto cancelled = convert(first.name(), [](uint64_t, uint64_t) { return false; });
@@ -160,7 +160,7 @@ TEST_F(CollectorFilesTest, OnlyWhatRecordsHasSnapshots) {
   EXPECT_EQ(snapshot("sessions/none/pid_1").code(), Code::kNotFound);
 }
 
-TEST_F(CollectorFilesTest, ASnapshotIsMadeOnceAtATimeAndSaysWhatItIs) {
+TEST_F(CollectorFilesTest, SnapshotIsMadeOnceAtATimeAndSaysWhatItIs) {
   FakeAgent agent(process(1, "app", 10));
   std::promise<void> begun;
   std::promise<void> go_on;
@@ -236,7 +236,7 @@ TEST_F(CollectorFilesTest, CountsRemovedFilesAndBytes) {
 }
 
 // Somebody was faster.
-TEST_F(CollectorFilesTest, ASessionWithoutADirectoryIsForgotten) {
+TEST_F(CollectorFilesTest, SessionWithoutADirectoryIsForgotten) {
   FakeAgent agent(process(1, "app", 10));
   const api::Session first = record(agent);
   std::filesystem::remove_all(std::filesystem::path(first.path()).parent_path());
@@ -315,7 +315,7 @@ class CollectorNamesTest : public CollectorFilesTest {
   CollectorNamesTest() : CollectorFilesTest(true) {}
 };
 
-TEST_F(CollectorNamesTest, ASealedSessionIsShownWithItsNames) {
+TEST_F(CollectorNamesTest, SealedSessionIsShownWithItsNames) {
   FakeAgent agent(process(1, "app", 10));
   ASSERT_TRUE(agent.connect(collector_->ingest_address()));
   begin(agent, 1, 100);

@@ -50,7 +50,7 @@ TEST_F(AdbDeviceTest, AnswersInPiecesAreTheSame) {
   EXPECT_EQ(*device_->output_of("echo a line"), "a line");
 }
 
-TEST_F(AdbDeviceTest, AVersionIsAHexadecimalNumber) {
+TEST_F(AdbDeviceTest, VersionIsAHexadecimalNumber) {
   EXPECT_EQ(*client_->version(), 41u);
   server_.answer_version_with("ff");
   EXPECT_EQ(*client_->version(), 255u);
@@ -89,7 +89,7 @@ TEST_F(AdbDeviceTest, OutputHasALimit) {
   EXPECT_EQ(errors->errors.size(), 1024u);
 }
 
-TEST_F(AdbDeviceTest, ADeviceThatIsNotThere) {
+TEST_F(AdbDeviceTest, DeviceThatIsNotThere) {
   const AdbDevice other(*client_, "HT12", "");
   const auto said = other.shell("true");
   EXPECT_EQ(said.code(), Code::kUnavailable);
@@ -98,7 +98,7 @@ TEST_F(AdbDeviceTest, ADeviceThatIsNotThere) {
   EXPECT_EQ(device_->shell("true").code(), Code::kUnavailable);
 }
 
-TEST_F(AdbDeviceTest, AnInterruptionEndsAWait) {
+TEST_F(AdbDeviceTest, InterruptionEndsAWait) {
   bool interrupted = false;
   client_->io().set_interrupted([&] { return interrupted; });
   const auto stream = device_->follow(
@@ -111,7 +111,7 @@ TEST_F(AdbDeviceTest, AnInterruptionEndsAWait) {
 }
 
 // What is under way keeps no connection: whoever waits for the phone goes on.
-TEST_F(AdbDeviceTest, AnInterruptionEndsWhatIsUnderWay) {
+TEST_F(AdbDeviceTest, InterruptionEndsWhatIsUnderWay) {
   const std::string here = phone_ / "here";
   phone_.write(here, std::string(1 << 20, 'x'));
   bool interrupted = false;
@@ -134,7 +134,7 @@ TEST_F(AdbDeviceTest, AnInterruptionEndsWhatIsUnderWay) {
 }
 
 // Also where there is input on its way that nobody takes.
-TEST_F(AdbDeviceTest, AnInterruptedCommandKeepsNoConnection) {
+TEST_F(AdbDeviceTest, InterruptedCommandKeepsNoConnection) {
   client_->io().set_interrupted([this] { return std::filesystem::exists(phone_ / "begun"); });
   const auto said =
       device_->shell("touch \"$PHONE/begun\"; until [ -e \"$PHONE/enough\" ]; do sleep 0.01; done",
@@ -158,7 +158,7 @@ TEST_F(AdbDeviceTest, ReturnsCommandOutputOrItsError) {
   EXPECT_EQ(code_of_words("Permission denied"), Code::kIo);
 }
 
-TEST_F(AdbDeviceTest, AShellHasToSayHowCommandsEnd) {
+TEST_F(AdbDeviceTest, ShellHasToSayHowCommandsEnd) {
   const auto with = [&](const std::string& features) {
     fakes::FakePhone phone;
     phone.features = features;
@@ -186,7 +186,7 @@ std::string chosen(AdbClient& client, const std::string& wanted, const char* var
   return device.ok() ? device->serial() + " " + device->model() : device.error().message;
 }
 
-TEST_F(AdbDeviceTest, TheDeviceIsTheOneThatIsMeant) {
+TEST_F(AdbDeviceTest, DeviceIsTheOneThatIsMeant) {
   EXPECT_EQ(chosen(*client_, ""), "R58M Sim_Phone") << "the only one";
   EXPECT_EQ(chosen(*client_, "R58M"), "R58M Sim_Phone");
   EXPECT_EQ(chosen(*client_, "", "R58M"), "R58M Sim_Phone");
@@ -287,7 +287,7 @@ TEST_F(AdbDeviceTest, FilesThatCannotGoSayWhy) {
               HasSubstr("R58M: /data/local/tmp/x: the connection to the device ended after "));
 }
 
-TEST_F(AdbDeviceTest, ADeviceThatGoesMeanwhileIsSaid) {
+TEST_F(AdbDeviceTest, DeviceThatGoesMeanwhileIsSaid) {
   std::thread cable([this] {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!std::filesystem::exists(phone_ / "begun") &&

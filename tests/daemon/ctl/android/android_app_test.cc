@@ -26,7 +26,7 @@ class AndroidAppTest : public PhoneTest {
   }
 };
 
-TEST_F(AndroidAppTest, APhoneSaysWhatItIs) {
+TEST_F(AndroidAppTest, PhoneSaysWhatItIs) {
   const auto phone = look_at_phone(*device_);
   ASSERT_TRUE(phone.ok());
   EXPECT_EQ(phone->abi, "x86_64");
@@ -74,7 +74,7 @@ TEST_F(AndroidAppTest, NamesOfPackagesCanStandInACommand) {
             "pm list packages` has them");
 }
 
-TEST_F(AndroidAppTest, AnAppSaysWhereItLives) {
+TEST_F(AndroidAppTest, AppSaysWhereItLives) {
   const auto app = look();
   ASSERT_TRUE(app.ok()) << app.error().message;
   EXPECT_EQ(app->package, kApp);
@@ -94,7 +94,7 @@ TEST_F(AndroidAppTest, AnAppSaysWhereItLives) {
   EXPECT_EQ(look()->abi, "x86_64");
 }
 
-TEST_F(AndroidAppTest, AScriptInTheApkIsFoundWhereItsLibrariesAre) {
+TEST_F(AndroidAppTest, ScriptInTheApkIsFoundWhereItsLibrariesAre) {
   for (const auto& [abi, folder] :
        {std::pair("x86_64", "x86_64"), std::pair("arm64-v8a", "arm64"),
         std::pair("armeabi-v7a", "arm"), std::pair("armeabi", "arm"), std::pair("x86", "x86")}) {
@@ -177,7 +177,7 @@ TEST_F(AndroidAppTest, ActivitiesAreThoseOfTheApp) {
   EXPECT_EQ(find_activity(*device_, kApp, "").code(), Code::kNotFound);
 }
 
-TEST_F(AndroidAppTest, AnAppIsStartedAnew) {
+TEST_F(AndroidAppTest, AppIsStartedAnew) {
   const std::string main = std::string(kApp) + "/.MainActivity";
   ASSERT_TRUE(restart_app(*device_, kApp, main).ok());
   const std::string first = phone_.read(phone_.app(kApp, "pid"));
@@ -200,7 +200,7 @@ TEST_F(AndroidAppTest, AnAppIsStartedAnew) {
   phone_.end_apps();
 }
 
-TEST_F(AndroidAppTest, AnAgentIsForOneProcessor) {
+TEST_F(AndroidAppTest, AgentIsForOneProcessor) {
   const std::string file = phone_ / "libcollect_agent.so";
   const auto with = [&](int machine, const std::string& abi, size_t bytes = 20) {
     std::string head = "\177ELF" + std::string(14, '\0');
@@ -236,7 +236,7 @@ TEST_F(AndroidAppTest, AnAgentIsForOneProcessor) {
   EXPECT_EQ(find_phone_agent("mips", "").code(), Code::kNotFound);
 }
 
-TEST_F(AndroidAppTest, AnAgentIsToldWhatItNeeds) {
+TEST_F(AndroidAppTest, AgentIsToldWhatItNeeds) {
   AgentSettings settings;
   settings.tag = "night";
   EXPECT_THAT(*phone_variables(settings, "/d/cache"),

@@ -38,7 +38,7 @@ class AndroidDoctorTest : public PhoneTest {
   std::ostringstream out_, err_;
 };
 
-TEST_F(AndroidDoctorTest, APhoneThatCanBeRecordedOn) {
+TEST_F(AndroidDoctorTest, PhoneThatCanBeRecordedOn) {
   EXPECT_EQ(doctor(), 0);
   EXPECT_EQ(out_.str(), first_line() +
                             "DEVICE  MODEL      STATE   SDK  ABI     AGENT\n"

@@ -59,7 +59,7 @@ TEST_F(AppPreparationTest, OneAtATime) {
   EXPECT_TRUE(third.ok()) << message_of(third);
 }
 
-TEST_F(AppPreparationTest, ALockThatCannotBeMadeIsSaid) {
+TEST_F(AppPreparationTest, LockThatCannotBeMadeIsSaid) {
   phone_.write(phone_ / "tmp/collect", "a file");
   const auto none = AppLock::take(*device_, kApp);
   EXPECT_EQ(none.code(), Code::kIo);
@@ -71,7 +71,7 @@ TEST_F(AppPreparationTest, ALockThatCannotBeMadeIsSaid) {
 }
 
 // Its last owner removes the lock's file: whoever opened it before has the lock of nothing.
-TEST_F(AppPreparationTest, ALockWhoseFileWasRemovedIsTakenAgain) {
+TEST_F(AppPreparationTest, LockWhoseFileWasRemovedIsTakenAgain) {
   replace("flock",
           "[ -e \"$PHONE/twice\" ] || { : > \"$PHONE/twice\"; rm " + tmp(".lock") + "; }\nexit 0");
   const auto taken = AppLock::take(*device_, kApp);
@@ -140,7 +140,7 @@ TEST_F(AppPreparationTest, EveryFileIsAsTheAgentNeedsIt) {
   ASSERT_EQ(said(preparation.undo()), "") << "there is nothing to undo any more";
 }
 
-TEST_F(AppPreparationTest, AnAppWithAScriptOfItsOwnKeepsItsProperty) {
+TEST_F(AppPreparationTest, AppWithAScriptOfItsOwnKeepsItsProperty) {
   const auto held = lock();
   app_.has_wrap = true;
   phone_.set_property("wrap.com.example.app", "mine");
@@ -153,7 +153,7 @@ TEST_F(AppPreparationTest, AnAppWithAScriptOfItsOwnKeepsItsProperty) {
   EXPECT_FALSE(std::filesystem::exists(phone_.app(kApp, "data/collect")));
 }
 
-TEST_F(AppPreparationTest, APropertyThatIsNotOursStays) {
+TEST_F(AppPreparationTest, PropertyThatIsNotOursStays) {
   const auto held = lock();
   phone_.set_property("wrap.com.example.app", "theirs");
   AppPreparation preparation(*device_, app_);
@@ -171,7 +171,7 @@ TEST_F(AppPreparationTest, APropertyThatIsNotOursStays) {
   EXPECT_EQ(phone_.property("wrap.com.example.app"), "theirs");
 }
 
-TEST_F(AppPreparationTest, APropertyThatThePhoneRefusesIsSaid) {
+TEST_F(AppPreparationTest, PropertyThatThePhoneRefusesIsSaid) {
   const auto held = lock();
   AppPreparation preparation(*device_, app_);
   ASSERT_EQ(said(preparation.begin()), "");
@@ -191,7 +191,7 @@ TEST_F(AppPreparationTest, APropertyThatThePhoneRefusesIsSaid) {
 
 // A property holds 91 bytes: without room for the word, the agent is not heard in logcat; without
 // room for the path, there is nothing to be done.
-TEST_F(AppPreparationTest, ThePathHasToFitIntoTheProperty) {
+TEST_F(AppPreparationTest, PathHasToFitIntoTheProperty) {
   const auto held = lock();
   const auto begin_with = [this](size_t value_bytes) {
     app_.data_directory = "/" + std::string(value_bytes - 4 - 13, 'd');  // "sh " "/collect/wrap"
@@ -232,7 +232,7 @@ TEST_F(AppPreparationTest, UndoesLeftoversOfThePreviousRun) {
   EXPECT_FALSE(*undo_by_record(*device_, kApp));
 }
 
-TEST_F(AppPreparationTest, ARecordThatIsNoneIsLeftAlone) {
+TEST_F(AppPreparationTest, RecordThatIsNoneIsLeftAlone) {
   const auto held = lock();
   for (const char* text : {"", "{", "[]", "{}", R"({"undo": 1})", R"({"undo": ["true", 1]})",
                            R"({"undo": "touch /data/local/tmp/done"})",
@@ -249,7 +249,7 @@ TEST_F(AppPreparationTest, ARecordThatIsNoneIsLeftAlone) {
 }
 
 // All of it is tried; what could not be undone stays in the record.
-TEST_F(AppPreparationTest, TheFirstFaultIsSaidAndTheRecordStays) {
+TEST_F(AppPreparationTest, FirstFaultIsSaidAndTheRecordStays) {
   const auto held = lock();
   phone_.write(tmp(".json"), R"({"undo": ["echo one >&2; false", "touch /data/local/tmp/second",
                                           "echo three >&2; false"]})");
@@ -264,7 +264,7 @@ TEST_F(AppPreparationTest, TheFirstFaultIsSaidAndTheRecordStays) {
 }
 
 // An app that was uninstalled meanwhile has taken its data along.
-TEST_F(AppPreparationTest, AnUninstalledAppIsUndoneToo) {
+TEST_F(AppPreparationTest, UninstalledAppIsUndoneToo) {
   const auto held = lock();
   AppPreparation preparation(*device_, app_);
   ASSERT_EQ(said(preparation.begin()), "");

@@ -43,7 +43,7 @@ class AppWatchTest : public PhoneTest {
   std::optional<AppWatch> watch_;
 };
 
-TEST_F(AppWatchTest, AnAppIsSeenUntilItEnds) {
+TEST_F(AppWatchTest, AppIsSeenUntilItEnds) {
   start_app();
   follow();
   EXPECT_EQ(watch_->serial(), "R58M");
@@ -64,7 +64,7 @@ TEST_F(AppWatchTest, AnAppIsSeenUntilItEnds) {
   EXPECT_EQ(server_.requests("shell,v2,raw:"), asked);
 }
 
-TEST_F(AppWatchTest, ALogThatEndsIsFollowedAgain) {
+TEST_F(AppWatchTest, LogThatEndsIsFollowedAgain) {
   start_app();
   replace("logcat", "echo 'collect agent (1): hello'");
   follow();
@@ -81,7 +81,7 @@ TEST_F(AppWatchTest, FollowsTheAppWithoutALogListener) {
   EXPECT_TRUE(watch_->was_seen());
 }
 
-TEST_F(AppWatchTest, AnAppThatNeverRunsHasEnded) {
+TEST_F(AppWatchTest, AppThatNeverRunsHasEnded) {
   replace("sleep", "exit 0");  // a tenth of a second, fifty times
   replace("pidof", "echo x >> \"$PHONE/looks\"; exit 1");
   follow();
@@ -113,7 +113,7 @@ TEST_F(AppWatchTest, HearsOnlyTheAgentsLogLines) {
               ElementsAre("collect agent (7): in two pieces", longest, "collect agent (8): end"));
 }
 
-TEST_F(AppWatchTest, TheCableComesOutAndGoesInAgain) {
+TEST_F(AppWatchTest, CableComesOutAndGoesInAgain) {
   start_app();
   follow();
   ASSERT_TRUE(becomes([&] { return watch_->was_seen(); }));

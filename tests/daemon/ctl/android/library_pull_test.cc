@@ -102,7 +102,7 @@ TEST_F(LibraryPullTest, ReportsMissingLibrariesAndCopiesTheOthers) {
   EXPECT_EQ(err_.str(), line + line);
 }
 
-TEST_F(LibraryPullTest, APhoneThatWentIsAskedForNoMore) {
+TEST_F(LibraryPullTest, PhoneThatWentIsAskedForNoMore) {
   add(own("liba.so"), {0x01}, 1, 0);
   add(own("libb.so"), {0x02}, 1, 0);
   save();
@@ -161,7 +161,7 @@ TEST_F(LibraryPullTest, WithoutAPlaceForThemThereAreNone) {
   EXPECT_EQ(server_.requests("sync:"), 0u);
 }
 
-TEST_F(LibraryPullTest, ASessionThatIsNoneHasNone) {
+TEST_F(LibraryPullTest, SessionThatIsNoneHasNone) {
   LibraryPull pull(*device_, app_, err_);
   EXPECT_EQ(pull.fetch(session_), "");
   phone_.write(session_ + "/manifest.json", "{");

@@ -155,7 +155,7 @@ TEST_F(PhoneStream, ShellPacketsComeInPiecesOfAnySize) {
   }
 }
 
-TEST_F(PhoneStream, AShellThatEndsWithoutACodeIsAPhoneThatWent) {
+TEST_F(PhoneStream, ShellThatEndsWithoutACodeIsAPhoneThatWent) {
   Said said;
   const auto stream = follow(socket(), said);
   say(packet(1, "one") + "\x01\x05", 3);
@@ -202,7 +202,7 @@ TEST_F(PhoneStream, OnePacketMayBeTheLastThatIsHeard) {
   EXPECT_FALSE(has_ended);
 }
 
-TEST_F(PhoneStream, AStreamThatGoesTakesItsConnectionAlong) {
+TEST_F(PhoneStream, StreamThatGoesTakesItsConnectionAlong) {
   Said said;
   auto stream = follow(socket(), said);
   stream.reset();
@@ -233,7 +233,7 @@ TEST_F(PhoneStream, InputOfAnyLength) {
   }
 }
 
-TEST_F(PhoneStream, APulledFileInPieces) {
+TEST_F(PhoneStream, PulledFileInPieces) {
   const std::string remote = "/data/app/x/lib/arm64/libapp.so";
   const std::string content(70'000, 'c');
   const auto pull = FilePull::start(socket(), remote, file("pulled"), 1 << 20);
@@ -286,7 +286,7 @@ TEST_F(BadPull, Refusals) {
                   .ok());
 }
 
-TEST_F(BadPull, APhoneThatGoesInTheMiddle) {
+TEST_F(BadPull, PhoneThatGoesInTheMiddle) {
   const std::string ended = "the connection to the device ended after ";
   for (const auto& [said, bytes] :
        {std::pair(std::string(), "0"), std::pair(piece("DATA", "abc") + "DA", "3"),
@@ -304,7 +304,7 @@ TEST_F(BadPull, APhoneThatGoesInTheMiddle) {
   EXPECT_EQ((*pull)->result()->code(), Code::kUnavailable);
 }
 
-TEST_F(BadPull, AReasonIsKeptAsFarAsItCame) {
+TEST_F(BadPull, ReasonIsKeptAsFarAsItCame) {
   const std::string most(kMaxSyncMessageBytes, 'y');
   EXPECT_EQ(ends_with("FAIL" + u32(0xFFFFFFFF) + most + "z").error().message, most);
   EXPECT_EQ(ends_with("FAIL" + u32(100) + "abc", true).error().message, "abc");
@@ -325,11 +325,11 @@ TEST_F(BadPull, ReportsFilesItCannotWrite) {
             "no more");
 }
 
-TEST_F(PhoneStream, APullThatCantBeWrittenIsRefusedAtOnce) {
+TEST_F(PhoneStream, PullThatCantBeWrittenIsRefusedAtOnce) {
   EXPECT_EQ(FilePull::start(socket(), "/x", directory_ + "/no/such/folder", 1).code(), Code::kIo);
 }
 
-TEST_F(PhoneStream, APushedFileAndItsAnswerInPieces) {
+TEST_F(PhoneStream, PushedFileAndItsAnswerInPieces) {
   std::ofstream(file("pushed")) << "content";
   const auto push = FilePush::start(socket(), file("pushed"), "/data/local/tmp/x", 0100644);
   ASSERT_TRUE(push.ok());
@@ -348,7 +348,7 @@ TEST_F(PhoneStream, APushedFileAndItsAnswerInPieces) {
 }
 
 // The last bytes of it are when it was written, in seconds.
-TEST_F(PhoneStream, APushedFileIsOfNow) {
+TEST_F(PhoneStream, PushedFileIsOfNow) {
   std::ofstream(file("pushed")) << "";
   const auto before = static_cast<uint32_t>(std::time(nullptr));
   const auto push = FilePush::start(socket(), file("pushed"), "x", 0100600);
@@ -364,7 +364,7 @@ TEST_F(PhoneStream, APushedFileIsOfNow) {
   EXPECT_LE(when, static_cast<uint32_t>(std::time(nullptr)));
 }
 
-TEST_F(PhoneStream, APieceOfAPushHasSixtyFourKib) {
+TEST_F(PhoneStream, PieceOfAPushHasSixtyFourKib) {
   const std::string most(65'536, 'p');
   std::ofstream(file("pushed")) << most << "x";
   const auto push = FilePush::start(socket(), file("pushed"), "x", 0100600);
@@ -375,7 +375,7 @@ TEST_F(PhoneStream, APieceOfAPushHasSixtyFourKib) {
 }
 
 // Whoever builds it anew meanwhile.
-TEST_F(PhoneStream, APushedFileThatShrinksIsNotWhole) {
+TEST_F(PhoneStream, PushedFileThatShrinksIsNotWhole) {
   std::ofstream(file("pushed")) << std::string(1'000, 'x');
   const auto push = FilePush::start(socket(), file("pushed"), "x", 0100600);
   ASSERT_TRUE(push.ok());
@@ -386,7 +386,7 @@ TEST_F(PhoneStream, APushedFileThatShrinksIsNotWhole) {
   EXPECT_TRUE(is_closed());
 }
 
-TEST_F(PhoneStream, APushIsAnsweredByOkayOrFail) {
+TEST_F(PhoneStream, PushIsAnsweredByOkayOrFail) {
   std::ofstream(file("pushed")) << "content";
   const auto answered = [this](const std::string& bytes, bool then_hang_up) {
     const auto push = FilePush::start(socket(), file("pushed"), "x", 0100600);
@@ -408,7 +408,7 @@ TEST_F(PhoneStream, APushIsAnsweredByOkayOrFail) {
   EXPECT_EQ(gone.code(), Code::kUnavailable);
 }
 
-TEST_F(PhoneStream, APushThatIsRefusedInTheMiddleSaysWhy) {
+TEST_F(PhoneStream, PushThatIsRefusedInTheMiddleSaysWhy) {
   std::ofstream(file("pushed")) << std::string(10 << 20, 'x');  // more than a socket takes
   const auto push = FilePush::start(socket(), file("pushed"), "/data/local/tmp/x", 0100644);
   ASSERT_TRUE(push.ok());

@@ -82,7 +82,7 @@ TEST_F(UsageTest, SuggestsTheCommandWithNearlyThatName) {
   EXPECT_THAT(runner_.run({"frobnicate"}).err, ::testing::Not(HasSubstr("did you mean")));
 }
 
-TEST_F(UsageTest, AnUnknownOptionBeforeTheCommandIsNamed) {
+TEST_F(UsageTest, UnknownOptionBeforeTheCommandIsNamed) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"--bogus"},
                                              {"--bogus=1", "report"},
@@ -102,7 +102,7 @@ TEST_F(UsageTest, AnUnknownOptionBeforeTheCommandIsNamed) {
             "collectctl: there is no option -x; see collectctl --help\n");
 }
 
-TEST_F(UsageTest, AnUnknownOptionBehindTheCommandIsNamedWithTheNearest) {
+TEST_F(UsageTest, UnknownOptionBehindTheCommandIsNamedWithTheNearest) {
   const auto said = [this](const std::vector<std::string>& words) {
     const Ran ran = runner_.run(words);
     EXPECT_EQ(ran.exit_code, 2);

@@ -93,7 +93,7 @@ class SessionWatchTest : public ::testing::Test {
   SessionWatch watch_{faults_};
 };
 
-TEST_F(SessionWatchTest, AWholeSessionHasNoFault) {
+TEST_F(SessionWatchTest, WholeSessionHasNoFault) {
   begin();
   take_records(0, 100);
   take_records(100, 50);

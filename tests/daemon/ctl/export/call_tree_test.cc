@@ -71,7 +71,7 @@ TEST_F(ExportCallTrees, OnlyWantedFunctionsAreFrames) {
   EXPECT_EQ(time, 4000u) << "b, and c within it";
 }
 
-TEST_F(ExportCallTrees, AWindowCountsWhatLiesInIt) {
+TEST_F(ExportCallTrees, WindowCountsWhatLiesInIt) {
   write_stalled_session();
   ExportSelection selection;
   selection.when.from = "2500";
@@ -173,7 +173,7 @@ TEST_F(ExportCallTrees, FramesThatAreLeftOutAreNoDepth) {
 
 // Each of the 31,000 stacks here has some 500 frames, and no recursion is deeper than a stack may
 // be.
-TEST_F(ExportCallTrees, AFileDoesNotGrowOutOfProportion) {
+TEST_F(ExportCallTrees, FileDoesNotGrowOutOfProportion) {
   std::vector<testing::Step> steps;
   uint64_t ns = 1000;
   constexpr uint64_t kDepth = 1000;

@@ -212,7 +212,7 @@ TEST_F(ExportEdges, SpeedscopeShowsNothingWithinAFoldedCall) {
 
 // Function i lasts `functions` - i ns. With the root and two other nodes that are no function there
 // are as many nodes as a page takes, then one more: then half of them keep their own.
-TEST_F(ExportEdges, APageHasAsManyNodesAsItTakes) {
+TEST_F(ExportEdges, PageHasAsManyNodesAsItTakes) {
   for (const uint64_t functions : {49'997u, 49'998u}) {
     std::vector<Step> steps;
     uint64_t ns = 1000;
@@ -271,7 +271,7 @@ TEST_F(ExportEdges, EachRecordIsANoteOfOneEvent) {
 
 // ---- small things
 
-TEST_F(ExportEdges, TheLastOpenCallEndsWithTheLastEvent) {
+TEST_F(ExportEdges, LastOpenCallEndsWithTheLastEvent) {
   write_one({{1000, kCall, 0xA}, {2000, kCall, 0xB}});
   ExportSelection selection;
   selection.functions = {"a"};
@@ -280,7 +280,7 @@ TEST_F(ExportEdges, TheLastOpenCallEndsWithTheLastEvent) {
 }
 
 // A stall ends with the event behind it, whatever that is.
-TEST_F(ExportEdges, AReturnOfNobodyEndsAStall) {
+TEST_F(ExportEdges, ReturnOfNobodyEndsAStall) {
   write_thread(0, index_of({{1000, kCall, 0xA}, {1200, kReturn, 0xB}, {2000, kReturn, 0xA}}, 100));
   write_manifest(R"("stalls":[{"kind":"page_wait","first_ns":1100,"last_ns":1500,"thread":0}],)",
                  R"([{"id":0,"name":"main","ended":true}])");
@@ -289,7 +289,7 @@ TEST_F(ExportEdges, AReturnOfNobodyEndsAStall) {
       ["C",200,"[stall: page_wait]"],["C",1000,"a"]])"));
 }
 
-TEST_F(ExportEdges, AStallThatEndsWhereTheWindowBeginsIsNotThere) {
+TEST_F(ExportEdges, StallThatEndsWhereTheWindowBeginsIsNotThere) {
   write_stalled_session();  // it waits 5000..8000
   ExportSelection selection;
   for (const uint64_t from_ns : {7999u, 8000u}) {
@@ -299,7 +299,7 @@ TEST_F(ExportEdges, AStallThatEndsWhereTheWindowBeginsIsNotThere) {
   }
 }
 
-TEST_F(ExportEdges, APageSaysItsTime) {
+TEST_F(ExportEdges, PageSaysItsTime) {
   write_one({{1000, kCall, 0xA}, {2'001'000, kReturn, 0xA}});
   ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
   EXPECT_EQ(page()["facts"], json::parse(R"([["time","2.0 ms"],["events","2"],["calls","1"],
@@ -358,7 +358,7 @@ TEST_F(ExportEdges, EachThreadIsAStepOfTheProgress) {
 }
 
 // Captures are made by storage/convert.
-TEST_F(ExportEdges, AKindOfCaptureIsNoView) {
+TEST_F(ExportEdges, KindOfCaptureIsNoView) {
   write_thread(0, index_of({{1000, kCall, 0xA}}, 100));
   write_manifest("", "[]");
   const auto trace = read::open_trace(session_.string());

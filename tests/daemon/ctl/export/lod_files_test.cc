@@ -128,7 +128,7 @@ TEST_F(LodFiles, ViewsSayTheSameWithIt) {
   EXPECT_THAT(verified(), ::testing::Not(::testing::HasSubstr("index.lod")));
 }
 
-TEST_F(LodFiles, ADamagedOneIsNoticedAndMadeAnew) {
+TEST_F(LodFiles, DamagedOneIsNoticedAndMadeAnew) {
   write_large_session();
   ASSERT_NE(run(Target::kHtml), 2) << err_.str();
   const json before = report();
@@ -157,7 +157,7 @@ TEST_F(LodFiles, FiguresThatAreNotOfTheEventsAreFound) {
   EXPECT_EQ(report()["functions"], before["functions"]);
 }
 
-TEST_F(LodFiles, AFigureThatCouldBeTrueIsFoundByVerify) {
+TEST_F(LodFiles, FigureThatCouldBeTrueIsFoundByVerify) {
   write_large_session();
   ASSERT_NE(run(Target::kHtml), 2) << err_.str();
   change_totals([](calls::FunctionTimes& times) { times.total_ns -= 1; });
@@ -167,7 +167,7 @@ TEST_F(LodFiles, AFigureThatCouldBeTrueIsFoundByVerify) {
 }
 
 // The manifest counts another loss now, which changes what is paired.
-TEST_F(LodFiles, AStaleOneIsNotUsed) {
+TEST_F(LodFiles, StaleOneIsNotUsed) {
   write_large_session();
   ASSERT_NE(run(Target::kHtml), 2) << err_.str();
   std::ifstream in(session_ / "manifest.json");
@@ -182,7 +182,7 @@ TEST_F(LodFiles, AStaleOneIsNotUsed) {
 }
 
 // What a process left that was killed is in nobody's way.
-TEST_F(LodFiles, AnInterruptedOneIsReplaced) {
+TEST_F(LodFiles, InterruptedOneIsReplaced) {
   write_large_session();
   write_text(session_ / "thread_0" / "index.lod.new", "half");
   auto trace = read::open_trace(session_.string());
@@ -193,7 +193,7 @@ TEST_F(LodFiles, AnInterruptedOneIsReplaced) {
 }
 
 // A window has the single calls, with what a view says of each.
-TEST_F(LodFiles, AWindowHasItsCalls) {
+TEST_F(LodFiles, WindowHasItsCalls) {
   write_large_session();
   ASSERT_NE(run(Target::kHtml), 2) << err_.str();
   ExportSelection selection;

@@ -126,7 +126,7 @@ TEST_F(ParquetTest, FunctionsBySecond) {
       {"second":"1700000002","bucket":438,"count":"1","build_id":"abcd"}])"));
 }
 
-TEST_F(ParquetTest, APartOfIt) {
+TEST_F(ParquetTest, PartOfIt) {
   write_stalled_session();
   ExportSelection selection;
   selection.when.from = "2500";
@@ -141,7 +141,7 @@ TEST_F(ParquetTest, APartOfIt) {
   EXPECT_EQ(query("SELECT count(*) AS n FROM $threads"), json::parse(R"([{"n":"1"}])"));
 }
 
-TEST_F(ParquetTest, AFileIsNoDirectory) {
+TEST_F(ParquetTest, FileIsNoDirectory) {
   write_stalled_session();
   write_text(output(), "kept");
   const auto trace = read::open_trace(session_.string());

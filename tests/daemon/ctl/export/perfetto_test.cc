@@ -54,7 +54,7 @@ TEST_F(ExportPerfetto, CallsStallsAndMarkersLieOnTheirTracks) {
   EXPECT_EQ(found.size(), 7u) << found;
 }
 
-TEST_F(ExportPerfetto, ALossCutsWhatIsOpenAndShowsWhatSurvivedIt) {
+TEST_F(ExportPerfetto, LossCutsWhatIsOpenAndShowsWhatSurvivedIt) {
   write_lossy_session(
       {{1000, kCall, 0xA}, {2000, kCall, 0xB}, {4000, kReturn, 0xB}, {5000, kReturn, 0xA}}, 2, 2500,
       3500);
@@ -144,7 +144,7 @@ TEST_F(ExportPerfetto, DeepCallsAreFoldedAndCounted) {
   EXPECT_THAT(err_.str(), HasSubstr("88 calls nested deeper than 512"));
 }
 
-TEST_F(ExportPerfetto, AWindowCutsCalls) {
+TEST_F(ExportPerfetto, WindowCutsCalls) {
   write_stalled_session();
   ExportSelection selection;
   selection.when.from = "2500";
@@ -170,7 +170,7 @@ TEST_F(ExportPerfetto, MarkersBeforeTheFirstEventAndBehindTheLastAreThere) {
   EXPECT_EQ(report_["left_out"]["markers"], 2);
 }
 
-TEST_F(ExportPerfetto, AWindowThatBeginsWithinALossShowsIt) {
+TEST_F(ExportPerfetto, WindowThatBeginsWithinALossShowsIt) {
   write_lossy_session(
       {{1000, kCall, 0xA}, {2000, kCall, 0xB}, {4000, kReturn, 0xB}, {5000, kReturn, 0xA}}, 2, 2500,
       3500);

@@ -84,7 +84,7 @@ TEST_F(ExportSeveral, EveryFormatHasThemOnOneTimeLine) {
   expect_all_formats("_several", {}, inputs_);
 }
 
-TEST_F(ExportSeveral, AWindowIsOneOfTheCollectorsClock) {
+TEST_F(ExportSeveral, WindowIsOneOfTheCollectorsClock) {
   write_sessions();
   ExportSelection selection;
   selection.when.from = std::to_string(kEpoch + 1150);
@@ -93,7 +93,7 @@ TEST_F(ExportSeveral, AWindowIsOneOfTheCollectorsClock) {
   expect_all_formats("_several_part", selection, inputs_);
 }
 
-TEST_F(ExportSeveral, AWindowSinceTheEarliestStart) {
+TEST_F(ExportSeveral, WindowSinceTheEarliestStart) {
   write_sessions();
   ExportSelection selection;
   ASSERT_EQ(run(Target::kFolded, selection, inputs_), 0) << err_.str();
@@ -109,7 +109,7 @@ TEST_F(ExportSeveral, AWindowSinceTheEarliestStart) {
 }
 
 // What one of them alone has is found; what none of them has is not.
-TEST_F(ExportSeveral, AWordMeansSomethingInOneOfThem) {
+TEST_F(ExportSeveral, WordMeansSomethingInOneOfThem) {
   write_sessions();
   ExportSelection selection;
   selection.functions = {"a", "c"};

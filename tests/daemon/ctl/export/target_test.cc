@@ -41,7 +41,7 @@ TEST(ExportTarget, EachIsVisitedOnceAndNoNameIsTwice) {
   EXPECT_EQ(views.size(), kViewNames.size());
 }
 
-TEST(ExportTarget, ASentenceNamesAllViews) {
+TEST(ExportTarget, SentenceNamesAllViews) {
   const std::string words = view_words();
   EXPECT_TRUE(words.starts_with("perfetto, chrome, speedscope, ")) << words;
   EXPECT_TRUE(words.ends_with(", html or parquet")) << words;

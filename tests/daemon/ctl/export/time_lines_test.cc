@@ -102,7 +102,7 @@ TEST_F(ExportTimeLines, SpeedscopeShowsALossBetweenCalls) {
 }
 
 // It waits 2200..2400, and once more while events are lost: the loss begins where it began.
-TEST_F(ExportTimeLines, AStallWithinALossMovesNothing) {
+TEST_F(ExportTimeLines, StallWithinALossMovesNothing) {
   write_thread(0, index_of({{1000, kCall, 0xA}, {4000, kReturn, 0xA}}, 100));
   write_manifest(R"("gaps":[{"thread":0,"lane":"index","before_seq":1,"lost":5,"numbered_lost":5,
       "first_ns":2500,"last_ns":3500,"reasons":["ring_full"]}],
@@ -136,7 +136,7 @@ TEST_F(ExportTimeLines, TimesThatStepBackAreShownAndCounted) {
 }
 
 // Nobody saw it return.
-TEST_F(ExportTimeLines, ACallThatIsOpenAtTheEndLastsUpToThere) {
+TEST_F(ExportTimeLines, CallThatIsOpenAtTheEndLastsUpToThere) {
   write_thread(0, index_of({{1000, kCall, 0xA}, {2000, kCall, 0xB}, {5000, kReturn, 0xB}}, 100));
   write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
   ExportSelection selection;
@@ -145,7 +145,7 @@ TEST_F(ExportTimeLines, ACallThatIsOpenAtTheEndLastsUpToThere) {
   EXPECT_EQ(json::parse(written())["profiles"][0]["endValue"], 4000);
 }
 
-TEST_F(ExportTimeLines, AThreadWithoutEventsInTheWindowIsNotThere) {
+TEST_F(ExportTimeLines, ThreadWithoutEventsInTheWindowIsNotThere) {
   write_stalled_session();
   ExportSelection selection;
   selection.when.from = "12000";
@@ -157,7 +157,7 @@ TEST_F(ExportTimeLines, AThreadWithoutEventsInTheWindowIsNotThere) {
   EXPECT_EQ(file["profiles"][0]["endValue"], 8000);
 }
 
-TEST_F(ExportTimeLines, AFileThatIsThereStays) {
+TEST_F(ExportTimeLines, FileThatIsThereStays) {
   write_stalled_session();
   write_text(output(), "mine");
   ConvertOptions options;

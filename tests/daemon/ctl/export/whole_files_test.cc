@@ -106,7 +106,7 @@ TEST_F(ExportWhole, SpeedscopeFoldsDeepCalls) {
 }
 
 // More stalls than a page shows: the longest of them.
-TEST_F(ExportWhole, ThePageShowsTheLongestStallsAndGaps) {
+TEST_F(ExportWhole, PageShowsTheLongestStallsAndGaps) {
   std::string stalls;
   std::string gaps;
   std::vector<testing::Step> steps;
@@ -165,7 +165,7 @@ TEST_F(ExportWhole, NotesOfACallHaveWhatItsDetailRecordHas) {
 }
 
 // 500 calls of 100 ns, 490 of 10 us and 10 of 1 ms, and a wait of 1,250,000 ns.
-TEST_F(ExportWhole, ThePageHasFiguresOfEachFunction) {
+TEST_F(ExportWhole, PageHasFiguresOfEachFunction) {
   std::vector<testing::Step> steps;
   uint64_t ns = 1000;
   for (uint64_t i = 0; i < 1000; ++i) {
@@ -200,7 +200,7 @@ TEST_F(ExportWhole, ThePageHasFiguresOfEachFunction) {
   EXPECT_EQ(figures["b"], json::parse("[1,0,0,0,0,0]")) << "nobody saw how long it is";
 }
 
-TEST_F(ExportWhole, AThreadOfOneEventHasItsTime) {
+TEST_F(ExportWhole, ThreadOfOneEventHasItsTime) {
   write_thread(0, index_of({{5000, kCall, 0xA}}, 100));
   write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
   ASSERT_EQ(run(Target::kChrome), 0) << err_.str();

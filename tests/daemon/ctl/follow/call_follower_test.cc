@@ -143,7 +143,7 @@ TEST_F(CallFollowerTest, SelfTimeIsThatOfTheInnermostCallInTheTimeOfTheMessage) 
   EXPECT_EQ(second.functions(0).calls(), 1u);
 }
 
-TEST_F(CallFollowerTest, ALossEndsCallsAndIsCounted) {
+TEST_F(CallFollowerTest, LossEndsCallsAndIsCounted) {
   follow();
   append(0, {{10, kCall, kMain}, {20, kCall, kParse}});
   EXPECT_THAT(words(batch()), IsEmpty());
@@ -191,7 +191,7 @@ TEST_F(CallFollowerTest, ReportsTheLongestCallsAndCountsTheOthers) {
   EXPECT_EQ(longest.skipped_calls(), 3u);
 }
 
-TEST_F(CallFollowerTest, ASealedSessionIsReadToItsEnd) {
+TEST_F(CallFollowerTest, SealedSessionIsReadToItsEnd) {
   follow();
   append(0, {{10, kCall, kParse}, {20, kReturn, kParse}});
   const std::vector<uint8_t> whole = ctl::testing::index_of(written_[0], 70);

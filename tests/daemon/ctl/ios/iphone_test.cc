@@ -79,7 +79,7 @@ class IphoneTest : public testing::Test {
   std::ostringstream out_, err_;
 };
 
-TEST_F(IphoneTest, TheDeviceIsTheOneThatIsMeant) {
+TEST_F(IphoneTest, DeviceIsTheOneThatIsMeant) {
   EXPECT_EQ(chosen(""), kPhone);
   EXPECT_EQ(chosen(kPhone), kPhone);
   EXPECT_EQ(chosen("0000"), std::string("there is no device 0000; there is ") + kPhone);
@@ -103,7 +103,7 @@ TEST_F(IphoneTest, WithoutADeviceThereIsSomethingToDo) {
   }
 }
 
-TEST_F(IphoneTest, APhoneSaysWhatItIs) {
+TEST_F(IphoneTest, PhoneSaysWhatItIs) {
   EXPECT_EQ(facts(), "Anna's iPhone|iPhone15,2|17.5.1");
   EXPECT_THAT(lockdownd_.asked(), ElementsAre("QueryType", "GetValue DeviceName",
                                               "GetValue ProductType", "GetValue ProductVersion"));
@@ -131,7 +131,7 @@ TEST_F(IphoneTest, RejectsInvalidAnswers) {
 }
 
 // One that takes connections, and ends them at once.
-TEST_F(IphoneTest, ALockdowndThatEndsIsNotThere) {
+TEST_F(IphoneTest, LockdowndThatEndsIsNotThere) {
   fakes::ListeningSocket listener;
   const auto port = static_cast<uint16_t>(std::stoul(listener.address().substr(10)));
   usbmuxd_.map_port(kPhone, kLockdownPort, port);
@@ -143,7 +143,7 @@ TEST_F(IphoneTest, ALockdowndThatEndsIsNotThere) {
   ends.join();
 }
 
-TEST_F(IphoneTest, AConversationEndsWithTheQuestions) {
+TEST_F(IphoneTest, ConversationEndsWithTheQuestions) {
   fakes::ListeningSocket listener;
   usbmuxd_.map_port(kPhone, kLockdownPort,
                     static_cast<uint16_t>(std::stoul(listener.address().substr(10))));
@@ -167,7 +167,7 @@ TEST_F(IphoneTest, AConversationEndsWithTheQuestions) {
 }
 
 // On a Unix socket nothing can be written any more.
-TEST_F(IphoneTest, ALockdowndThatIsGoneAtOnce) {
+TEST_F(IphoneTest, LockdowndThatIsGoneAtOnce) {
   char folder[] = "/tmp/iphoneXXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);
   {
@@ -185,7 +185,7 @@ TEST_F(IphoneTest, ALockdowndThatIsGoneAtOnce) {
 }
 
 // It answers the first question, and is gone before the next.
-TEST_F(IphoneTest, ALockdowndThatEndsLater) {
+TEST_F(IphoneTest, LockdowndThatEndsLater) {
   fakes::ListeningSocket listener;
   usbmuxd_.map_port(kPhone, kLockdownPort,
                     static_cast<uint16_t>(std::stoul(listener.address().substr(10))));
@@ -244,7 +244,7 @@ TEST_F(IphoneTest, DevicesComeAndGoWhileItWorks) {
   EXPECT_TRUE(io_.wait([&] { return client.has(kPhone); }, std::chrono::seconds(20), "").ok());
 }
 
-TEST_F(IphoneTest, TheDoctorSaysWhatThereIs) {
+TEST_F(IphoneTest, DoctorSaysWhatThereIs) {
   EXPECT_EQ(doctor(), 0);
   const std::string head = out_.str().substr(0, out_.str().find('\n') + 1);
   EXPECT_EQ(head, "usbmuxd at " + usbmuxd_.address() + "\n");
@@ -304,7 +304,7 @@ TEST_F(IphoneTest, PortsThatCannotBeAskedAreInTheWay) {
                                          HasSubstr("\"obstacle\":\"")));
 }
 
-TEST_F(IphoneTest, AUsbmuxdThatListsNothingIsTooOld) {
+TEST_F(IphoneTest, UsbmuxdThatListsNothingIsTooOld) {
   usbmuxd_.answer_lists_with(1);
   client_.emplace(io_, *usbmuxd_address());
   const Status connected = client_->connect();
@@ -314,12 +314,12 @@ TEST_F(IphoneTest, AUsbmuxdThatListsNothingIsTooOld) {
 }
 
 // Nobody can wait for a device without a name.
-TEST_F(IphoneTest, ADeviceWithoutASerialNumberIsPassedBy) {
+TEST_F(IphoneTest, DeviceWithoutASerialNumberIsPassedBy) {
   usbmuxd_.attach("");
   EXPECT_EQ(chosen(""), kPhone);
 }
 
-TEST_F(IphoneTest, TheDoctorNamesWhatIsInTheWay) {
+TEST_F(IphoneTest, DoctorNamesWhatIsInTheWay) {
   lockdownd_.set_value("ProductVersion", "14.8");
   EXPECT_EQ(doctor(), 1);
   EXPECT_THAT(out_.str(), HasSubstr(std::string("\n") + kPhone + ": " + kPhone +

@@ -130,7 +130,7 @@ TEST(TopView, ThreadsAreAnotherTable) {
   EXPECT_THAT(shown.lines(0, 20)[4], StartsWith("SELF %"));
 }
 
-TEST(TopView, APageFitsTheTerminal) {
+TEST(TopView, PageFitsTheTerminal) {
   for (const size_t columns : {1, 20, 80}) {
     for (const size_t rows : {1, 2, 7, 24}) {
       const std::vector<std::string> lines = view().lines(columns, rows);

@@ -127,7 +127,7 @@ std::string full_session(const fs::path& root, atf::Version version) {
   return session.string();
 }
 
-TEST_F(CarriedTest, ADial9StreamHasEveryFieldThatASessionIsBuiltFrom) {
+TEST_F(CarriedTest, Dial9StreamHasEveryFieldThatASessionIsBuiltFrom) {
   for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
     const std::string session = full_session(root_ / "s", version);
     EXPECT_LE(run(session, Target::kDial9, at("x.bin")), 1) << err_.str();
@@ -147,7 +147,7 @@ TEST_F(CarriedTest, ADial9StreamHasEveryFieldThatASessionIsBuiltFrom) {
   }
 }
 
-TEST_F(CarriedTest, AContainerHasEveryFieldOfTheManifest) {
+TEST_F(CarriedTest, ContainerHasEveryFieldOfTheManifest) {
   const std::string session = full_session(root_ / "s", atf::Version::kV2);
   ASSERT_EQ(run(session, Target::kRtc, at("x.rtc")), 0) << err_.str();
   // As the container's last manifest has it.
@@ -185,7 +185,7 @@ TEST_F(CarriedTest, AContainerHasEveryFieldOfTheManifest) {
   EXPECT_EQ(is.stalls.size(), 2u);
 }
 
-TEST_F(CarriedTest, AWtfTraceHasTheProcessAndItsClock) {
+TEST_F(CarriedTest, WtfTraceHasTheProcessAndItsClock) {
   const std::string session = full_session(root_ / "s", atf::Version::kV2);
   const storage::Manifest was = manifest_of(session);
   const storage::Manifest is = manifest_of(by_way_of(Target::kWtf, session));
@@ -208,7 +208,7 @@ TEST_F(CarriedTest, AWtfTraceHasTheProcessAndItsClock) {
 }
 
 // Without a manifest the files' own headers say what they can.
-TEST_F(CarriedTest, ASessionWithoutAManifestIsToldByItsHeaders) {
+TEST_F(CarriedTest, SessionWithoutAManifestIsToldByItsHeaders) {
   std::vector<uint8_t> index = index_of({{7000, kCall, 0xA}, {9000, kCall, 0xB}}, 77);
   index[kArchAt] = static_cast<uint8_t>(atf::Arch::kArm64);
   write_thread(0, index);
@@ -233,7 +233,7 @@ TEST_F(CarriedTest, ASessionWithoutAManifestIsToldByItsHeaders) {
   }
 }
 
-TEST_F(CarriedTest, TheReasonSaysWhatTheSessionInTheStreamWas) {
+TEST_F(CarriedTest, ReasonSaysWhatTheSessionInTheStreamWas) {
   for (const auto& [state, name, missing] :
        {std::tuple{storage::SessionState::kRecovered, "recovered",
                    "end of the recording never came"},
@@ -248,7 +248,7 @@ TEST_F(CarriedTest, TheReasonSaysWhatTheSessionInTheStreamWas) {
 }
 
 // A stream that is cut makes a session that is recovered, and its manifest says what it lacks.
-TEST_F(CarriedTest, ASessionOfACutStreamIsRecovered) {
+TEST_F(CarriedTest, SessionOfACutStreamIsRecovered) {
   const std::string session = full_session(root_ / "s", atf::Version::kV2);
   ASSERT_EQ(run(session, Target::kDial9, at("x.bin")), 0);
   fs::resize_file(at("x.bin"), fs::file_size(at("x.bin")) - 1);
@@ -262,7 +262,7 @@ TEST_F(CarriedTest, ASessionOfACutStreamIsRecovered) {
   EXPECT_EQ(is.input_missing[1].count, report_["missing"][1]["count"]);
 }
 
-TEST_F(CarriedTest, AServiceIsAProcessOfLinux) {
+TEST_F(CarriedTest, ServiceIsAProcessOfLinux) {
   atf::testing::write_file(at("x.bin"), testing::dial9_of_workers());
   ASSERT_EQ(run(at("x.bin"), Target::kAtf, at("back")), 0) << err_.str();
   const storage::Manifest is = manifest_of(written());
@@ -353,7 +353,7 @@ TEST_F(CarriedTest, OnATerminalItSaysHowFarItIs) {
   EXPECT_THAT(err_.str(), ::testing::StartsWith(kLineAgain + std::string("converting 50 %")));
 }
 
-TEST_F(CarriedTest, ACopySaysHowFarItIs) {
+TEST_F(CarriedTest, CopySaysHowFarItIs) {
   const std::string session = full_session(root_ / "s", atf::Version::kV2);
   ConvertOptions options;
   options.progress = true;
@@ -367,7 +367,7 @@ TEST_F(CarriedTest, ACopySaysHowFarItIs) {
   }
 }
 
-TEST_F(CarriedTest, AStreamSaysHowFarItIsEveryMegabyte) {
+TEST_F(CarriedTest, StreamSaysHowFarItIsEveryMegabyte) {
   dial9::Encoder out;
   const auto type = *out.define({0, "Other", true, {{"text", dial9::FieldType::kString}}});
   const std::string text(size_t{64} << 10, 'x');
@@ -449,7 +449,7 @@ TEST(ConvertWords, ThreeKindsOfWhatIsLeftOutAreShown) {
 
 // ---- where it goes
 
-TEST_F(CarriedTest, ASessionTakesTheFirstNameThatIsFree) {
+TEST_F(CarriedTest, SessionTakesTheFirstNameThatIsFree) {
   // In memory where that can be: these are many names.
   const bool has_memory = fs::is_directory("/dev/shm");
   std::string root = has_memory ? "/dev/shm/names_XXXXXX" : at("names_XXXXXX");
@@ -472,7 +472,7 @@ TEST_F(CarriedTest, ASessionTakesTheFirstNameThatIsFree) {
   fs::remove_all(root);
 }
 
-TEST_F(CarriedTest, AFileThatWasNamedTakesNoMore) {
+TEST_F(CarriedTest, FileThatWasNamedTakesNoMore) {
   auto file = storage::OutputFile::create(at("x"), false);
   ASSERT_TRUE(file.ok());
   const Octets some(1000, 1), much(size_t{1} << 20, 2);
@@ -536,7 +536,7 @@ TEST_F(CarriedTest, OnAFullDiskNothingIsMade) {
 }
 
 // A view that fails for another reason than a pattern is exit code 2.
-TEST_F(CarriedTest, AViewOnAFullDiskIsNotWhatWasNotFound) {
+TEST_F(CarriedTest, ViewOnAFullDiskIsNotWhatWasNotFound) {
   const std::string session = full_session(root_ / "s", atf::Version::kV2);
   const SmallDisk disk(10);
   EXPECT_EQ(run(session, Target::kFolded, at("x.folded")), 2);

@@ -262,7 +262,7 @@ TEST_F(Dial9Fields, LossesOfBothLanesAreAddedUp) {
   EXPECT_EQ(made.manifest.threads[0].start_ns, 900u);
 }
 
-TEST_F(Dial9Fields, ADetailRecordHasItsFlagsAndBytes) {
+TEST_F(Dial9Fields, DetailRecordHasItsFlagsAndBytes) {
   OurStream stream;
   stream.head();
   const auto exception = *stream.out.define(
@@ -286,7 +286,7 @@ TEST_F(Dial9Fields, ADetailRecordHasItsFlagsAndBytes) {
   EXPECT_EQ(Octets(record->payload.begin(), record->payload.end()), (Octets{7, 8}));
 }
 
-TEST_F(Dial9Fields, AStreamWithoutAHeaderIsNone) {
+TEST_F(Dial9Fields, StreamWithoutAHeaderIsNone) {
   for (const Octets& bytes : {Octets{}, Octets{'T', 'R'}}) {
     convert::SessionBuilder builder(storage::PosixFs(at("made")), atf::Version::kV2);
     convert::ConvertLog log;
@@ -401,7 +401,7 @@ TEST_F(Dial9Fields, PollsAreCalledAfterTheirPlaceOrTheirTask) {
   EXPECT_EQ(made.left_out(), Left());
 }
 
-TEST_F(Dial9Fields, AWorkersThreadIsTheFirstThatAnyEventSays) {
+TEST_F(Dial9Fields, WorkersThreadIsTheFirstThatAnyEventSays) {
   Service service;
   const auto park = service.type("WorkerParkEvent", {{"worker_id", kNumber}, {"tid", kNumber}});
   const auto unpark = service.type("WorkerUnpark", {{"worker_id", kNumber}});
@@ -421,7 +421,7 @@ TEST_F(Dial9Fields, AWorkersThreadIsTheFirstThatAnyEventSays) {
       (Left{{"ends of parks that the stream does not have: ended where the next one starts", 1}}));
 }
 
-TEST_F(Dial9Fields, AWorkersNumberIsTakenFromItsFieldWhereverThatStands) {
+TEST_F(Dial9Fields, WorkersNumberIsTakenFromItsFieldWhereverThatStands) {
   Service service;
   const auto park = service.type("WorkerPark", {{"spins", kNumber}, {"worker_id", kNumber}});
   const auto unpark = service.type("WorkerUnpark", {{"spins", kNumber}, {"worker_id", kNumber}});
@@ -469,7 +469,7 @@ TEST_F(Dial9Fields, EventsOfOneTimeKeepTheirOrder) {
   EXPECT_EQ(made.moved_times, 0u);
 }
 
-TEST_F(Dial9Fields, TheProcessOfAService) {
+TEST_F(Dial9Fields, ProcessOfAService) {
   struct Case {
     std::vector<dial9::StringPair> entries;
     std::string name;
@@ -498,7 +498,7 @@ TEST_F(Dial9Fields, TheProcessOfAService) {
             longest);
 }
 
-TEST_F(Dial9Fields, TheFirstComparisonOfClocksCounts) {
+TEST_F(Dial9Fields, FirstComparisonOfClocksCounts) {
   Service service;
   const auto other = service.type("ClockSyncEvent", {{"offset", kNumber}});
   const auto timeless = service.type("ClockSyncEvent", {{"realtime_ns", kNumber}}, false);

@@ -165,7 +165,7 @@ class Dial9Test : public testing::Test {
   json report_;
 };
 
-TEST_F(Dial9Test, ASessionComesBackByteForByte) {
+TEST_F(Dial9Test, SessionComesBackByteForByte) {
   for (const int version : {1, 2}) {
     for (const bool with_details : {false, true}) {
       SCOPED_TRACE("version " + std::to_string(version) + (with_details ? " with details" : ""));
@@ -200,7 +200,7 @@ TEST_F(Dial9Test, ASessionComesBackByteForByte) {
 
 // The pack's decoder was not written from this code: it must read the stream, and show what ours
 // shows.
-TEST_F(Dial9Test, ASessionThatIsNotCompleteDoesNotBecomeSo) {
+TEST_F(Dial9Test, SessionThatIsNotCompleteDoesNotBecomeSo) {
   int streams = 0;
   for (const auto& [target, state] :
        {std::pair(Target::kDial9, "recovered"), std::pair(Target::kDial9, "failed"),
@@ -357,7 +357,7 @@ void Dial9Test::compare_vectors(const fs::path& folder) {
   }
 }
 
-TEST_F(Dial9Test, ACutStreamIsRecoveredUpToTheLastWholeFrame) {
+TEST_F(Dial9Test, CutStreamIsRecoveredUpToTheLastWholeFrame) {
   const std::string session = make_session(atf::Version::kV2, true);
   ASSERT_EQ(run_convert(session, Target::kDial9, directory_ / "s.bin"), 0);
   const ByteVector whole = file_bytes(directory_ / "s.bin");
@@ -489,7 +489,7 @@ TEST_F(Dial9Test, WorkersAreSortedAndWhatDoesNotPairIsCounted) {
                                       "5000 call task 8", "6000 return task 8", "6000 call park"}));
 }
 
-TEST_F(Dial9Test, ASecondSessionInTheStreamIsCountedNotMixedIn) {
+TEST_F(Dial9Test, SecondSessionInTheStreamIsCountedNotMixedIn) {
   const std::string session = make_session(atf::Version::kV2, false);
   ASSERT_EQ(run_convert(session, Target::kDial9, directory_ / "s.bin"), 0);
   ByteVector twice = file_bytes(directory_ / "s.bin");

@@ -153,7 +153,7 @@ TEST_F(ConvertLimits, WorkersOfAService) {
   EXPECT_EQ(made.left_out(), (Left{{"PollStart: of more than 4096 workers", 1}}));
 }
 
-TEST_F(ConvertLimits, ALossBehindTheLastEventNeedsNoReason) {
+TEST_F(ConvertLimits, LossBehindTheLastEventNeedsNoReason) {
   convert::SessionBuilder builder(storage::PosixFs(at("built")), atf::Version::kV2);
   ASSERT_TRUE(builder.begin({}).ok());
   ASSERT_TRUE(builder.add_thread(7, "main", 900).ok());

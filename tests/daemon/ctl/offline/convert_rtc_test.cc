@@ -130,7 +130,7 @@ class RtcTest : public testing::Test {
   std::ostringstream out_, err_;
 };
 
-TEST_F(RtcTest, ASessionComesBackByteForByte) {
+TEST_F(RtcTest, SessionComesBackByteForByte) {
   for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
     const std::string session = make_session(version, 3);
     EXPECT_EQ(run_verify(session), 0) << out_.str();
@@ -162,7 +162,7 @@ TEST_F(RtcTest, DoesNotOverwriteExistingOutput) {
   EXPECT_FALSE(fs::exists(directory_ / "y"));
 }
 
-TEST_F(RtcTest, ADamagedContainerIsRecoveredAsFarAsItHolds) {
+TEST_F(RtcTest, DamagedContainerIsRecoveredAsFarAsItHolds) {
   const std::string session = make_session(atf::Version::kV2, 5);
   const fs::path container = directory_ / "one.rtc";
   ASSERT_EQ(run_convert({session}, Target::kRtc, container), 0) << err_.str();
@@ -191,7 +191,7 @@ TEST_F(RtcTest, ADamagedContainerIsRecoveredAsFarAsItHolds) {
   EXPECT_EQ(events + lost, 20'005u);
 }
 
-TEST_F(RtcTest, ACutContainerIsSaidAndCountedInTheNewManifest) {
+TEST_F(RtcTest, CutContainerIsSaidAndCountedInTheNewManifest) {
   const std::string session = make_session(atf::Version::kV2, 5);
   const fs::path container = directory_ / "one.rtc";
   ASSERT_EQ(run_convert({session}, Target::kRtc, container), 0) << err_.str();
@@ -227,7 +227,7 @@ TEST_F(RtcTest, ACutContainerIsSaidAndCountedInTheNewManifest) {
   }
 }
 
-TEST_F(RtcTest, ASessionWithoutAllOfItsThreadsIsSaidAndCounted) {
+TEST_F(RtcTest, SessionWithoutAllOfItsThreadsIsSaidAndCounted) {
   const std::string session = make_session(atf::Version::kV2, 5);
   const uint64_t events = json::parse(bytes_of(session + "/manifest.json"))["threads"][1]["events"];
   fs::remove_all(session + "/thread_1");
@@ -292,7 +292,7 @@ int checked_by_others(const std::string& session) {
   return 0;
 }
 
-TEST_F(RtcTest, ASessionGoesIntoTheOtherVersionAndBackWithoutAnyChange) {
+TEST_F(RtcTest, SessionGoesIntoTheOtherVersionAndBackWithoutAnyChange) {
   for (const bool by_container : {false, true}) {
     for (const uint8_t version : {uint8_t{1}, uint8_t{2}}) {
       SCOPED_TRACE(std::to_string(version) + (by_container ? " by a container" : ""));
@@ -376,7 +376,7 @@ TEST_F(RtcTest, WithoutAVersionTheNewSessionHasTheInputs) {
   }
 }
 
-TEST_F(RtcTest, AStreamOfAnotherFormatGoesAlong) {
+TEST_F(RtcTest, StreamOfAnotherFormatGoesAlong) {
   storage::PosixFs files((directory_ / "streamed").string());
   storage::SessionOptions options;
   options.root = (directory_ / "streamed").string();
@@ -410,7 +410,7 @@ TEST_F(RtcTest, AStreamOfAnotherFormatGoesAlong) {
   }
 }
 
-TEST_F(RtcTest, ASessionOfTheSameVersionIsCopiedFileByFile) {
+TEST_F(RtcTest, SessionOfTheSameVersionIsCopiedFileByFile) {
   const std::string session = make_session(atf::Version::kV2, 3);
   put_bytes(session + "/capture-000001.rtc", "a container");
   put_bytes(session + "/notes.txt", "of somebody");
@@ -437,7 +437,7 @@ TEST_F(RtcTest, ASessionOfTheSameVersionIsCopiedFileByFile) {
   EXPECT_EQ(std::distance(fs::directory_iterator(directory_ / "copies"), {}), 2);
 }
 
-TEST_F(RtcTest, ACopyOfASessionWithoutAThreadSaysSoInItsManifest) {
+TEST_F(RtcTest, CopyOfASessionWithoutAThreadSaysSoInItsManifest) {
   const std::string session = make_session(atf::Version::kV2, 3);
   fs::remove_all(session + "/thread_1");
   fs::create_symlink("/etc/hostname", session + "/link");
@@ -453,7 +453,7 @@ TEST_F(RtcTest, ACopyOfASessionWithoutAThreadSaysSoInItsManifest) {
   EXPECT_EQ(run_convert({session + "/thread_0"}, Target::kAtf, directory_ / "part"), 2);
 }
 
-TEST_F(RtcTest, AContainerIntoAContainerKeepsEveryObject) {
+TEST_F(RtcTest, ContainerIntoAContainerKeepsEveryObject) {
   const std::string session = make_session(atf::Version::kV2, 3);
   const std::string container = (directory_ / "one.rtc").string();
   ASSERT_EQ(run_convert({session}, Target::kRtc, container), 0) << err_.str();

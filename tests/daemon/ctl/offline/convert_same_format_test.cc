@@ -72,7 +72,7 @@ class SameFormat : public testing::WtfSessions {
   static std::string text_of(const ByteVector& bytes) { return {bytes.begin(), bytes.end()}; }
 };
 
-TEST_F(SameFormat, AWholeFileOfEachFormatKeepsEveryByte) {
+TEST_F(SameFormat, WholeFileOfEachFormatKeepsEveryByte) {
   write_file(at("a.wtf-trace"), wtf_file());
   EXPECT_EQ(run_convert(at("a.wtf-trace"), Target::kWtf, at("b.wtf-trace")), 0) << said_;
   EXPECT_EQ(file_bytes(at("b.wtf-trace")), file_bytes(at("a.wtf-trace")));
@@ -97,7 +97,7 @@ TEST_F(SameFormat, AWholeFileOfEachFormatKeepsEveryByte) {
   }
 }
 
-TEST_F(SameFormat, ACutStreamIsCopiedAsFarAsItHoldsAndThatIsSaid) {
+TEST_F(SameFormat, CutStreamIsCopiedAsFarAsItHoldsAndThatIsSaid) {
   const fs::path folder = reference::golden_folder() / "data/dial9";
   const json expected = json::parse(file_bytes(folder / "service.expected.json"));
   auto bytes = file_bytes(folder / "service.bin");
@@ -116,7 +116,7 @@ TEST_F(SameFormat, ACutStreamIsCopiedAsFarAsItHoldsAndThatIsSaid) {
   EXPECT_FALSE(fs::exists(at("nothing.bin")));
 }
 
-TEST_F(SameFormat, ACutWtfFileIsMendedAndThatIsSaid) {
+TEST_F(SameFormat, CutWtfFileIsMendedAndThatIsSaid) {
   auto bytes = wtf_file();
   bytes.resize(bytes.size() - 20);
   write_file(at("cut.wtf-trace"), bytes);
@@ -177,7 +177,7 @@ TEST_F(SameFormat, EveryJsonFormHoldsEveryByteOfTheBinaryOne) {
 }
 
 // What `convert` makes of a session by default, event by event.
-TEST_F(SameFormat, TheViewerHasEveryEventOfASessionsJson) {
+TEST_F(SameFormat, ViewerHasEveryEventOfASessionsJson) {
   Plan plan;
   for (uint32_t i = 0; i < 3; ++i) {
     testing::PlannedThread thread{100 + i, "worker " + std::to_string(i), {}};

@@ -74,7 +74,7 @@ class SessionInputs : public testing::ConvertTest {
 
 // ---- copies
 
-TEST_F(SessionInputs, ACopyHasEveryFileButThoseOfARunningRecording) {
+TEST_F(SessionInputs, CopyHasEveryFileButThoseOfARunningRecording) {
   const fs::path session = small();
   for (const char* name :
        {"resume.key", "reserve.space", "manifest.json.new", "thread_0/detail.atf.new"}) {
@@ -112,7 +112,7 @@ TEST_F(SessionInputs, ACopyHasEveryFileButThoseOfARunningRecording) {
 }
 
 // The list in a manifest has room for a hundred kinds.
-TEST_F(SessionInputs, ACopyAddsWhatIsMissingAsFarAsThereIsRoom) {
+TEST_F(SessionInputs, CopyAddsWhatIsMissingAsFarAsThereIsRoom) {
   for (const size_t known : {size_t{0}, size_t{96}, size_t{98}}) {
     SCOPED_TRACE(known);
     const fs::path session = small();
@@ -147,7 +147,7 @@ TEST_F(SessionInputs, ACopyAddsWhatIsMissingAsFarAsThereIsRoom) {
   }
 }
 
-TEST_F(SessionInputs, AManifestThatCannotBeReadIsSaidAndCopiedAsItIs) {
+TEST_F(SessionInputs, ManifestThatCannotBeReadIsSaidAndCopiedAsItIs) {
   for (const char* text : {"[]", "{\"", "{\"threads\": 5}"}) {
     SCOPED_TRACE(text);
     const fs::path session = small();
@@ -166,7 +166,7 @@ TEST_F(SessionInputs, AManifestThatCannotBeReadIsSaidAndCopiedAsItIs) {
   }
 }
 
-TEST_F(SessionInputs, APartOfASessionIsNoSession) {
+TEST_F(SessionInputs, PartOfASessionIsNoSession) {
   const fs::path session = small();
   for (const char* part : {"thread_0", "thread_0/index.atf"}) {
     EXPECT_EQ(run((session / part).string(), Target::kAtf, at("copy")), 2);
@@ -184,7 +184,7 @@ TEST_F(SessionInputs, APartOfASessionIsNoSession) {
 
 // ---- a session in the making
 
-TEST_F(SessionInputs, ASessionIsMadeBesideItsPlaceForItsOwnerAlone) {
+TEST_F(SessionInputs, SessionIsMadeBesideItsPlaceForItsOwnerAlone) {
   const std::string root = at("new/root");
   std::string below;
   const auto made =
@@ -221,7 +221,7 @@ TEST_F(SessionInputs, ASessionIsMadeBesideItsPlaceForItsOwnerAlone) {
 
 // ---- what is said of the input
 
-TEST_F(SessionInputs, TheSessionThatWasChosenIsSaid) {
+TEST_F(SessionInputs, SessionThatWasChosenIsSaid) {
   const std::string only = short_session(root_ / "s", "one");
   fs::remove_all(session_.parent_path());
   EXPECT_EQ(run(at("s"), Target::kRtc, at("x.rtc")), 0);
@@ -280,7 +280,7 @@ TEST_F(SessionInputs, ThreadsThatCannotBeReadAreCounted) {
   }
 }
 
-TEST_F(SessionInputs, ASessionWithoutThreadsHasNoEvents) {
+TEST_F(SessionInputs, SessionWithoutThreadsHasNoEvents) {
   const fs::path session = small();
   change_manifest(session, [](storage::Manifest& manifest) {
     manifest.threads.clear();
@@ -297,7 +297,7 @@ TEST_F(SessionInputs, ASessionWithoutThreadsHasNoEvents) {
   EXPECT_EQ(report_["left_out"]["markers: there is no thread to put them in"], 2);
 }
 
-TEST_F(SessionInputs, ASessionThatIsNotSealedIsRecoveredInAContainer) {
+TEST_F(SessionInputs, SessionThatIsNotSealedIsRecoveredInAContainer) {
   const fs::path session = small();
   change_manifest(session, [](storage::Manifest& manifest) {
     manifest.state = storage::SessionState::kRecording;
@@ -315,7 +315,7 @@ TEST_F(SessionInputs, ASessionThatIsNotSealedIsRecoveredInAContainer) {
   EXPECT_EQ(is.input_missing[0].what, unsealed);
 }
 
-TEST_F(SessionInputs, AContainerOfAWholeSessionThatLacksSomethingIsRecovered) {
+TEST_F(SessionInputs, ContainerOfAWholeSessionThatLacksSomethingIsRecovered) {
   const fs::path session = small();
   fs::create_symlink("nowhere", session / "thread_9");
   fs::remove_all(session / "thread_2");
@@ -330,7 +330,7 @@ TEST_F(SessionInputs, AContainerOfAWholeSessionThatLacksSomethingIsRecovered) {
 
 // ---- several inputs
 
-TEST_F(SessionInputs, ASessionWithoutItsThreadsStandsForItsContainers) {
+TEST_F(SessionInputs, SessionWithoutItsThreadsStandsForItsContainers) {
   const fs::path session = small();
   ASSERT_EQ(run(session.string(), Target::kRtc, at("x.rtc")), 0);
   const std::string container = text_of(at("x.rtc"));
@@ -373,7 +373,7 @@ TEST_F(SessionInputs, SeveralInputsAreContainersOfOneSession) {
 
 // ---- headers, versions, streams of others
 
-TEST_F(SessionInputs, TheFirstThreadThatCanBeReadSaysWhatTheMachineWas) {
+TEST_F(SessionInputs, FirstThreadThatCanBeReadSaysWhatTheMachineWas) {
   std::vector<uint8_t> index = index_of({{7000, kCall, 0xA}}, 77);
   index[6] = static_cast<uint8_t>(atf::Arch::kArm64);
   write_thread(0, Octets(200, 'x'));
@@ -416,7 +416,7 @@ TEST_F(SessionInputs, ThreadsOfAnotherVersionAreLeftOutOfAContainer) {
   EXPECT_EQ(is.threads[1].thread_id, 102u);
 }
 
-TEST_F(SessionInputs, AStreamThatTheManifestNamesAndThatIsNotThere) {
+TEST_F(SessionInputs, StreamThatTheManifestNamesAndThatIsNotThere) {
   storage::PosixFs files(at("streamed"));
   storage::SessionOptions options;
   options.root = at("streamed");
@@ -548,7 +548,7 @@ TEST_F(SessionInputs, DetailRecordsStayWithEventsThatArePutInOrder) {
                           EndsWith("Call  thread=0 function=2"), HasSubstr("payload=0101000001")));
 }
 
-TEST_F(SessionInputs, AMarkerStandsBeforeTheEventsOfItsTimeAndALossBeforeItsEvent) {
+TEST_F(SessionInputs, MarkerStandsBeforeTheEventsOfItsTimeAndALossBeforeItsEvent) {
   convert::SessionBuilder builder(storage::PosixFs(at("built")), atf::Version::kV2);
   convert::BuiltProcess process;
   process.start_ns = 1;

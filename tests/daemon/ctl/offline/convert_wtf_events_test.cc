@@ -244,7 +244,7 @@ TEST_F(WtfEvents, ZonesAreThreads) {
 }
 
 // The header's words come first, unless a zone names that very process.
-TEST_F(WtfEvents, TheProcessIsThatOfTheHeader) {
+TEST_F(WtfEvents, ProcessIsThatOfTheHeader) {
   const auto identity = [&](uint64_t pid, const std::string& title) {
     wtf::FileHeader header;
     header.context->title = title;
@@ -278,7 +278,7 @@ TEST_F(WtfEvents, MetadataOfOthersSaysNothing) {
   }
 }
 
-TEST_F(WtfEvents, AFileWithoutZonesIsASessionWithoutThreads) {
+TEST_F(WtfEvents, FileWithoutZonesIsASessionWithoutThreads) {
   Zones none;
   EXPECT_THAT(events_of(none.take()), ElementsAre());
   EXPECT_EQ(code_, 0);
@@ -339,7 +339,7 @@ TEST_F(WtfEvents, ReportsPartsMissingFromACutFile) {
   EXPECT_EQ(manifest_.reason, "converted from wtf");
 }
 
-TEST_F(WtfEvents, AFileThatIsNoneIsRefused) {
+TEST_F(WtfEvents, FileThatIsNoneIsRefused) {
   convert::SessionBuilder builder(storage::PosixFs(at("made")), atf::Version::kV2);
   convert::ConvertLog log;
   EXPECT_FALSE(convert::wtf_to_atf(Octets{1, 2, 3, 4}, builder, log).ok());

@@ -78,7 +78,7 @@ class WtfFilesOf : public testing::ConvertTest {
   }
 };
 
-TEST_F(WtfFilesOf, AFileEndsWithItsLastMicrosecond) {
+TEST_F(WtfFilesOf, FileEndsWithItsLastMicrosecond) {
   constexpr uint64_t kFirst = 5'000'000;
   for (const uint64_t beyond : {uint64_t{0}, uint64_t{1}}) {
     const std::string session =
@@ -98,7 +98,7 @@ TEST_F(WtfFilesOf, AFileEndsWithItsLastMicrosecond) {
   }
 }
 
-TEST_F(WtfFilesOf, AnOlderFileBehindTheLastIsNoPartOfIt) {
+TEST_F(WtfFilesOf, OlderFileBehindTheLastIsNoPartOfIt) {
   const std::vector<Step> steps = {{5'000'000, kCall, 1},
                                    {5'000'000 + kWtfFileNs, kCall, 2},
                                    {5'001'000 + kWtfFileNs, kReturn, 2},
@@ -304,7 +304,7 @@ TEST_F(WtfFilesOf, NamesThatTwoFunctionsHaveOrThatAreChangedAreCountedOnce) {
 
 // ---- the header
 
-TEST_F(WtfFilesOf, TheHeaderSaysWhatTheProcessWas) {
+TEST_F(WtfFilesOf, HeaderSaysWhatTheProcessWas) {
   convert::BuiltProcess process = on_day();
   process.executable = "/opt/app";
   process.arch = atf::Arch::kArm64;
@@ -344,7 +344,7 @@ TEST_F(WtfFilesOf, TimesOfDayThatThereAreNot) {
 }
 
 // What storage does not take as a manifest may still say who it was.
-TEST_F(WtfFilesOf, AManifestOfOthersIsReadAsFarAsItGoes) {
+TEST_F(WtfFilesOf, ManifestOfOthersIsReadAsFarAsItGoes) {
   write_thread(0, index_of({{10'000, kCall, 0xA}, {20'000, kReturn, 0xA}}, 77));
   write_text(session_ / "manifest.json",
              R"({"process": {"name": "theirs", "pid": "many"}, "threads": [

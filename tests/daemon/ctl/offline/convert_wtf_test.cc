@@ -72,7 +72,7 @@ PlannedThread random_thread(uint32_t seed, size_t events, uint64_t step_ns) {
   return thread;
 }
 
-TEST_F(ConvertWtf, ASessionComesBackWithEveryCallAndReturn) {
+TEST_F(ConvertWtf, SessionComesBackWithEveryCallAndReturn) {
   Plan plan;
   for (uint32_t seed = 1; seed <= 5; ++seed) plan.push_back(random_thread(seed, 40'000, 700));
   plan.push_back({7, "idle", {}});
@@ -119,7 +119,7 @@ TEST_F(ConvertWtf, ASessionComesBackWithEveryCallAndReturn) {
   EXPECT_LT(std::max(before, after) - std::min(before, after), 1000u);
 }
 
-TEST_F(ConvertWtf, AnExceptionLeavesItsScope) {
+TEST_F(ConvertWtf, ExceptionLeavesItsScope) {
   Plan plan{{1, "main", {}}};
   const std::pair<EventKind, const char*> steps[] = {
       {EventKind::kCall, "main"}, {EventKind::kCall, "thrower"}, {EventKind::kException, "thrower"},
@@ -137,7 +137,7 @@ TEST_F(ConvertWtf, AnExceptionLeavesItsScope) {
 }
 
 // Expected from the plan, seen by the published library: time, name and depth of every event.
-TEST_F(ConvertWtf, TheViewerSeesEveryCallAtItsDepth) {
+TEST_F(ConvertWtf, ViewerSeesEveryCallAtItsDepth) {
   Plan plan{{1, "main", {}}, {2, "other", {}}};
   std::map<std::string, std::vector<std::pair<std::string, size_t>>> expected;
   std::vector<std::vector<double>> times(2);
@@ -236,7 +236,7 @@ TEST_F(ConvertWtf, OddNamesAreMadeSafeAndCounted) {
 }
 
 // Three hours: a file each 71 minutes, and a call that is open over all of them.
-TEST_F(ConvertWtf, ALongSessionBecomesSeveralFiles) {
+TEST_F(ConvertWtf, LongSessionBecomesSeveralFiles) {
   Plan plan{{1, "main", {{kStart, EventKind::kCall, "whole"}}}, {2, "second", {}}};
   const uint64_t end = kStart + 3 * 3600 * kSecond;
   for (uint64_t ns = kStart + kSecond; ns < end; ns += 10 * kSecond) {

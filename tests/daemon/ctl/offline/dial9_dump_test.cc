@@ -64,7 +64,7 @@ TEST(Dial9Dump, ShowsUnitsOfNumbersAndTheTimeOfEventsWithoutOne) {
             "1.000000003  ResourceUsage  user_cpu_ns=8ns max_rss=- name=\"\"\n");
 }
 
-TEST(Dial9Dump, AWindowHoldsEventsWithoutTimeByTheOneBeforeThem) {
+TEST(Dial9Dump, WindowHoldsEventsWithoutTimeByTheOneBeforeThem) {
   const auto lines = [](const DumpOptions& options) {
     const std::string text = dumped(stream_with_units(), options);
     return std::count(text.begin(), text.end(), '\n');
@@ -80,7 +80,7 @@ TEST(Dial9Dump, AWindowHoldsEventsWithoutTimeByTheOneBeforeThem) {
 }
 
 // In a file as in a session: what dump_capture() makes of the words.
-TEST(Dial9Dump, AWindowSinceTheFirstEvent) {
+TEST(Dial9Dump, WindowSinceTheFirstEvent) {
   const auto stream = stream_with_units();
   DumpOptions options;
   options.when.from = "1ns";

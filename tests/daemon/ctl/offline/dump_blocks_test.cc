@@ -224,7 +224,7 @@ TEST_F(DumpBlocksTest, LimitsAtEveryPlaceOfABlock) {
   }
 }
 
-TEST_F(DumpBlocksTest, AFilterHoldsInEveryBlock) {
+TEST_F(DumpBlocksTest, FilterHoldsInEveryBlock) {
   options_.json = true;
   options_.functions = {"leaf", "prase"};
   std::string expected;

@@ -96,7 +96,7 @@ TEST_F(Dump, TextIndentsByDepthWithRelativeTimes) {
   EXPECT_EQ(lines(), expected);
 }
 
-TEST_F(Dump, AnExceptionEndsItsCall) {
+TEST_F(Dump, ExceptionEndsItsCall) {
   write_two_threads();
   write_thread(0, index_of({{100, kCall, 0x10},
                             {200, kCall, 0x100},
@@ -128,7 +128,7 @@ TEST_F(Dump, MergedIsTimeOrderAcrossThreads) {
   EXPECT_EQ(times(), (std::vector<uint64_t>{100, 1000, 1350, 2600, 3000, 5100}));
 }
 
-TEST_F(Dump, TheTimeWindowIsInclusive) {
+TEST_F(Dump, TimeWindowIsInclusive) {
   write_two_threads();
   options_.json = true;
   options_.when.from = "1000";
@@ -140,7 +140,7 @@ TEST_F(Dump, TheTimeWindowIsInclusive) {
   EXPECT_EQ(times(), (std::vector<uint64_t>{1000, 1350, 2600}));
 }
 
-TEST_F(Dump, AWindowSinceTheStartOrOfATimeOfDay) {
+TEST_F(Dump, WindowSinceTheStartOrOfATimeOfDay) {
   write_planned_session();  // from 1000 ns on, one event in 10 ns
   options_.json = true;
   options_.when.from = "0.05us";
@@ -162,7 +162,7 @@ TEST_F(Dump, AWindowSinceTheStartOrOfATimeOfDay) {
 }
 
 // Each of several sessions has its own start.
-TEST_F(Dump, AWindowOfSeveralSessionsIsOfEach) {
+TEST_F(Dump, WindowOfSeveralSessionsIsOfEach) {
   write_planned_session();
   const std::string first = session_.string();
   session_ = root_ / "session_20250102_030405" / "pid_43";
@@ -177,7 +177,7 @@ TEST_F(Dump, AWindowOfSeveralSessionsIsOfEach) {
 }
 
 // What lies before the window still decides depth and durations.
-TEST_F(Dump, AWindowKeepsDepthAndDurations) {
+TEST_F(Dump, WindowKeepsDepthAndDurations) {
   write_two_threads();
   options_.when.from = "2600";
   options_.threads = {"thread_0"};
@@ -311,7 +311,7 @@ TEST_F(Dump, DetailFollowsItsEventUnderFilters) {
   }
 }
 
-TEST_F(Dump, ALoneDetailFileGivesItsRecords) {
+TEST_F(Dump, LoneDetailFileGivesItsRecords) {
   write_planned_session();
   options_.paths = {(session_ / "thread_0" / "detail.atf").string()};
   options_.json = true;
@@ -323,7 +323,7 @@ TEST_F(Dump, ALoneDetailFileGivesItsRecords) {
   EXPECT_EQ(all[1]["registers"]["lr"], "0x1111");
 }
 
-TEST_F(Dump, ABadThreadIsLeftOutAndSaid) {
+TEST_F(Dump, BadThreadIsLeftOutAndSaid) {
   write_two_threads();
   write_thread(2, {'n', 'o'});
   options_.json = true;
@@ -364,7 +364,7 @@ class ClosedPipe : public std::streambuf {
   }
 };
 
-TEST_F(Dump, AReaderThatGoesAwayEndsItQuietly) {
+TEST_F(Dump, ReaderThatGoesAwayEndsItQuietly) {
   std::vector<testing::Step> steps;
   for (uint64_t i = 0; i < 200000; ++i) steps.push_back({i, i % 2 == 0 ? kCall : kReturn, 0x10});
   write_thread(0, index_of(steps, 1));

@@ -74,7 +74,7 @@ TEST_F(Inspect, UnknownContentIsShownByItsFirstBytes) {
   EXPECT_EQ(run(root_ / "empty"), 1);
 }
 
-TEST_F(Inspect, ARejectedThreadDoesNotHideTheOthers) {
+TEST_F(Inspect, RejectedThreadDoesNotHideTheOthers) {
   write_planned_session();
   write_thread(1, {'n', 'o'});
   EXPECT_EQ(run(session_), 0);

@@ -81,7 +81,7 @@ TEST(NameTable, AnswersStayRightUnderTheCache) {
   EXPECT_EQ(names.name_of(1), "0x1");
 }
 
-TEST(FunctionFilter, AnEmptyFilterWantsEverything) {
+TEST(FunctionFilter, EmptyFilterWantsEverything) {
   const read::NameTable names;
   auto filter = FunctionFilter::make({}, names);
   ASSERT_TRUE(filter.ok());

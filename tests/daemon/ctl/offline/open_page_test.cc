@@ -50,7 +50,7 @@ class OpenTest : public testing::OfflineTest {
   ProgramRunner runner_;
 };
 
-TEST_F(OpenTest, ThePageIsWhatConvertMakesAndTheBrowserGetsItsAddress) {
+TEST_F(OpenTest, PageIsWhatConvertMakesAndTheBrowserGetsItsAddress) {
   const Ran ran = open({});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   ASSERT_EQ(page_names().size(), 1u);
@@ -93,7 +93,7 @@ TEST_F(OpenTest, WithoutADisplayItsAddressIsAll) {
   EXPECT_EQ(open({"--no-browser"}).exit_code, 0);
 }
 
-TEST_F(OpenTest, ANamedPageIsReplacedOnlyWhenForced) {
+TEST_F(OpenTest, NamedPageIsReplacedOnlyWhenForced) {
   const Ran ran = open({"--no-browser", "-o", "my page%.html"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(ran.out, "file://" + runner_.directory().string() + "/my%20page%25.html\n");
@@ -105,7 +105,7 @@ TEST_F(OpenTest, ANamedPageIsReplacedOnlyWhenForced) {
   EXPECT_EQ(open({"--no-browser", "--force", "-o", "my page%.html"}).exit_code, 0);
 }
 
-TEST_F(OpenTest, TheOldestPagesGo) {
+TEST_F(OpenTest, OldestPagesGo) {
   fs::create_directories(pages());
   const auto now = fs::file_time_type::clock::now();
   for (int i = 0; i < 20; ++i) {
@@ -147,7 +147,7 @@ TEST_F(OpenTest, MakesNoPageWhenItFails) {
   EXPECT_FALSE(fs::exists(runner_.directory() / "shown"));
 }
 
-TEST_F(OpenTest, AnIncompleteCaptureIsShownAndSaid) {
+TEST_F(OpenTest, IncompleteCaptureIsShownAndSaid) {
   fs::remove(session_ / "manifest.json");
   const Ran ran = open({"--no-browser"});
   EXPECT_EQ(ran.exit_code, 0);

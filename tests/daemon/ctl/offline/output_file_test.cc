@@ -63,7 +63,7 @@ TEST_F(OutputFileTest, HasNoNameUntilItIsWhole) {
   EXPECT_EQ(entries(), 1u);
 }
 
-TEST_F(OutputFileTest, AFileThatAppearsMeanwhileStays) {
+TEST_F(OutputFileTest, FileThatAppearsMeanwhileStays) {
   auto file = storage::OutputFile::create(out(), false);
   ASSERT_TRUE(file.ok());
   write_text(out(), "of somebody");
@@ -93,7 +93,7 @@ TEST_F(OutputFileTest, ReplacesFilesAndLinksAndNothingElse) {
   EXPECT_EQ(storage::OutputFile::create(root_.string() + "/", true).code(), Code::kInvalidArgument);
 }
 
-TEST_F(OutputFileTest, TheDirectoryMayBeALink) {
+TEST_F(OutputFileTest, DirectoryMayBeALink) {
   fs::create_directory(root_ / "real");
   fs::create_directory_symlink("real", root_ / "link");
   auto file = storage::OutputFile::create((root_ / "link/out").string(), false);
@@ -145,7 +145,7 @@ TEST_F(OutputFileTest, FailedCommitLeavesNoFile) {
   EXPECT_EQ(entries(), 1u);
 }
 
-TEST_F(OutputFileTest, ALargeFileIsWrittenInParts) {
+TEST_F(OutputFileTest, LargeFileIsWrittenInParts) {
   constexpr size_t kPart = size_t{1} << 20;
   std::string whole;
   auto file = storage::OutputFile::create(out(), false);
@@ -240,7 +240,7 @@ TEST_F(OutputFileTest, WithoutProcItHasATemporaryNameUntilItIsWhole) {
 }
 #endif
 
-TEST_F(OutputFileTest, AnUnnamedFileIsReadBack) {
+TEST_F(OutputFileTest, UnnamedFileIsReadBack) {
   auto file = read::UnnamedFile::create(root_.string());
   ASSERT_TRUE(file.ok());
   const std::string large(3'000'001, 'x');

@@ -167,7 +167,7 @@ TEST_F(PackedFiles, GzipWithSeveralMembersIsOneStream) {
   read_in_part(wrong, "is no gzip", 4);
 }
 
-TEST_F(PackedFiles, AnEmptyFileAndAForeignOneAreCalledSo) {
+TEST_F(PackedFiles, EmptyFileAndAForeignOneAreCalledSo) {
   for (const auto& [name, content, why] :
        {std::tuple<std::string, std::string, std::string>{"empty.bin", "", ": empty"},
         {"some.txt", "hello, this is a text and no trace",
@@ -202,7 +202,7 @@ TEST_F(PackedFiles, AnEmptyFileAndAForeignOneAreCalledSo) {
   }
 }
 
-TEST_F(PackedFiles, AGzipFileThatHoldsTooMuchIsRefused) {
+TEST_F(PackedFiles, GzipFileThatHoldsTooMuchIsRefused) {
   const ByteVector zeros(4'000'000);
   const std::string path = put("bomb.gz", gzip_of(zeros));
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);

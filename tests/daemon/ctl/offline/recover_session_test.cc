@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, RecoverSessionTest,
                          ::testing::ValuesIn(storage::test::found_states()),
                          [](const auto& row) { return std::string(row.param.row); });
 
-TEST_F(RecoverSessionTest, ARootInUseIsLeftAlone) {
+TEST_F(RecoverSessionTest, RootInUseIsLeftAlone) {
   const FoundState& found = storage::test::found_states()[1];
   const std::string directory = found.make(root_.path());
   storage::PosixFs fs;

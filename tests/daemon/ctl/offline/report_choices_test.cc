@@ -128,7 +128,7 @@ TEST_F(ReportChoices, FilesAndLines) {
   EXPECT_THAT(text(), HasSubstr("  b\n"));
 }
 
-TEST_F(ReportChoices, AWindowSinceTheStart) {
+TEST_F(ReportChoices, WindowSinceTheStart) {
   options_.when.from = "3us";
   options_.when.until = "7us";
   const json document = run();
@@ -155,7 +155,7 @@ TEST_F(ReportChoices, AWindowSinceTheStart) {
       HasSubstr("collectctl: --from: \"12:00:00\": the capture does not say what time of day"));
 }
 
-TEST_F(ReportChoices, AGapCutsWhatEndedInIt) {
+TEST_F(ReportChoices, GapCutsWhatEndedInIt) {
   // The second b and its c are lost but for c's begin: c ended in the gap, a did not.
   write_thread(0, index_of({{1000, kCall, kA},
                             {2000, kCall, kB},

@@ -126,7 +126,7 @@ TEST_F(Report, SkippedReturnsAreClosedByTheOuterOne) {
   EXPECT_EQ(document["unmatched_returns"], 0);
 }
 
-TEST_F(Report, AnExceptionEndsItsCall) {
+TEST_F(Report, ExceptionEndsItsCall) {
   // a 0..100 > b 10..60 > c 20..50, both left by an exception; b 70..80 again.
   const json document = run({{{0, kCall, kA},
                               {10, kCall, kB},
@@ -206,7 +206,7 @@ TEST_F(Report, LossIsSaid) {
   EXPECT_EQ(again()["lost_events"], 7);
 }
 
-TEST_F(Report, AWindowSaysItsOwnLossAlone) {
+TEST_F(Report, WindowSaysItsOwnLossAlone) {
   write_thread(
       0,
       index_of({{0, kCall, kA}, {1000, kReturn, kA}, {5000, kCall, kB}, {6000, kReturn, kB}}, 1));
@@ -222,7 +222,7 @@ TEST_F(Report, AWindowSaysItsOwnLossAlone) {
   EXPECT_EQ(again()["lost_events"], 0);
 }
 
-TEST_F(Report, ABadThreadIsLeftOut) {
+TEST_F(Report, BadThreadIsLeftOut) {
   write_thread(1, {'n', 'o'});
   const json document = run({{{0, kCall, kA}, {10, kReturn, kA}}});
   EXPECT_EQ(code_, 1);

@@ -214,7 +214,7 @@ class SessionsBelow : public testing::OfflineTest {
   std::string choice_;
 };
 
-TEST_F(SessionsBelow, TheNewestByItsName) {
+TEST_F(SessionsBelow, NewestByItsName) {
   make("session_20250102_030405/pid_9");
   EXPECT_EQ(opened(), "session_20250102_030405/pid_9");
   EXPECT_EQ(choice_, (root_ / "session_20250102_030405/pid_9").string() +
@@ -273,7 +273,7 @@ TEST_F(SessionsBelow, SkipsUnfinishedAndTooDeepSessions) {
   EXPECT_EQ(opened("j"), "j/session_20250102_030405/pid_4") << "links are not followed";
 }
 
-TEST_F(SessionsBelow, ASessionIsKnownByItsThreadsOrItsManifest) {
+TEST_F(SessionsBelow, SessionIsKnownByItsThreadsOrItsManifest) {
   fs::create_directories(root_ / "a/pid_1");
   EXPECT_THAT(opened("a"), HasSubstr("no session in it"));
   write_text(root_ / "a/pid_1/manifest.json", R"json({"threads":[]})json");
@@ -352,7 +352,7 @@ TEST_F(SessionsBelow, PartsOfASessionKnowTheirNumberAndManifest) {
   EXPECT_FALSE(whole->manifest.has_value());
 }
 
-TEST_F(SessionsBelow, AManifestHasALimit) {
+TEST_F(SessionsBelow, ManifestHasALimit) {
   make("session_20250102_030405/pid_7");
   fs::resize_file(session_ / "manifest.json", storage::kMaxManifestBytes);
   EXPECT_TRUE(read::open_trace(session_.string())->manifest.has_value());

@@ -163,7 +163,7 @@ TEST_F(StalledSession, ReportsStallsLeftOutByOtherFormats) {
   }
 }
 
-TEST_F(StalledSession, AContainerHoldsThem) {
+TEST_F(StalledSession, ContainerHoldsThem) {
   const std::string container = (root_ / "x.rtc").string();
   const json there = converted(session_.string(), Target::kRtc, container);
   EXPECT_TRUE(there["left_out"].empty()) << there["left_out"];

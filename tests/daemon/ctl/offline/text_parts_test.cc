@@ -183,7 +183,7 @@ TEST(TextOutTest, KeepsOrderAndFlushes) {
   EXPECT_EQ(buffer.str(), "abc\x1b[1mde");
 }
 
-TEST(TextOutTest, AReaderThatGoesAwayEndsIt) {
+TEST(TextOutTest, ReaderThatGoesAwayEndsIt) {
   std::ostringstream stream;
   TextOut out(stream);
   out.put("a");
@@ -212,7 +212,7 @@ TEST(PrintableStreamTest, PassesFlushesOn) {
   EXPECT_EQ(sink.str(), "ab\\x1b");
 }
 
-TEST(PrintableStreamTest, AControlThatCannotBeWrittenIsAFailure) {
+TEST(PrintableStreamTest, ControlThatCannotBeWrittenIsAFailure) {
   class Closed : public std::streambuf {};  // takes nothing
   Closed closed;
   std::ostream nowhere(&closed);
@@ -360,7 +360,7 @@ TEST(TimeWordsTest, TimesOfDayAsTheyArePrinted) {
   EXPECT_EQ(rfc3339_text(0, -1), "");
 }
 
-TEST(TimeWordsTest, AWindowNamesTheOptionThatIsWrong) {
+TEST(TimeWordsTest, WindowNamesTheOptionThatIsWrong) {
   const auto times = [] { return times_of(1'795'615'380'000'000'000); };
   const auto window = window_of({"1us", "14:03:01Z", "--until"}, times);
   ASSERT_TRUE(window.ok());
@@ -378,7 +378,7 @@ TEST(TimeWordsTest, AWindowNamesTheOptionThatIsWrong) {
 }
 
 // In the reader's time zone, with its summer time.
-TEST(TimeWordsTest, TheTimeZoneIsTheReaders) {
+TEST(TimeWordsTest, TimeZoneIsTheReaders) {
   const char* const given = std::getenv("TZ");
   const std::string before = given == nullptr ? "" : given;
   ::setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
@@ -416,7 +416,7 @@ TEST(NameFilterTest, SaysWhatComesNear) {
   EXPECT_EQ(said("zebra", {}), "no function matches \"zebra\"");
 }
 
-TEST(NameFilterTest, AnIdMeansOneFunctionAndNoName) {
+TEST(NameFilterTest, IdMeansOneFunctionAndNoName) {
   auto filter = NameFilter::make({"0x0"});
   ASSERT_TRUE(filter.ok());
   EXPECT_FALSE(filter->wants("x")) << "a name has no id";

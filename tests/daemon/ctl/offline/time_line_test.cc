@@ -79,7 +79,7 @@ TEST(TimeLine, WithinOneBootTheTimeOfDayMayStep) {
   EXPECT_EQ(later->line_ns(3 * kSecond), kEpoch + 10 * kSecond);
 }
 
-TEST(TimeLine, AVagueComparisonBetweenExactOnesIsLeftOut) {
+TEST(TimeLine, VagueComparisonBetweenExactOnesIsLeftOut) {
   TimeLine line;
   const auto clock = line.add(
       compared({sync_at(100 * kSecond, 0, 100), sync_at(105 * kSecond, 40'000'000, 50'000'000),
@@ -272,7 +272,7 @@ TEST_F(MergedDump, SeveralWithoutMergingComeOneAfterAnother) {
   EXPECT_FALSE(json::parse(line).contains("time_ns"));
 }
 
-TEST_F(MergedDump, ASessionThatCannotBePlacedIsNamed) {
+TEST_F(MergedDump, SessionThatCannotBePlacedIsNamed) {
   const std::string one = write_session("pid_1", {{10, kCall, 0x10}}, 0, "");
   const std::string two = write_session("pid_2", {{5, kCall, 0x10}}, 0, "");
   write_text(std::filesystem::path(two) / "manifest.json", R"({"threads":[{"id":0}]})");

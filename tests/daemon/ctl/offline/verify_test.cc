@@ -49,7 +49,7 @@ class Verify : public testing::OfflineTest {
   int code_ = -1;
 };
 
-TEST_F(Verify, AGoodSessionIsOneOkLine) {
+TEST_F(Verify, GoodSessionIsOneOkLine) {
   write_planned_session();
   EXPECT_EQ(run(session_), 0);
   EXPECT_EQ(out_.str(), "ok: " + session_.string() + ": 1 thread, 12 events, 4 details, 0 lost\n");
@@ -78,7 +78,7 @@ TEST_F(Verify, ExitsWithTwoForUnreadablePaths) {
   EXPECT_TRUE(out_.str().empty());
 }
 
-TEST_F(Verify, ADirectoryAboveSessionsMeansTheNewestAndSaysSo) {
+TEST_F(Verify, DirectoryAboveSessionsMeansTheNewestAndSaysSo) {
   write_planned_session();
   const path newest = root_ / "session_20250102_030405_10" / "pid_7";
   const path older = root_ / "session_20250102_030405_9" / "pid_7";
@@ -93,7 +93,7 @@ TEST_F(Verify, ADirectoryAboveSessionsMeansTheNewestAndSaysSo) {
   EXPECT_NE(err_.str().find("the only session"), std::string::npos) << err_.str();
 }
 
-TEST_F(Verify, AnUnfinalizedSessionIsNotOkUnlessThatIsAllowed) {
+TEST_F(Verify, UnfinalizedSessionIsNotOkUnlessThatIsAllowed) {
   atf::testing::ThreadPlan plan;
   plan.finalize = false;
   write_thread(0, build_thread(plan).index);
@@ -107,7 +107,7 @@ TEST_F(Verify, AnUnfinalizedSessionIsNotOkUnlessThatIsAllowed) {
 }
 
 // The files hold, and yet the session is not all that was recorded.
-TEST_F(Verify, AFailedSessionIsNeverOk) {
+TEST_F(Verify, FailedSessionIsNeverOk) {
   write_planned_session();
   const std::string found =
       with_manifest(R"("state":"complete")", R"("state":"failed","reason":"no space")");
@@ -126,7 +126,7 @@ TEST_F(Verify, AFailedSessionIsNeverOk) {
       << out_.str();
 }
 
-TEST_F(Verify, ARecoveredSessionSaysThatTheLossIsNotKnown) {
+TEST_F(Verify, RecoveredSessionSaysThatTheLossIsNotKnown) {
   write_planned_session();
   const std::string found = with_manifest(R"("state":"complete")", R"("state":"recovered")");
   EXPECT_EQ(code_, 1);
@@ -134,14 +134,14 @@ TEST_F(Verify, ARecoveredSessionSaysThatTheLossIsNotKnown) {
   EXPECT_NE(found.find("how much is not known"), std::string::npos) << found;
 }
 
-TEST_F(Verify, ACompleteSessionWithoutTheEndOfAThreadIsNotOk) {
+TEST_F(Verify, CompleteSessionWithoutTheEndOfAThreadIsNotOk) {
   write_planned_session();
   const std::string found = with_manifest(R"("ended":true)", R"("ended":false)");
   EXPECT_EQ(code_, 1);
   EXPECT_NE(found.find("the end of 1 thread never came"), std::string::npos) << found;
 }
 
-TEST_F(Verify, AManifestWithAStateThatIsSilentAboutAnEndIsNotOk) {
+TEST_F(Verify, ManifestWithAStateThatIsSilentAboutAnEndIsNotOk) {
   write_planned_session();
   const std::string found = with_manifest(R"("ended":true,)", "");
   EXPECT_EQ(code_, 1);
@@ -174,7 +174,7 @@ TEST_F(Verify, WithoutAManifestNobodyKnowsWhatIsMissing) {
       << out_.str();
 }
 
-TEST_F(Verify, TheManifestMustAgreeWithTheFiles) {
+TEST_F(Verify, ManifestMustAgreeWithTheFiles) {
   write_planned_session();
   EXPECT_NE(with_manifest("\"events\":12,\n", "\"events\":13,\n")
                 .find("/threads/0/events: says 13 events, the files have 12"),
@@ -241,20 +241,20 @@ TEST_F(Verify, BytesThatJsonDoesNotHaveAreFound) {
   EXPECT_EQ(run(session_, /*strict=*/true), 1);
 }
 
-TEST_F(Verify, AListOfOtherThreadsIsAWarning) {
+TEST_F(Verify, ListOfOtherThreadsIsAWarning) {
   write_planned_session();
   const std::string found = with_manifest("{\"id\":0,", "{\"id\":5,");
   EXPECT_NE(found.find("/threads: warning: lists other threads"), std::string::npos) << found;
   EXPECT_EQ(code_, 0);
 }
 
-TEST_F(Verify, ASessionThatRecordedNothingIsOk) {
+TEST_F(Verify, SessionThatRecordedNothingIsOk) {
   write_text(session_ / "manifest.json", R"({"threads":[],"state":"complete"})");
   EXPECT_EQ(run(session_), 0);
   EXPECT_TRUE(out_.str().starts_with("ok: ")) << out_.str();
 }
 
-TEST_F(Verify, AnUnreadableIndexIsItsThreadsFinding) {
+TEST_F(Verify, UnreadableIndexIsItsThreadsFinding) {
   write_planned_session();
   testing::fs::create_directories(session_ / "thread_1" / "index.atf");
   EXPECT_EQ(run(session_), 1);

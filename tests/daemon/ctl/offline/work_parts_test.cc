@@ -194,7 +194,7 @@ TEST_F(FilesInMemory, LargeOnesAreMappedAndSmallOnesCopied) {
   EXPECT_FALSE(read::FileBytes::open(root_.string()).ok());
 }
 
-TEST_F(FilesInMemory, AFileWithoutANameKeepsWhatIsWritten) {
+TEST_F(FilesInMemory, FileWithoutANameKeepsWhatIsWritten) {
   for (const size_t part :
        {size_t{1}, size_t{700'000}, size_t{1} << 20, (size_t{1} << 20) + 1, size_t{2'500'000}}) {
     auto made = read::UnnamedFile::create(root_.string());
@@ -234,7 +234,7 @@ TEST(TemporaryDirectory, IsTheUsersOrTmp) {
   if (given != nullptr) ::setenv("TMPDIR", before.c_str(), 1);
 }
 
-TEST(InflateLimits, TheLeastHolds) {
+TEST(InflateLimits, LeastHolds) {
   constexpr uint64_t kMuch = UINT64_MAX;
   const auto of = [](uint64_t packed, uint64_t free_bytes) {
     const read::InflateLimit limit = read::inflate_limit(packed, free_bytes, "/tmp");
@@ -251,7 +251,7 @@ TEST(InflateLimits, TheLeastHolds) {
   EXPECT_EQ(of(kMuch, 2'000'001), "1000000, half of what is free in /tmp");
 }
 
-TEST(InflateLimits, AGzipFileBeginsWithItsTwoBytes) {
+TEST(InflateLimits, GzipFileBeginsWithItsTwoBytes) {
   const auto looks = [](std::vector<uint8_t> head) { return read::looks_like_gzip(head); };
   EXPECT_TRUE(looks({0x1f, 0x8b}));
   EXPECT_TRUE(looks({0x1f, 0x8b, 8}));

@@ -120,7 +120,7 @@ TEST_F(WtfCapture, DumpFilters) {
 }
 
 // Every form says the same.
-TEST_F(WtfCapture, TheJsonFormIsShownAsTheBinaryOne) {
+TEST_F(WtfCapture, JsonFormIsShownAsTheBinaryOne) {
   atf::testing::write_file(at("x.wtf-trace"), small_file());
   ASSERT_EQ(run_dump({}), 0);
   const std::string binary = out_.str();
@@ -133,7 +133,7 @@ TEST_F(WtfCapture, TheJsonFormIsShownAsTheBinaryOne) {
   EXPECT_EQ(read_session(written())[0].steps.size(), 5u);
 }
 
-TEST_F(WtfCapture, ACutFileIsRecoveredToAWholeOne) {
+TEST_F(WtfCapture, CutFileIsRecoveredToAWholeOne) {
   const auto whole = small_file();
   uint64_t most = 0;
   for (size_t size = 0; size < whole.size(); size += size < 50 ? 1 : 4) {

@@ -30,7 +30,7 @@ TEST_F(OnlineCommandsTest, AgentsThatAreHereComeBeforeThoseThatEnded) {
   EXPECT_LT(out_.str().find("here"), out_.str().find("ended")) << out_.str();
 }
 
-TEST_F(OnlineCommandsTest, AnAddressThatIsDialledIsNamedBesideWhatWentWrong) {
+TEST_F(OnlineCommandsTest, AddressThatIsDialledIsNamedBesideWhatWentWrong) {
   api::Agent agent;
   agent.set_name("agents/3");
   agent.set_state(api::AGENT_STATE_DIALING);
@@ -88,14 +88,14 @@ TEST_F(OnlineCommandsTest, AttachDetachStartStop) {
   EXPECT_THAT(out_.str(), HasSubstr("complete"));
 }
 
-TEST_F(OnlineCommandsTest, AFailureIsOneLineAndExitCode1) {
+TEST_F(OnlineCommandsTest, FailureIsOneLineAndExitCode1) {
   collector_.fail_with({Code::kNotFound, "no agent is named x; see ListAgents"});
   EXPECT_EQ(detach_agent(online_, "x"), 1);
   EXPECT_EQ(err_.str(), "collectctl: no agent is named x; see ListAgents\n");
   EXPECT_EQ(out_.str(), "");
 }
 
-TEST_F(OnlineCommandsTest, AConvertedSessionIsNamedAndItsLossesAreSaid) {
+TEST_F(OnlineCommandsTest, ConvertedSessionIsNamedAndItsLossesAreSaid) {
   collector_.add_session("session_20260131_235959/pid_7", api::SESSION_STATE_COMPLETE);
   EXPECT_EQ(convert_session(online_, {"session_20260131_235959/pid_7", 1}), 1);
   EXPECT_EQ(collector_.last_argument(), "session_20260131_235959/pid_7");
@@ -114,7 +114,7 @@ TEST_F(OnlineCommandsTest, AConvertedSessionIsNamedAndItsLossesAreSaid) {
   EXPECT_EQ(err_.str(), "collectctl: it has ATF version 2 already\n");
 }
 
-TEST_F(OnlineCommandsTest, ASnapshotIsNamedAndWhatItLacksIsSaid) {
+TEST_F(OnlineCommandsTest, SnapshotIsNamedAndWhatItLacksIsSaid) {
   EXPECT_EQ(snapshot_session(online_, ""), 0);
   EXPECT_EQ(collector_.last_argument(), "");
   EXPECT_EQ(out_.str(),
@@ -152,7 +152,7 @@ class SlowSnapshots : public control::FakeCollector {
   const std::atomic<bool>& go_on_;
 };
 
-TEST_F(OnlineCommandsTest, ASnapshotThatTakesLongShowsOnATerminalThatItGoesOn) {
+TEST_F(OnlineCommandsTest, SnapshotThatTakesLongShowsOnATerminalThatItGoesOn) {
   NoticingBuffer buffer;
   std::ostream err(&buffer);
   SlowSnapshots slow(buffer.is_written);
@@ -229,7 +229,7 @@ TEST_F(OnlineCommandsTest, RulesThatAreShownCanBeSet) {
   std::remove(file.c_str());
 }
 
-TEST_F(OnlineCommandsTest, AManifestShowsItsStalls) {
+TEST_F(OnlineCommandsTest, ManifestShowsItsStalls) {
   EXPECT_EQ(show_manifest(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("stall: thread 2 page_wait: " + short_duration(0.004) +
                                     " from 1000 to 9001000 ns, 3 stalls joined\n"));

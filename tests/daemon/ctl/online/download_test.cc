@@ -101,7 +101,7 @@ TEST_F(DownloadTest, OnlyTheFilesThatAreNamed) {
   EXPECT_THAT(err_.str(), HasSubstr("has no file thread_1/index.atf"));
 }
 
-TEST_F(DownloadTest, ACollectorsWordsLeadNowhereElse) {
+TEST_F(DownloadTest, CollectorsWordsLeadNowhereElse) {
   collector_.add_file("../../outside", "x");
   EXPECT_EQ(download_to("a/b/copy"), 1);
   EXPECT_THAT(err_.str(), HasSubstr("no file of a session"));
@@ -111,7 +111,7 @@ TEST_F(DownloadTest, ACollectorsWordsLeadNowhereElse) {
   EXPECT_THAT(err_.str(), HasSubstr("which is no name"));
 }
 
-TEST_F(DownloadTest, ASessionThatRecordsIsCopiedAnew) {
+TEST_F(DownloadTest, SessionThatRecordsIsCopiedAnew) {
   collector_.add_session("session_20260131_235959_2/pid_7", api::SESSION_STATE_ACTIVE);
   ASSERT_EQ(download_to("copy"), 0);
   EXPECT_THAT(err_.str(), HasSubstr("still records"));
@@ -202,7 +202,7 @@ TEST_F(DownloadTest, ListsAndDeletes) {
 }
 
 // What another version of the file left is longer than the file.
-TEST_F(DownloadTest, APartThatIsTooLongIsBegunAnew) {
+TEST_F(DownloadTest, PartThatIsTooLongIsBegunAnew) {
   ASSERT_EQ(download_to("copy", {"manifest.json"}), 0);
   const fs::path part = directory_ / "copy/thread_0/index.atf.part";
   fs::create_directories(part.parent_path());
@@ -219,7 +219,7 @@ TEST_F(DownloadTest, APartThatIsTooLongIsBegunAnew) {
 }
 
 // Process, recording and start together tell a session from others.
-TEST_F(DownloadTest, ASessionIsKnownByItsProcessRecordingAndStart) {
+TEST_F(DownloadTest, SessionIsKnownByItsProcessRecordingAndStart) {
   storage::Manifest made;
   made.identity.process_id[0] = 1;
   made.identity.recording = 1;

@@ -153,7 +153,7 @@ TEST_F(FollowARun, IsOverWhenAllIsSealed) {
   EXPECT_EQ(err_.str(), "");
 }
 
-TEST_F(FollowARun, AnAgentAloneWasSeen) {
+TEST_F(FollowARun, AgentAloneWasSeen) {
   add_agent("1", api::AGENT_STATE_GONE);
   EXPECT_TRUE(follow().agent_seen);
   collector_.agents_.clear();
@@ -196,7 +196,7 @@ TEST_F(FollowARun, WaitsForActiveAgentsAndSessions) {
 }
 
 // A process that goes on records into a collector that stays; one that leaves has to wait.
-TEST_F(FollowARun, ACollectorThatStaysIsLeftToWhatLives) {
+TEST_F(FollowARun, CollectorThatStaysIsLeftToWhatLives) {
   add_agent("1", api::AGENT_STATE_RECORDING, 50);
   add_session("1", api::SESSION_STATE_ACTIVE, 50);
   wait_.collector_stays = true;
@@ -228,7 +228,7 @@ TEST_F(FollowARun, EverySignalThatEndsUsEndsTheWait) {
   }
 }
 
-TEST_F(FollowARun, TheSessionOfAProcessThatIsGoneIsSealed) {
+TEST_F(FollowARun, SessionOfAProcessThatIsGoneIsSealed) {
   add_session("1", api::SESSION_STATE_INTERRUPTED);
   const RunSessions ended = follow();
   EXPECT_THAT(collector_.stopped, ElementsAre("sessions/1"));
@@ -275,7 +275,7 @@ TEST_F(FollowARun, SaysOnceWhatItWaitsFor) {
   EXPECT_EQ(said(), "collectctl: waiting for the names of functions; Ctrl-C stops waiting\n");
 }
 
-TEST_F(FollowARun, ACollectorThatLeavesIsTrouble) {
+TEST_F(FollowARun, CollectorThatLeavesIsTrouble) {
   add_session("1", api::SESSION_STATE_ACTIVE, 50);
   JobSignals signals;
   Client client{ControlTarget(server_->address())};

@@ -134,7 +134,7 @@ TEST_F(OnlineLink, NamesTheAddressWhenNoCollectorAnswers) {
   EXPECT_FALSE(said("nonsense").starts_with("no collector"));
 }
 
-TEST_F(OnlineLink, AUnixSocketIsPlainWhateverIsGiven) {
+TEST_F(OnlineLink, UnixSocketIsPlainWhateverIsGiven) {
   const std::string address = "unix:" + (directory_ / "control.sock").string();
   auto started = control::ControlServer::start(address, collector_);
   ASSERT_TRUE(started.ok()) << to_string(started.error());
@@ -173,7 +173,7 @@ TEST_F(OnlineLink, AnotherUsersSocketIsRefused) {
   EXPECT_EQ(squatter.bytes(), 0u);
 }
 
-TEST_F(OnlineLink, ACollectorThatIsSilentIsNotWaitedForLong) {
+TEST_F(OnlineLink, CollectorThatIsSilentIsNotWaitedForLong) {
   const Listener silent;
   Client client{ControlTarget(silent.address())};
   const auto answer = client.stats(milliseconds(100));
@@ -182,7 +182,7 @@ TEST_F(OnlineLink, ACollectorThatIsSilentIsNotWaitedForLong) {
             "the collector at " + silent.address() + " did not answer in time");
 }
 
-TEST_F(OnlineLink, AWatchEndsWhenItIsWantedNoMore) {
+TEST_F(OnlineLink, WatchEndsWhenItIsWantedNoMore) {
   collector_.add_agent("1", "lua", api::AGENT_STATE_RECORDING);
   collector_.add_session("one", api::SESSION_STATE_ACTIVE);
   api::Device device;
@@ -340,7 +340,7 @@ class Terminal : public OnlineLink {
 };
 
 // One line is written again and again; JSON stays lines.
-TEST_F(Terminal, AWatchIsOneLine) {
+TEST_F(Terminal, WatchIsOneLine) {
   collector_.add_session("one", api::SESSION_STATE_ACTIVE);
   const auto live = [this] {
     collector_.wait_for_watches(1);
@@ -374,7 +374,7 @@ TEST_F(Terminal, AWatchIsOneLine) {
   EXPECT_THAT(out_.str(), EndsWith("}\n"));
 }
 
-TEST_F(Terminal, ADownloadSaysHowFarItIs) {
+TEST_F(Terminal, DownloadSaysHowFarItIs) {
   const std::string name = "session_20260131_235959/pid_7";
   collector_.add_session(name, api::SESSION_STATE_COMPLETE);
   collector_.add_file("manifest.json", "{}");
@@ -394,7 +394,7 @@ TEST_F(Terminal, ADownloadSaysHowFarItIs) {
   EXPECT_THAT(err_.str(), HasSubstr(" of 700 kB\ncollectctl: "));
 }
 
-TEST_F(Terminal, AConversionSaysHowFarItIs) {
+TEST_F(Terminal, ConversionSaysHowFarItIs) {
   collector_.hold_answers();
   std::thread life([this] {
     collector_.wait_for_held(1);

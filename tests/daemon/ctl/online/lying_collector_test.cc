@@ -187,7 +187,7 @@ TEST_F(LyingCollectorTest, ListsHaveALargestLength) {
   EXPECT_EQ(collector_.pages, 5u);
 }
 
-TEST_F(LyingCollectorTest, AFileHasTheSizeThatWasAnnounced) {
+TEST_F(LyingCollectorTest, FileHasTheSizeThatWasAnnounced) {
   EXPECT_EQ(download_index(200'000, 200'001), 1);
   EXPECT_THAT(err_.str(), HasSubstr("more came than the 200000 bytes that were announced"));
   EXPECT_FALSE(fs::exists(index()));
@@ -224,7 +224,7 @@ TEST_F(LyingCollectorTest, PathsLeadNowhereElse) {
 }
 
 // `run` and `attach` read and name sessions by the path that the collector gives them.
-TEST_F(LyingCollectorTest, ASessionLiesInADirectoryOfItsName) {
+TEST_F(LyingCollectorTest, SessionLiesInADirectoryOfItsName) {
   Client client(online_.control);
   EXPECT_TRUE(client.sessions("").ok());
   collector_.path.clear();

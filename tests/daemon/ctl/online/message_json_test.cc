@@ -73,7 +73,7 @@ TEST(MessageJson, ErrorsHaveACodeInOneWord) {
       "{\"version\":1,\"error\":{\"code\":\"io_error\",\"message\":\"a\\u001b\xEF\xBF\xBD\"}}\n");
 }
 
-TEST(MessageJson, ALineBeginsWithTheVersionOfTheDialect) {
+TEST(MessageJson, LineBeginsWithTheVersionOfTheDialect) {
   api::Stats stats;
   stats.set_version("0.1.0");
   const std::string line = message_line(stats);

@@ -48,7 +48,7 @@ class OnlineParts : public ::testing::Test {
   fs::path directory_;
 };
 
-TEST_F(OnlineParts, ATokenIsOneLineOfPrintableCharacters) {
+TEST_F(OnlineParts, TokenIsOneLineOfPrintableCharacters) {
   EXPECT_EQ(token_in("a"), "a");
   EXPECT_EQ(token_in("secret ~\r\n\n"), "secret ~");
   EXPECT_EQ(token_in(std::string(256, 'x')), std::string(256, 'x'));
@@ -80,7 +80,7 @@ TEST_F(OnlineParts, StoredIsRecordsAndContainersTogether) {
   EXPECT_THAT(table, HasSubstr("session_20260131_235959/pid_7"));
 }
 
-TEST_F(OnlineParts, AProgramIsFoundAsAShellFindsIt) {
+TEST_F(OnlineParts, ProgramIsFoundAsAShellFindsIt) {
   fs::create_directories(directory_ / "first");
   fs::create_directories(directory_ / "second");
   const std::string denied = put("first/tool", "", 0600);
@@ -100,7 +100,7 @@ TEST_F(OnlineParts, AProgramIsFoundAsAShellFindsIt) {
   EXPECT_THAT(find_program(directory_ / "none").error().message, EndsWith(": no such program"));
 }
 
-TEST_F(OnlineParts, ThePathOfAShellWithoutPathIsUsed) {
+TEST_F(OnlineParts, PathOfAShellWithoutPathIsUsed) {
   ::unsetenv("PATH");
   EXPECT_THAT(*find_program("sh"), EndsWith("bin/sh"));
 }

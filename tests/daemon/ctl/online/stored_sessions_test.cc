@@ -88,7 +88,7 @@ TEST_F(StoredSessions, AreListedAsACollectorListsThem) {
   EXPECT_FALSE(one.contains("agent")) << "a collector's word";
 }
 
-TEST_F(StoredSessions, TheNewestComesFirstWhereverItLies) {
+TEST_F(StoredSessions, NewestComesFirstWhereverItLies) {
   put("a/session_20261125_140300/pid_7", recorded(7));
   put("session_20261125_140300_2/pid_8", recorded(8));
   put("z/session_20261125_140259/pid_9", recorded(9));
@@ -150,7 +150,7 @@ TEST_F(StoredSessions, ListsUnreadableSessions) {
   EXPECT_THAT(out_.str(), HasSubstr("other  unknown"));
 }
 
-TEST_F(StoredSessions, ASessionItselfIsOne) {
+TEST_F(StoredSessions, SessionItselfIsOne) {
   put("session_20261125_140301/pid_1", recorded(1));
   const path session = root_ / "session_20261125_140301/pid_1";
   EXPECT_EQ(list_stored_sessions({session.string() + "/", true}, out_, err_), 0) << err_.str();

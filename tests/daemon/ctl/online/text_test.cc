@@ -54,7 +54,7 @@ TEST(TextTest, SizesArePowersOf1024) {
   }
 }
 
-TEST(TextTest, ACellCannotLeaveItsRow) {
+TEST(TextTest, CellCannotLeaveItsRow) {
   Table table({"NAME", "N"});
   table.add({"a\x1b[2Jb\nc", "\u202e7"});
   EXPECT_EQ(table.text(),

@@ -113,7 +113,7 @@ TEST(RunEnvironmentTest, PatternsThatTheAgentCannotTakeAreRefused) {
   EXPECT_FALSE(filters_functions({"COLLECT_ONLY=", "HOME=/"}));
 }
 
-TEST(RunEnvironmentTest, APathThatThePreloaderWouldSplitIsRefused) {
+TEST(RunEnvironmentTest, PathThatThePreloaderWouldSplitIsRefused) {
   for (const char* path : {"/with space/agent.so", "/with:colon/agent.so"}) {
     AgentSettings given = settings();
     given.library = path;
@@ -134,7 +134,7 @@ TEST(RunEnvironmentTest, TagsFitAndDiffer) {
   EXPECT_NE(tag, new_run_tag());
 }
 
-TEST(ProgramPathsTest, TheAgentLiesBesideTheProgram) {
+TEST(ProgramPathsTest, AgentLiesBesideTheProgram) {
   const auto candidates = agent_library_candidates("/usr/bin");
   ASSERT_EQ(candidates.size(), 2u);
   EXPECT_EQ(candidates[0], "/usr/bin/../lib/libcollect_agent.so");
@@ -276,7 +276,7 @@ TEST(RunSummaryTest, TroubleIsNotBlamedOnTheProgram) {
   EXPECT_THAT(text, ::testing::Not(HasSubstr("-finstrument-functions")));
 }
 
-TEST(RunSummaryTest, AnEndBySignalIsNamedAndWhatHelpsIsSaid) {
+TEST(RunSummaryTest, EndBySignalIsNamedAndWhatHelpsIsSaid) {
   RunOutcome outcome;
   outcome.program = "./app";
   outcome.exit_code = 139;

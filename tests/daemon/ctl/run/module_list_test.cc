@@ -41,7 +41,7 @@ TEST(ModuleListTest, ListsAProgramAndItsLibraries) {
   EXPECT_TRUE(has("libc.so.6"));
 }
 
-TEST(ModuleListTest, ATextIsNoProgram) {
+TEST(ModuleListTest, TextIsNoProgram) {
   EXPECT_EQ(list_modules("/etc/passwd", {}).code(), Code::kUnsupported);
   EXPECT_EQ(list_modules("/no/such/program", {}).code(), Code::kUnsupported);
 }

@@ -90,7 +90,7 @@ TEST_F(ProcessesOfARun, SignalsWaitUntilTheyAreAskedFor) {
   EXPECT_EQ(wait_for_program(*child, signals_), 0);
 }
 
-TEST_F(ProcessesOfARun, APipeWithoutAReaderIsNoEnd) {
+TEST_F(ProcessesOfARun, PipeWithoutAReaderIsNoEnd) {
   ::raise(SIGPIPE);
   EXPECT_EQ(signals_.wait(milliseconds(1)).number, 0) << "it is not waited for";
   sigset_t pipe;
@@ -101,7 +101,7 @@ TEST_F(ProcessesOfARun, APipeWithoutAReaderIsNoEnd) {
   EXPECT_EQ(::sigtimedwait(&pipe, &info, &none), SIGPIPE) << "it was held back";
 }
 
-TEST_F(ProcessesOfARun, TheMaskIsAsBeforeAndThePrograms) {
+TEST_F(ProcessesOfARun, MaskIsAsBeforeAndThePrograms) {
   const auto blocked = [] {
     sigset_t now;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
@@ -126,7 +126,7 @@ TEST_F(ProcessesOfARun, TheMaskIsAsBeforeAndThePrograms) {
   EXPECT_EQ(noted("mask"), "SigBlk:\t0000000000000000\n");
 }
 
-TEST_F(ProcessesOfARun, AParentThatIgnoresItsChildrenTakesNoExitCode) {
+TEST_F(ProcessesOfARun, ParentThatIgnoresItsChildrenTakesNoExitCode) {
   ::signal(SIGCHLD, SIG_IGN);
   const JobSignals signals;
   const auto child = start("exit 7");
@@ -290,7 +290,7 @@ TEST_F(EmbeddedDaemonOf, GoesAwayWithItsObject) {
   EXPECT_FALSE(is_alive(pid));
 }
 
-TEST_F(EmbeddedDaemonOf, ARootIsOneRunsAtATime) {
+TEST_F(EmbeddedDaemonOf, RootIsOneRunsAtATime) {
   auto daemon = start_daemon(kDaemon);
   ASSERT_TRUE(daemon.ok());
   auto other = start_daemon(kDaemon);
@@ -358,7 +358,7 @@ class PreloadCheck : public ProcessesOfARun {
   Elf64_Ehdr header_{};
 };
 
-TEST_F(PreloadCheck, AProgramWithoutInterpreterIsStatic) {
+TEST_F(PreloadCheck, ProgramWithoutInterpreterIsStatic) {
   constexpr char kStatic[] = "is linked statically";
   EXPECT_EQ(said_of_loads(1), kStatic);
   EXPECT_EQ(said_of_loads(512), kStatic);

@@ -121,7 +121,7 @@ TEST_F(RunProcessesTest, WhatAKilledRunLeftIsRemoved) {
   EXPECT_TRUE(fs::exists(ours)) << "its run goes on";
 }
 
-TEST_F(RunProcessesTest, ARecordingWithoutASessionIsMissing) {
+TEST_F(RunProcessesTest, RecordingWithoutASessionIsMissing) {
   say(0, {.flags = kRecorded | kEnded, .pid = gone(), .reason = "refused by the collector: no"});
   say(1, {.flags = kRecorded, .pid = gone(), .program = "/bin/g", .reason = "starting"});
   say(2, {.flags = kFailed | kEnded, .pid = gone(), .program = "/bin/h", .reason = "no memory"});
@@ -177,7 +177,7 @@ TEST_F(RunProcessesTest, WaitsForThoseThatStillShip) {
   EXPECT_TRUE(run_->lives(::getppid())) << "nothing is said of it, but it is there";
 }
 
-TEST_F(RunProcessesTest, TheProgramIsWhatItBecame) {
+TEST_F(RunProcessesTest, ProgramIsWhatItBecame) {
   run_->set_program(::getpid());
   say(0, {.flags = kEnded, .pid = alive(), .program = "/bin/sh", .age_ms = 2'000});
   say(1, {.flags = kEnded, .pid = alive(), .program = "/bin/python", .age_ms = 1'000});
@@ -187,7 +187,7 @@ TEST_F(RunProcessesTest, TheProgramIsWhatItBecame) {
   EXPECT_FALSE(recorded);
 }
 
-TEST_F(RunProcessesTest, TheEndIsWrittenToThoseThatRun) {
+TEST_F(RunProcessesTest, EndIsWrittenToThoseThatRun) {
   say(0, {.flags = kRecorded, .pid = alive()});
   write();
   run_->end_run();
@@ -214,7 +214,7 @@ TEST_F(RunProcessesTest, ChildrenWithoutARecordAreCounted) {
 }
 
 // A program that makes its file has no record at first, and then one that is not filled yet.
-TEST_F(RunProcessesTest, AFreshFileIsLeftAlone) {
+TEST_F(RunProcessesTest, FreshFileIsLeftAlone) {
   write();
   EXPECT_TRUE(is_there());
   say(0, {.state = 1, .pid = gone()});

@@ -422,7 +422,7 @@ TEST_F(TopFunctions, AreNotLookedUpWhereItTakesLongOrIsNotSealed) {
   EXPECT_TRUE(top_functions(recorded_).empty());
 }
 
-TEST(RunSummaryLines, TheLargestOfNoneIsNone) {
+TEST(RunSummaryLines, LargestOfNoneIsNone) {
   EXPECT_EQ(largest_session({}), nullptr);
   api::Session empty = recorded();
   empty.set_events(0);
@@ -433,7 +433,7 @@ TEST(RunSummaryLines, TheLargestOfNoneIsNone) {
 
 // ---- every process
 
-TEST(ProcessesOfASummary, AMissingOneHasItsReason) {
+TEST(ProcessesOfASummary, MissingOneHasItsReason) {
   RunOutcome outcome = outcome_of({recorded()});
   EXPECT_TRUE(is_whole(outcome));
   EXPECT_THAT(run_summary_text(outcome), Not(HasSubstr("missing")));
@@ -463,7 +463,7 @@ TEST(ProcessesOfASummary, ThoseOfWhichNothingIsKnownAreCounted) {
 }
 
 // A version manager's python3: the plans are of the shell that runs it.
-TEST(ProcessesOfASummary, AProgramThatBecameAnotherIsNamed) {
+TEST(ProcessesOfASummary, ProgramThatBecameAnotherIsNamed) {
   RunOutcome outcome = outcome_of({});
   outcome.program = "python3";
   outcome.dynamic = true;

@@ -59,7 +59,7 @@ TEST_F(RunTest, PassesTheExitCodeOnAndStopsItsCollector) {
   EXPECT_TRUE(daemon_ended());
 }
 
-TEST_F(RunTest, ASignalIsItsNumberPlus128) {
+TEST_F(RunTest, SignalIsItsNumberPlus128) {
   EXPECT_EQ(run({"sh", "-c", "kill -9 $$"}).exit_code, 128 + SIGKILL);
   EXPECT_EQ(run({"sh", "-c", "kill -SEGV $$"}).exit_code, 128 + SIGSEGV);
 }
@@ -93,7 +93,7 @@ TEST_F(RunTest, OurOwnFailuresAre125) {
   EXPECT_EQ(runner_.run({"run", "-o", "file/below", "true"}).exit_code, 125);
 }
 
-TEST_F(RunTest, TheProgramGetsTheAgentAndItsSettings) {
+TEST_F(RunTest, ProgramGetsTheAgentAndItsSettings) {
   runner_.environment["COLLECT_LISTEN"] = "tcp:1";
   runner_.environment["COLLECT_LOG"] = "1";
   const Ran ran =
@@ -130,7 +130,7 @@ TEST_F(RunTest, MisspeltVariableIsSaid) {
                         "COLLECT_BUFFER_MB?\n"));
 }
 
-TEST_F(RunTest, AnEarlierPreloadStays) {
+TEST_F(RunTest, EarlierPreloadStays) {
   runner_.environment["LD_PRELOAD"] = "libm.so.6";
   const Ran ran = run({"sh", "-c", "echo $LD_PRELOAD"});
   EXPECT_EQ(ran.out, std::string(FAKE_AGENT_LIBRARY) + ":libm.so.6\n");
@@ -158,7 +158,7 @@ TEST_F(RunTest, TermReachesTheProgram) {
   EXPECT_TRUE(daemon_ended());
 }
 
-TEST_F(RunTest, TheCollectorDoesNotOutliveUs) {
+TEST_F(RunTest, CollectorDoesNotOutliveUs) {
   const pid_t pid = runner_.start(line({"sh", "-c", "echo ready; exec sleep 2"}));
   ASSERT_TRUE(eventually([&] { return runner_.out_so_far() == "ready\n"; }));
   ::kill(pid, SIGKILL);
@@ -166,7 +166,7 @@ TEST_F(RunTest, TheCollectorDoesNotOutliveUs) {
   EXPECT_TRUE(eventually([&] { return daemon_ended(); }));
 }
 
-TEST_F(RunTest, ARootBelongsToOneRunAtATime) {
+TEST_F(RunTest, RootBelongsToOneRunAtATime) {
   const Ran ran = run({COLLECTCTL, "run", "-o", "traces", "--", "true"});
   EXPECT_EQ(ran.exit_code, 125);
   EXPECT_THAT(ran.err, HasSubstr("another run records into"));
@@ -207,7 +207,7 @@ TEST_F(RunTest, LossIsSaidWithItsRemedy) {
   }
 }
 
-TEST_F(RunTest, AProgramWithoutInstrumentationIsExplained) {
+TEST_F(RunTest, ProgramWithoutInstrumentationIsExplained) {
   runner_.environment["FAKE_COLLECTORD"] = "agent";
   Ran ran = run({"true"});
   EXPECT_EQ(ran.exit_code, 0);
@@ -242,12 +242,12 @@ TEST_F(RunTest, EmptyRecordingNamesTheTrueCause) {
   EXPECT_THAT(run(abort).err, HasSubstr("(Aborted), and no traced function had been"));
 }
 
-TEST_F(RunTest, AStaticProgramIsNamedAsTheCause) {
+TEST_F(RunTest, StaticProgramIsNamedAsTheCause) {
   runner_.environment["FAKE_COLLECTORD"] = "silent";
   EXPECT_THAT(run({STATIC_PROGRAM}).err, HasSubstr("it is linked statically"));
 }
 
-TEST_F(RunTest, ACrashedProgramsSessionIsSealedAtOnce) {
+TEST_F(RunTest, CrashedProgramsSessionIsSealedAtOnce) {
   runner_.environment["FAKE_COLLECTORD"] = "crash";
   const Ran ran = run({"sh", "-c", "kill -ABRT $$"}, {"--drain", "thread"});
   EXPECT_EQ(ran.exit_code, 128 + SIGABRT);
@@ -255,7 +255,7 @@ TEST_F(RunTest, ACrashedProgramsSessionIsSealedAtOnce) {
 }
 
 // The program did what it should, and yet not all of it is stored.
-TEST_F(RunTest, AFailedSessionIsNoSuccess) {
+TEST_F(RunTest, FailedSessionIsNoSuccess) {
   runner_.environment["FAKE_COLLECTORD"] = "failed";
   Ran ran = run({"true"});
   EXPECT_EQ(ran.exit_code, 125);
@@ -275,7 +275,7 @@ TEST_F(RunTest, JsonSummaryIsTheLastLine) {
   EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1);
 }
 
-TEST_F(RunTest, ARunningCollectorIsUsed) {
+TEST_F(RunTest, RunningCollectorIsUsed) {
   control::FakeCollector collector;
   collector.set_ingest_address("0.0.0.0:9999");
   auto server = control::ControlServer::start("127.0.0.1:0", collector);

@@ -73,7 +73,7 @@ TEST_F(SealedSessionsTest, LooksAgainAtUnsealedOrUnnamedSessions) {
   EXPECT_EQ(look(15, 1000 + 3601), Names{kSecondOne}) << "names that do not come hold up nothing";
 }
 
-TEST_F(SealedSessionsTest, ALongRecordingIsLookedAtRarely) {
+TEST_F(SealedSessionsTest, LongRecordingIsLookedAtRarely) {
   put(kFirst, storage::SessionState::kRecording);
   EXPECT_EQ(look(0), Names{});
   EXPECT_EQ(look(3600), Names{});
@@ -82,7 +82,7 @@ TEST_F(SealedSessionsTest, ALongRecordingIsLookedAtRarely) {
   EXPECT_EQ(look(3616), Names{kFirst});
 }
 
-TEST_F(SealedSessionsTest, AnUnreadableManifestHoldsUpNoOther) {
+TEST_F(SealedSessionsTest, UnreadableManifestHoldsUpNoOther) {
   put(kFirst, storage::SessionState::kComplete);
   ASSERT_TRUE(fs_.make_directories(root_ + "/" + kSecondOne).ok());
   EXPECT_EQ(look(0), Names{kFirst});

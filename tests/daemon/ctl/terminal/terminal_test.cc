@@ -48,7 +48,7 @@ TEST(PrintableStream, CharactersMayBeDivided) {
   }
 }
 
-TEST(PrintableStream, ACharacterThatIsCutOffIsEscapedAtTheEnd) {
+TEST(PrintableStream, CharacterThatIsCutOffIsEscapedAtTheEnd) {
   std::ostringstream out;
   {
     PrintableStream net(out);
@@ -65,7 +65,7 @@ TEST(PrintableStream, ACharacterThatIsCutOffIsEscapedAtTheEnd) {
   EXPECT_EQ(coloured.str(), "\\xe2\x1b[0m\\x82\\xac");
 }
 
-TEST(PrintableStream, AFailingReaderIsNoticed) {
+TEST(PrintableStream, FailingReaderIsNoticed) {
   std::ostringstream out;
   {
     PrintableStream net(out);

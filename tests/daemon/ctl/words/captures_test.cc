@@ -163,7 +163,7 @@ TEST_F(CaptureWords, LabelsAreAsWideAsTheWidest) {
 }
 
 // On a terminal, of files that take a while.
-TEST_F(CaptureWords, ALongCheckSaysHowFarItIs) {
+TEST_F(CaptureWords, LongCheckSaysHowFarItIs) {
   for (const uint64_t size : {32 * kMiB, 32 * kMiB - 1}) {
     fs::resize_file(root_ / "x", size);
     steps = {8 * kMiB, 24 * kMiB, size};
@@ -179,7 +179,7 @@ TEST_F(CaptureWords, ALongCheckSaysHowFarItIs) {
   }
 }
 
-TEST_F(CaptureWords, ALongDumpSaysHowFarItIs) {
+TEST_F(CaptureWords, LongDumpSaysHowFarItIs) {
   wanted.grade = CaptureGrade::kOk;
   for (const uint64_t size : {32 * kMiB, 32 * kMiB - 1}) {
     fs::resize_file(root_ / "x", size);
@@ -203,7 +203,7 @@ TEST_F(CaptureWords, ALongDumpSaysHowFarItIs) {
 }
 
 // What went wrong stands on a line of its own.
-TEST_F(CaptureWords, ADumpThatBreaksOffTakesItsLineAway) {
+TEST_F(CaptureWords, DumpThatBreaksOffTakesItsLineAway) {
   wanted.grade = CaptureGrade::kDamaged;
   fs::resize_file(root_ / "x", 32 * kMiB);
   steps = {8 * kMiB};
@@ -257,7 +257,7 @@ std::string dumped(const CaptureFormat& format, Bytes file, const DumpOptions& o
 }
 
 // Every 16 MiB at a Unit's end, and at the file's.
-TEST(RtcCaptureWords, ACheckTellsHowFarItIs) {
+TEST(RtcCaptureWords, CheckTellsHowFarItIs) {
   VectorSink sink;
   auto writer = rtc::Writer::create(sink);
   ASSERT_TRUE(writer.ok());
@@ -274,7 +274,7 @@ TEST(RtcCaptureWords, ACheckTellsHowFarItIs) {
       told, ElementsAre(AllOf(Ge(16 * kMiB), Lt(18 * kMiB)), AllOf(Ge(32 * kMiB), Lt(34 * kMiB))));
 }
 
-TEST(WtfCaptureWords, ADumpTellsHowFarItIs) {
+TEST(WtfCaptureWords, DumpTellsHowFarItIs) {
   VectorSink sink;
   wtf::Writer writer(sink);
   ASSERT_TRUE(writer.begin(wtf::FileHeader{}).ok());
@@ -288,7 +288,7 @@ TEST(WtfCaptureWords, ADumpTellsHowFarItIs) {
 }
 
 // Read in parts, which frames cross; one of them is larger than a part.
-TEST(Dial9CaptureWords, ADumpTellsHowFarItIs) {
+TEST(Dial9CaptureWords, DumpTellsHowFarItIs) {
   dial9::Encoder encoder;
   const auto type = *encoder.define({256, "Blob", true, {{"bytes", dial9::FieldType::kBytes}}});
   const auto blob = [&](uint64_t bytes) {
@@ -318,7 +318,7 @@ Octets wtf_with_timebase(double ms) {
   return sink.bytes();
 }
 
-TEST(WtfCaptureWords, ATimebaseFrom1990To2200IsATimeOfDay) {
+TEST(WtfCaptureWords, TimebaseFrom1990To2200IsATimeOfDay) {
   const auto text = [](double ms) {
     return fact_of(kWtfCapture, wtf_with_timebase(ms), "timebase");
   };
@@ -361,7 +361,7 @@ TEST(WtfCaptureWords, RecoverSaysHowManyMoreThereAre) {
 }
 
 // The leave of the call that is one too many has no name; the others have theirs.
-TEST(WtfCaptureWords, ALimitOfOpenScopesThatHaveTheirNames) {
+TEST(WtfCaptureWords, LimitOfOpenScopesThatHaveTheirNames) {
   constexpr size_t kMost = size_t{1} << 22;
   VectorSink sink;
   wtf::Writer writer(sink, {.pair_scopes = false});

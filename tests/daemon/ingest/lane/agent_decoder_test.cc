@@ -97,7 +97,7 @@ TEST_F(AgentDecoderTest, OnlySoManyFramesAtOnce) {
   EXPECT_EQ(taken, bytes.size() - control().size());
 }
 
-TEST_F(AgentDecoderTest, APageOfAStreamThatIsNotOpenIsAFault) {
+TEST_F(AgentDecoderTest, PageOfAStreamThatIsNotOpenIsAFault) {
   EXPECT_EQ(fault_of(page(0, 1, kStream + 1)), "page of stream 8, which is not open");
   decoder_.close_stream(kStream);
   EXPECT_EQ(fault_of(page(0, 1)), "page of stream 7, which is not open");
@@ -117,7 +117,7 @@ TEST_F(AgentDecoderTest, RecordsMayBeMissingButNotComeTwice) {
   EXPECT_EQ(decoder_.next_seq(kStream, Lane::kDetail), 0u) << "lanes are numbered apart";
 }
 
-TEST_F(AgentDecoderTest, ACodecMustHaveBeenAgreedOn) {
+TEST_F(AgentDecoderTest, CodecMustHaveBeenAgreedOn) {
   const auto tuples =
       fakes::tuple_page_frame_bytes(index_page_header(kStream, 0, 200), index_events(0, 200));
   EXPECT_EQ(fault_of(tuples), "page of codec 2, which was not agreed on");

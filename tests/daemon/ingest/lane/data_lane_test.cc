@@ -148,7 +148,7 @@ TEST_F(DataLaneTest, AllOfALongStreamIsThere) {
   EXPECT_EQ(core_->counters.bytes_received, bytes.size());
 }
 
-TEST_F(DataLaneTest, AFrameAsLongAsTheyMayBeFits) {
+TEST_F(DataLaneTest, FrameAsLongAsTheyMayBeFits) {
   begin_lane();
   std::vector<uint8_t> bytes = page(0, 100);
   add(bytes, page(100, wire::kMaxPageBytes / 32));
@@ -172,7 +172,7 @@ TEST_F(DataLaneTest, StandsStillUntilItsOwnerLetsItRead) {
   EXPECT_FALSE(lane_->held());
 }
 
-TEST_F(DataLaneTest, AFrameThatStandsStillIsNotWaitedForForEver) {
+TEST_F(DataLaneTest, FrameThatStandsStillIsNotWaitedForForEver) {
   begin_lane();
   lane_->start();
   EXPECT_TRUE(lane_->check_idle(in(2 * kFrameStall))) << "nothing has begun";
@@ -187,7 +187,7 @@ TEST_F(DataLaneTest, AFrameThatStandsStillIsNotWaitedForForEver) {
 }
 
 // Encoded pages become a hundred times their bytes.
-TEST_F(DataLaneTest, ATurnEndsBehindSoManyBytesOfRecords) {
+TEST_F(DataLaneTest, TurnEndsBehindSoManyBytesOfRecords) {
   begin_lane();
   constexpr uint32_t kPages = 300;
   const uint32_t events = 2'000;
@@ -206,7 +206,7 @@ TEST_F(DataLaneTest, ATurnEndsBehindSoManyBytesOfRecords) {
   EXPECT_TRUE(records(kPages * events) == index_events(0, kPages * events));
 }
 
-TEST_F(DataLaneTest, TheOwnerEndsTheReading) {
+TEST_F(DataLaneTest, OwnerEndsTheReading) {
   begin_lane();
   std::vector<uint8_t> bytes = page(0, 10);
   add(bytes, kClose);
@@ -262,7 +262,7 @@ TEST_F(DataLaneTest, ReportsInvalidFrames) {
   EXPECT_EQ(core_->counters.pages_bad_checksum, 1u);
 }
 
-TEST_F(DataLaneTest, TheEndIsToldBehindTheLastPage) {
+TEST_F(DataLaneTest, EndIsToldBehindTheLastPage) {
   begin_lane();
   lane_->start();
   ASSERT_TRUE(other_.send_bytes(page(0, 10)));
@@ -349,7 +349,7 @@ TEST_F(DataLaneTest, RetriesPagesAfterTransientStorageErrors) {
   EXPECT_EQ(records(30), index_events(0, 30));
 }
 
-TEST(LaneBuffersTest, TheOneUsedLastIsUsedNextAndIdleOnesAreFreed) {
+TEST(LaneBuffersTest, OneUsedLastIsUsedNextAndIdleOnesAreFreed) {
   LaneBuffers buffers;
   auto one = buffers.take();
   auto two = buffers.take();

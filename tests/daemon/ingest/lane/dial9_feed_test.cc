@@ -57,7 +57,7 @@ class Dial9FeedTest : public IngestTest {
   std::set<std::string> seen_;
 };
 
-TEST_F(Dial9FeedTest, AWholeStreamIsStoredByteForByte) {
+TEST_F(Dial9FeedTest, WholeStreamIsStoredByteForByte) {
   start();
   const std::vector<uint8_t> stream = dial9_stream(7, 8'000);
   ASSERT_GT(stream.size(), 3 * kReadBufferBytes);
@@ -90,7 +90,7 @@ TEST_F(Dial9FeedTest, ByteByByteItIsTheSameStream) {
 }
 
 // A feed has said who it is with its first bytes; what it sends may come much later.
-TEST_F(Dial9FeedTest, AFeedMayBeSilentForLongerThanAHelloMayTake) {
+TEST_F(Dial9FeedTest, FeedMayBeSilentForLongerThanAHelloMayTake) {
   start();
   FrameSocket feed = connect();
   ASSERT_TRUE(feed.send_bytes(Bytes(kDial9Example).first(5)));
@@ -105,7 +105,7 @@ TEST_F(Dial9FeedTest, AFeedMayBeSilentForLongerThanAHelloMayTake) {
             std::vector<uint8_t>(std::begin(kDial9Example), std::end(kDial9Example)));
 }
 
-TEST_F(Dial9FeedTest, AHeaderAloneIsAStream) {
+TEST_F(Dial9FeedTest, HeaderAloneIsAStream) {
   start();
   const auto session = session_of(Bytes(kDial9Example).first(5));
   ASSERT_TRUE(session.has_value());
@@ -113,7 +113,7 @@ TEST_F(Dial9FeedTest, AHeaderAloneIsAStream) {
   EXPECT_EQ(stored(*session).size(), 5u);
 }
 
-TEST_F(Dial9FeedTest, ABrokenStreamKeepsItsWholeFrames) {
+TEST_F(Dial9FeedTest, BrokenStreamKeepsItsWholeFrames) {
   start();
   const std::vector<uint8_t> stream = dial9_stream(3, 9'000);
   std::mt19937 random(7);
@@ -198,7 +198,7 @@ TEST_F(Dial9FeedTest, SchemasMayTakeSoMuchMemory) {
   EXPECT_THAT(beyond->status, HasSubstr("dial9: state"));
 }
 
-TEST_F(Dial9FeedTest, AResetIsNoCleanEnd) {
+TEST_F(Dial9FeedTest, ResetIsNoCleanEnd) {
   start();
   FrameSocket feed = connect();
   ASSERT_TRUE(feed.send_bytes(kDial9Example));
@@ -323,7 +323,7 @@ TEST_F(Dial9FeedTest, StopEndsAFeedBehindItsLastWholeFrame) {
   EXPECT_THAT(manifest(*stopped), HasSubstr("had not come whole: stopped by command"));
 }
 
-TEST_F(Dial9FeedTest, AStoppingCollectorSealsWhatCame) {
+TEST_F(Dial9FeedTest, StoppingCollectorSealsWhatCame) {
   start();
   const std::vector<uint8_t> stream = dial9_stream(2, 5'000);
   const size_t cut = stream.size() - 3;
@@ -342,7 +342,7 @@ TEST_F(Dial9FeedTest, AStoppingCollectorSealsWhatCame) {
 }
 
 // A collector that was killed leaves an unsealed session, which waits for nobody.
-TEST_F(Dial9FeedTest, TheNextStartSealsWhatAKilledCollectorLeft) {
+TEST_F(Dial9FeedTest, NextStartSealsWhatAKilledCollectorLeft) {
   std::string directory;
   {
     storage::SessionIdentity identity;

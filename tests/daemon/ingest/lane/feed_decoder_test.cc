@@ -72,7 +72,7 @@ TEST_F(FeedDecoderTest, RejectsOtherStreamsNamingTheRule) {
   EXPECT_THAT(turn.fault, StartsWith("dial9: "));
 }
 
-TEST_F(FeedDecoderTest, AFaultInTheMiddleSaysWhere) {
+TEST_F(FeedDecoderTest, FaultInTheMiddleSaysWhere) {
   std::vector<uint8_t> stream = kDial9Example;
   stream[kDial9ExampleFrameEnds[1]] = 0xEE;  // the tag of the first event
   FeedDecoder decoder;
@@ -81,7 +81,7 @@ TEST_F(FeedDecoderTest, AFaultInTheMiddleSaysWhere) {
   EXPECT_THAT(turn.fault, HasSubstr("18"));
 }
 
-TEST_F(FeedDecoderTest, AFrameThatIsTooLargeIsAFaultBeforeItIsWhole) {
+TEST_F(FeedDecoderTest, FrameThatIsTooLargeIsAFaultBeforeItIsWhole) {
   const std::vector<uint8_t> stream = fakes::dial9_stream_with_large_event(kMaxFeedFrameBytes + 1);
   ASSERT_FALSE(stream.empty());
   FeedDecoder decoder;

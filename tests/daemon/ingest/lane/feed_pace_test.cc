@@ -70,7 +70,7 @@ class FeedPaceTest : public IngestTest {
   std::shared_ptr<Dial9Feed> feed_;
 };
 
-TEST_F(FeedPaceTest, TheSessionSaysWhatItIs) {
+TEST_F(FeedPaceTest, SessionSaysWhatItIs) {
   const auto before = std::chrono::system_clock::now();
   const uint64_t clock_before = boottime_ns();
   begin_with_header();
@@ -93,7 +93,7 @@ TEST_F(FeedPaceTest, TheSessionSaysWhatItIs) {
   EXPECT_EQ(core_.counters.bytes_received, 5u);
 }
 
-TEST_F(FeedPaceTest, AnEndIsShownStepByStep) {
+TEST_F(FeedPaceTest, EndIsShownStepByStep) {
   begin_with_header();
   send(Bytes(kDial9Example).subspan(5));
   other_.end_sending();
@@ -116,7 +116,7 @@ TEST_F(FeedPaceTest, AnEndIsShownStepByStep) {
   EXPECT_EQ((*stopped)->state, SessionState::kComplete);
 }
 
-TEST_F(FeedPaceTest, AFrameThatStandsStillEndsIt) {
+TEST_F(FeedPaceTest, FrameThatStandsStillEndsIt) {
   begin_with_header();
   EXPECT_TRUE(sweep(2 * kFrameStall)) << "at a frame's end it may be silent";
   send(Bytes(kDial9Example).subspan(5, 25));

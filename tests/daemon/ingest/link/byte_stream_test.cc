@@ -103,7 +103,7 @@ class ByteStreamTest : public testing::Test {
   std::unique_ptr<ByteStream> stream_;
 };
 
-TEST_F(ByteStreamTest, ALongWriteWaitsForItsReader) {
+TEST_F(ByteStreamTest, LongWriteWaitsForItsReader) {
   const std::vector<uint8_t> sent = pattern(4u << 20);
   std::promise<void> reads;
   std::vector<uint8_t> received;
@@ -132,7 +132,7 @@ TEST_F(ByteStreamTest, ALongWriteWaitsForItsReader) {
   EXPECT_TRUE(received == sent);
 }
 
-TEST_F(ByteStreamTest, TheEndOfSendingIsSaidWithinTlsToo) {
+TEST_F(ByteStreamTest, EndOfSendingIsSaidWithinTlsToo) {
   const std::vector<uint8_t> sent = pattern(100);
   std::vector<uint8_t> received;
   bool ended_cleanly = false;
@@ -180,7 +180,7 @@ TEST_F(ByteStreamTest, ReadsTheStreamToItsEnd) {
   EXPECT_EQ(error.message(), "TLS: unexpected eof while reading");
 }
 
-TEST_F(ByteStreamTest, ACertificateIsKnownByItsSha256) {
+TEST_F(ByteStreamTest, CertificateIsKnownByItsSha256) {
   load(authority_.certificate());
   const fakes::CertifiedKey own = authority_.issue("agent");
   std::promise<void> over;
@@ -210,7 +210,7 @@ TEST_F(ByteStreamTest, ACertificateIsKnownByItsSha256) {
   peer.join();
 }
 
-TEST_F(ByteStreamTest, AFailedHandshakeSaysWhy) {
+TEST_F(ByteStreamTest, FailedHandshakeSaysWhy) {
   const std::string plain = "GET / HTTP/1.1\r\n\r\n";
   FrameSocket other = FrameSocket::connect(address());
   ASSERT_TRUE(

@@ -121,7 +121,7 @@ TEST(ClockFitTest, NoQuartzIsWorseThanOneInAThousand) {
 }
 
 // A link that broke within a burst leaves nothing of it to the next.
-TEST(ClockFitTest, ABurstThatWasBrokenOffIsForgotten) {
+TEST(ClockFitTest, BurstThatWasBrokenOffIsForgotten) {
   ClockFit fit;
   fit.begin_burst();
   fit.add(probe(1'000'000, 5'000'000, 1'000, 1'000));
@@ -135,7 +135,7 @@ TEST(ClockFitTest, ABurstThatWasBrokenOffIsForgotten) {
 }
 
 // Least squares through (-10 s, 0), (-5 s, 0), (0, 3000 ns): 300 ns a second, and 2500 ns now.
-TEST(ClockFitTest, TheNoiseOfOneBurstIsEvenedOut) {
+TEST(ClockFitTest, NoiseOfOneBurstIsEvenedOut) {
   ClockFit fit;
   std::optional<storage::ClockSync> sync;
   for (const auto& [second, offset] : {std::pair{10, 0}, {15, 0}, {20, 3'000}}) {
@@ -163,7 +163,7 @@ TEST(ClockFitTest, OnlyTheLastBurstsCount) {
   EXPECT_NEAR(sync->drift_ppb, 10'000, 1);
 }
 
-TEST(ClockFitTest, ADeviceThatTakesNoTimeIsBelieved) {
+TEST(ClockFitTest, DeviceThatTakesNoTimeIsBelieved) {
   ClockFit fit;
   fit.begin_burst();
   fit.add({100, 60, 60, 120});

@@ -36,7 +36,7 @@ class ClockProbesTest : public testing::Test {
   const ClockProbes::Time now_ = std::chrono::steady_clock::now();
 };
 
-TEST_F(ClockProbesTest, ABurstFindsTheOffset) {
+TEST_F(ClockProbesTest, BurstFindsTheOffset) {
   probes_.restart(now_);
   EXPECT_TRUE(probes_.is_due(now_));
   probes_.begin_burst(*link_);
@@ -75,7 +75,7 @@ TEST_F(ClockProbesTest, OnlyTheProbeThatWasSentLastIsAnswered) {
   EXPECT_FALSE(sent().has_value());
 }
 
-TEST_F(ClockProbesTest, ABurstThatIsNotAnsweredEndsWithWhatItFound) {
+TEST_F(ClockProbesTest, BurstThatIsNotAnsweredEndsWithWhatItFound) {
   probes_.begin_burst(*link_);
   const auto first = sent();
   ASSERT_TRUE(first.has_value());

@@ -58,7 +58,7 @@ TEST_F(ConnectorTest, KeepsTakenSocketsOpen) {
   EXPECT_TRUE(other.receive(milliseconds{0}).has_value());
 }
 
-TEST_F(ConnectorTest, ASocketWithoutADescriptorIsNoConnection) {
+TEST_F(ConnectorTest, SocketWithoutADescriptorIsNoConnection) {
   const auto made = ConnectedSocket::from(Socket(loop_.io()));
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.code(), Code::kUnavailable);

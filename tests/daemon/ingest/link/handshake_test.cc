@@ -57,7 +57,7 @@ void expect_agent(const AgentSnapshot& agent) {
   EXPECT_EQ(agent.agent_version, "7.8");
 }
 
-TEST(HandshakeTest, AnAgentIsShownAsItsHelloSays) {
+TEST(HandshakeTest, AgentIsShownAsItsHelloSays) {
   const AgentSnapshot agent = agent_from_hello(full_hello());
   expect_agent(agent);
   EXPECT_EQ(agent.detail, DetailMode::kArmed);
@@ -67,7 +67,7 @@ TEST(HandshakeTest, AnAgentIsShownAsItsHelloSays) {
   EXPECT_EQ(agent_from_hello(later).detail, DetailMode::kOn);
 }
 
-TEST(HandshakeTest, ASessionKeepsItAndShowsItAgain) {
+TEST(HandshakeTest, SessionKeepsItAndShowsItAgain) {
   const storage::SessionIdentity identity = identity_from(full_hello(), full_start());
   EXPECT_EQ(identity.recording, 21u);
   EXPECT_EQ(identity.start_ns, 22u);
@@ -217,7 +217,7 @@ TEST(HandshakeTest, ExplainsWhyAHelloIsRefused) {
             protocol + "the hello's os, arch or clock type is unknown");
 }
 
-TEST(HandshakeTest, AnUnknownSystemIsShownAsThat) {
+TEST(HandshakeTest, UnknownSystemIsShownAsThat) {
   const auto shown = [](int os, int arch) {
     wire::Hello hello = full_hello();
     hello.set_os(static_cast<wire::Os>(os));
@@ -293,7 +293,7 @@ TEST(HandshakeTest, StallsOfNoLengthAndOfOnePart) {
 }
 
 // Only what belongs to that end is kept: a program that exited has no signal.
-TEST(HandshakeTest, TheEndOfAProcess) {
+TEST(HandshakeTest, EndOfAProcess) {
   using How = storage::ProcessEnd::How;
   const auto kept = [](int how) {
     wire::ProcessEnd end;

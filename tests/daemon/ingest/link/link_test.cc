@@ -81,7 +81,7 @@ TEST_F(LinkTest, FramesAreDeliveredHoweverTheyAreCut) {
   EXPECT_THAT(link_->unread(), IsEmpty());
 }
 
-TEST_F(LinkTest, TheLargestFrameFits) {
+TEST_F(LinkTest, LargestFrameFits) {
   link_->read_control_frames();
   std::vector<uint8_t> body(wire::kMaxControlBody, 0xA5);
   body.back() = 1;
@@ -145,7 +145,7 @@ TEST_F(LinkTest, ReportsInvalidFramesWithTheirBytes) {
   EXPECT_EQ(link_->unread().size(), 6u);
 }
 
-TEST_F(LinkTest, TheEndIsToldOnceAndWhy) {
+TEST_F(LinkTest, EndIsToldOnceAndWhy) {
   link_->read_control_frames();
   other_.end_sending();
   loop_.run();
@@ -193,7 +193,7 @@ TEST_F(LinkTest, QueuesUnreadFramesUpToALimit) {
   EXPECT_EQ(link_->sent_frames(), 64u) << "of a link that is over";
 }
 
-TEST_F(LinkTest, ARefusalIsReadBehindWhatWasSentBefore) {
+TEST_F(LinkTest, RefusalIsReadBehindWhatWasSentBefore) {
   link_->read_control_frames();
   const std::vector<uint8_t> unread(10'000, 7);
   ASSERT_TRUE(other_.send_bytes(unread));
@@ -218,7 +218,7 @@ TEST_F(LinkTest, ARefusalIsReadBehindWhatWasSentBefore) {
   EXPECT_TRUE(loop_.run_until([this] { return !is_open(); }));
 }
 
-TEST_F(LinkTest, ARefusalThatFindsNoRoomIsToldNobody) {
+TEST_F(LinkTest, RefusalThatFindsNoRoomIsToldNobody) {
   for (int frame = 0; frame < 32; ++frame) link_->send(FrameType::kRefuse, frame_of(32 << 10));
   link_->refuse(wire::REFUSE_LIMIT, "no room", true);
   EXPECT_THAT(owner_->ends, IsEmpty());
@@ -271,7 +271,7 @@ TEST_F(LinkTest, ClosedItLetsGoOfEverything) {
   EXPECT_EQ(link_.use_count(), 1) << "nothing waits for a link that is over";
 }
 
-TEST_F(LinkTest, AReleasedDescriptorLivesOn) {
+TEST_F(LinkTest, ReleasedDescriptorLivesOn) {
   const std::weak_ptr<LinkOwner> owner = owner_;
   owner_.reset();
   const int handle = link_->release();

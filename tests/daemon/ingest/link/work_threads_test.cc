@@ -156,7 +156,7 @@ TEST(WorkThreadsTest, RetriesALimitedNumberOfDeferredSeals) {
   EXPECT_EQ(again.get_future().wait_for(fakes::kPatience), std::future_status::ready);
 }
 
-TEST(WorkThreadsTest, AnIdleThreadIsWokenForWhatIsTriedAgain) {
+TEST(WorkThreadsTest, IdleThreadIsWokenForWhatIsTriedAgain) {
   WorkThreads threads("test", 1, 1);
   std::promise<void> idle, again;
   threads.add({}, [&] { idle.set_value(); });

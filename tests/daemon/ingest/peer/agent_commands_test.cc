@@ -62,7 +62,7 @@ TEST_F(AgentCommandsTest, EachHasANumberOfItsOwn) {
   EXPECT_THAT(answers_, ElementsAre("done", "the link ended"));
 }
 
-TEST_F(AgentCommandsTest, AnAbsentAgentIsSentNothing) {
+TEST_F(AgentCommandsTest, AbsentAgentIsSentNothing) {
   parts_->control.is_connected = false;
   issue();
   EXPECT_THAT(answers_, ElementsAre(name() + " is not connected"));
@@ -88,7 +88,7 @@ TEST_F(AgentCommandsTest, CommandsFailAfterTheTimeout) {
   EXPECT_THAT(answers_, ElementsAre(name() + " did not answer within 10 s"));
 }
 
-TEST_F(AgentCommandsTest, AStartIsAnsweredWithItsSession) {
+TEST_F(AgentCommandsTest, StartIsAnsweredWithItsSession) {
   start();
   answer(sent().at(0), 1);
   EXPECT_THAT(answers_, IsEmpty()) << "the recording has not begun";
@@ -101,7 +101,7 @@ TEST_F(AgentCommandsTest, AStartIsAnsweredWithItsSession) {
 }
 
 // The recording may be there before the agent's answer to the command.
-TEST_F(AgentCommandsTest, AStartThatIsAnsweredLateHasItsSessionAtOnce) {
+TEST_F(AgentCommandsTest, StartThatIsAnsweredLateHasItsSessionAtOnce) {
   start();
   ASSERT_FALSE(record(1).has_value());
   ASSERT_TRUE(loop_.run_until([this] { return recordings().opened() != nullptr; }));
@@ -110,7 +110,7 @@ TEST_F(AgentCommandsTest, AStartThatIsAnsweredLateHasItsSessionAtOnce) {
   EXPECT_THAT(answers_, ElementsAre(recordings().current()->shown.name));
 }
 
-TEST_F(AgentCommandsTest, AStartFailsWithTheAgentsReasonOrInTime) {
+TEST_F(AgentCommandsTest, StartFailsWithTheAgentsReasonOrInTime) {
   start();
   answer(sent().at(0), 0, "it is stopped");
   EXPECT_THAT(answers_, ElementsAre("the agent says: it is stopped"));
@@ -124,7 +124,7 @@ TEST_F(AgentCommandsTest, AStartFailsWithTheAgentsReasonOrInTime) {
   EXPECT_EQ(answers_.at(2), "the link ended");
 }
 
-TEST_F(AgentCommandsTest, AStopIsACommandThatNobodyWaitsFor) {
+TEST_F(AgentCommandsTest, StopIsACommandThatNobodyWaitsFor) {
   commands().stop_recording();
   const auto stops = parts_->control.take<wire::Command>(wire::FrameType::kCommand);
   ASSERT_EQ(stops.size(), 1u);

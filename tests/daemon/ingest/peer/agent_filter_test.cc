@@ -49,7 +49,7 @@ TEST(AgentFilterTest, RequestedFilterReplacesSwitchedOffFunctions) {
   EXPECT_EQ(filter.get(), nullptr);
 }
 
-TEST(AgentFilterTest, AFilterForTheStartHoldsFromThere) {
+TEST(AgentFilterTest, FilterForTheStartHoldsFromThere) {
   AgentFilter filter;
   filter.set_for_start({0, {}, {"log_*"}, 2});
   filter.begin_recording(500);
@@ -58,7 +58,7 @@ TEST(AgentFilterTest, AFilterForTheStartHoldsFromThere) {
   EXPECT_EQ(filter.get()->at_ns, 500u);
 }
 
-TEST(AgentFilterTest, TheCommandNamesThemAll) {
+TEST(AgentFilterTest, CommandNamesThemAll) {
   const wire::Command command = switch_off_command({{7, 1}, {8, 2}});
   EXPECT_EQ(command.set_function_filter().mode(), wire::SetFunctionFilter::LESS);
   EXPECT_TRUE(command.set_function_filter().last());

@@ -84,14 +84,14 @@ TEST_F(AgentProfileTest, FeaturesAreThoseThatBothHave) {
   EXPECT_EQ(profile().agreed_features(), wire::kFeatureStartFilter);
 }
 
-TEST_F(AgentProfileTest, AStatusOfTheAgentIsBounded) {
+TEST_F(AgentProfileTest, StatusOfTheAgentIsBounded) {
   begin_profile();
   profile().set_state(AgentState::kGone, std::string(1'000'000, 'x'));
   EXPECT_LT(shown().status.size(), 10'000u);
   EXPECT_EQ(shown().state, AgentState::kGone);
 }
 
-TEST_F(AgentProfileTest, AHeartbeatIsNewsWhereSomethingMoved) {
+TEST_F(AgentProfileTest, HeartbeatIsNewsWhereSomethingMoved) {
   begin_profile();
   EXPECT_FALSE(profile().take(beat_of(100, 100))) << "pages go as they are";
   EXPECT_EQ(profile().shown().link_raw_bytes, 100u);

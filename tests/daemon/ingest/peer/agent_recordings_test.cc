@@ -52,7 +52,7 @@ class AgentRecordingsTest : public PeerPartsTest {
 
 // ---- begin and end
 
-TEST_F(AgentRecordingsTest, ARecordingIsStoredWhileItsDataComes) {
+TEST_F(AgentRecordingsTest, RecordingIsStoredWhileItsDataComes) {
   begin();
   EXPECT_EQ(recordings().current(), nullptr);
   record_and_open(1);
@@ -70,7 +70,7 @@ TEST_F(AgentRecordingsTest, ARecordingIsStoredWhileItsDataComes) {
   EXPECT_EQ(recordings().storing(), recordings().current());
 }
 
-TEST_F(AgentRecordingsTest, AnEndIsAcknowledgedWhenItIsSealed) {
+TEST_F(AgentRecordingsTest, EndIsAcknowledgedWhenItIsSealed) {
   begin();
   record_and_open(1);
   wire::RecordingEnd end = end_of(1);
@@ -111,7 +111,7 @@ TEST_F(AgentRecordingsTest, AnotherOneEndsTheOneBefore) {
   EXPECT_THAT(ended(), IsEmpty()) << "nobody said that it is over for good";
 }
 
-TEST_F(AgentRecordingsTest, AProcessHasSoManyRecordings) {
+TEST_F(AgentRecordingsTest, ProcessHasSoManyRecordings) {
   options_.sessions_per_agent = 1;
   begin();
   record_and_open(1);
@@ -169,7 +169,7 @@ TEST_F(AgentRecordingsTest, AnswersEveryWaiterOfTheSeal) {
 
 // ---- waiting
 
-TEST_F(AgentRecordingsTest, AnAgentThatStaysAwayLosesItsSession) {
+TEST_F(AgentRecordingsTest, AgentThatStaysAwayLosesItsSession) {
   begin();
   record_and_open(1);
   recordings().wait_for_agent();
@@ -181,7 +181,7 @@ TEST_F(AgentRecordingsTest, AnAgentThatStaysAwayLosesItsSession) {
   EXPECT_FALSE(recordings().is_finished(1)) << "what it kept may come in a session of its own";
 }
 
-TEST_F(AgentRecordingsTest, AnEndThatDoesNotComeIsNotWaitedForForEver) {
+TEST_F(AgentRecordingsTest, EndThatDoesNotComeIsNotWaitedForForEver) {
   begin();
   record_and_open(1);
   ASSERT_TRUE(recordings().current()->expect_end());
@@ -190,7 +190,7 @@ TEST_F(AgentRecordingsTest, AnEndThatDoesNotComeIsNotWaitedForForEver) {
   EXPECT_TRUE(recordings().is_finished(1));
 }
 
-TEST_F(AgentRecordingsTest, TheNextCollectorGoesOn) {
+TEST_F(AgentRecordingsTest, NextCollectorGoesOn) {
   begin();
   record_and_open(1);
   const std::string directory = recordings().current()->shown.directory;
@@ -300,7 +300,7 @@ TEST_F(AgentRecordingsTest, ClockAndFilterHoldForLaterOnesToo) {
 
 // ---- what can't be stored
 
-TEST_F(AgentRecordingsTest, ACompleteOneIsRepeatedForNothing) {
+TEST_F(AgentRecordingsTest, CompleteOneIsRepeatedForNothing) {
   begin();
   record_and_open(1);
   end(1);
@@ -334,7 +334,7 @@ TEST_F(AgentRecordingsTest, FailedStorageAsksTheAgentToRetry) {
 }
 
 // Its end was read, and what came before it could not be written.
-TEST_F(AgentRecordingsTest, AnEndWhoseDataIsLostIsNotTheEnd) {
+TEST_F(AgentRecordingsTest, EndWhoseDataIsLostIsNotTheEnd) {
   begin();
   record_and_open(1);
   faulty_.set_plan({.fail_at = faulty_.changes(), .lasting = true});

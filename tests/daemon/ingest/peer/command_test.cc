@@ -106,7 +106,7 @@ TEST_F(CommandTest, StopWhileTheAgentIsAwaySealsAndHoldsWhenItReturns) {
   EXPECT_EQ(reported_.session_count(), 1u);
 }
 
-TEST_F(CommandTest, AnAgentThatIsAwayCannotBeCommanded) {
+TEST_F(CommandTest, AgentThatIsAwayCannotBeCommanded) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));

@@ -49,7 +49,7 @@ class ControlFramesTest : public PeerPartsTest {
   std::unique_ptr<ControlFrames> frames_;
 };
 
-TEST_F(ControlFramesTest, AFilterIsAskedForOncePerChannel) {
+TEST_F(ControlFramesTest, FilterIsAskedForOncePerChannel) {
   process_.features = wire::kFeatureStartFilter;
   begin_frames();
   EXPECT_EQ(say(FrameType::kModules, modules_of({"/bin/a", "/lib/b.so"})), "");
@@ -83,7 +83,7 @@ TEST_F(ControlFramesTest, OnlyWhereItWasAgreedOnAndBeforeARecording) {
   EXPECT_EQ(want(longest, longest), "");
 }
 
-TEST_F(ControlFramesTest, AHeartbeatShowsWhatMoved) {
+TEST_F(ControlFramesTest, HeartbeatShowsWhatMoved) {
   begin_frames();
   ASSERT_FALSE(record(1).has_value());
   ASSERT_TRUE(loop_.run_until([this] { return recordings().opened() != nullptr; }));

@@ -83,7 +83,7 @@ TEST_F(DataFramesTest, RejectsFramesBeforeTheRecordingBegins) {
   EXPECT_NE(recordings().current(), nullptr) << "the session waits, as after any other break";
 }
 
-TEST_F(DataFramesTest, ARecordingHasANumberAndTheVersionOfTheHello) {
+TEST_F(DataFramesTest, RecordingHasANumberAndTheVersionOfTheHello) {
   begin();
   EXPECT_EQ(data(FrameType::kRecordingStart, start_of(0)), "a recording is numbered from 1");
   wire::RecordingStart start = start_of(1);
@@ -92,7 +92,7 @@ TEST_F(DataFramesTest, ARecordingHasANumberAndTheVersionOfTheHello) {
   EXPECT_FALSE(recordings().any());
 }
 
-TEST_F(DataFramesTest, ARepeatOfTheStartChangesNothing) {
+TEST_F(DataFramesTest, RepeatOfTheStartChangesNothing) {
   begin_recording();
   EXPECT_EQ(open_stream(1), "");
   EXPECT_EQ(data(FrameType::kRecordingStart, start_of(1)), "");
@@ -132,7 +132,7 @@ TEST_F(DataFramesTest, DropsRepeatedFramesOfFinishedRecordings) {
   EXPECT_THAT(ended(), ElementsAre(1, 1)) << "told at its beginning, and at its end";
 }
 
-TEST_F(DataFramesTest, AStreamClosesWithWhatItSent) {
+TEST_F(DataFramesTest, StreamClosesWithWhatItSent) {
   begin_recording();
   EXPECT_EQ(open_stream(1), "");
   EXPECT_EQ(open_stream(2), "");

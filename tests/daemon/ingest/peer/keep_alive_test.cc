@@ -28,7 +28,7 @@ TEST_F(KeepAliveTest, AfterThreeHeartbeatsOfSilenceItIsDead) {
   EXPECT_EQ(after(3 * kHeartbeat + milliseconds{2}), Due::kDead);
 }
 
-TEST_F(KeepAliveTest, AHeartbeatIsDueWhereNothingElseIsSent) {
+TEST_F(KeepAliveTest, HeartbeatIsDueWhereNothingElseIsSent) {
   EXPECT_EQ(after(kHeartbeat / 2 - milliseconds{1}), Due::kNothing);
   EXPECT_EQ(after(kHeartbeat / 2), Due::kHeartbeat);
   // The heartbeat is a frame too: it is seen by the next sweep.
@@ -43,7 +43,7 @@ TEST_F(KeepAliveTest, SentFramesPostponeTheHeartbeat) {
   EXPECT_EQ(after(kHeartbeat, 9), Due::kHeartbeat);
 }
 
-TEST_F(KeepAliveTest, ANewChannelBeginsAnew) {
+TEST_F(KeepAliveTest, NewChannelBeginsAnew) {
   keep_alive_.restart(begin_ + 4 * kHeartbeat, 1);
   EXPECT_EQ(after(4 * kHeartbeat, 1), Due::kNothing);
   EXPECT_EQ(after(4 * kHeartbeat + kHeartbeat / 2, 1), Due::kHeartbeat);

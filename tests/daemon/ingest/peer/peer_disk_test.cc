@@ -34,7 +34,7 @@ class PeerDiskTest : public PeerTest {
 };
 
 // The agent sends it again, and that is a new session when the disk is well again.
-TEST_F(PeerDiskTest, ADiskThatFailsEndsTheSession) {
+TEST_F(PeerDiskTest, DiskThatFailsEndsTheSession) {
   begin();
   connect();
   start_recording();

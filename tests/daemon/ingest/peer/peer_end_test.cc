@@ -107,7 +107,7 @@ TEST_F(PeerEndTest, WhereDataEndsFirstBothAreOver) {
 }
 
 // Its Bye may come behind the end of data, when nothing is recorded any more.
-TEST_F(PeerEndTest, AByeIsWaitedForWhereNothingIsRecorded) {
+TEST_F(PeerEndTest, ByeIsWaitedForWhereNothingIsRecorded) {
   begin();
   connect();
   data_.end_sending();
@@ -152,7 +152,7 @@ TEST_F(PeerEndTest, ControlAloneIsNotWaitedForEither) {
   EXPECT_EQ(shown().status, "no control channel came");
 }
 
-TEST_F(PeerEndTest, AByeThatWillComeBackLeavesTheSessionOpen) {
+TEST_F(PeerEndTest, ByeThatWillComeBackLeavesTheSessionOpen) {
   begin();
   record();
   wire::Bye bye;
@@ -174,7 +174,7 @@ TEST_F(PeerEndTest, AByeThatWillComeBackLeavesTheSessionOpen) {
   EXPECT_GE(sealed->end_time, sealed->start_time);
 }
 
-TEST_F(PeerEndTest, AFrameThatStandsStillEndsTheConnection) {
+TEST_F(PeerEndTest, FrameThatStandsStillEndsTheConnection) {
   options_.heartbeat = kMaxHeartbeat;
   begin();
   connect();
@@ -202,7 +202,7 @@ TEST_F(PeerEndTest, BytesThatAreNoFrameAreRefusedOnBoth) {
   EXPECT_EQ(core_->counters.pages_bad_checksum, 0u);
 }
 
-TEST_F(PeerEndTest, ARecordingThatWasToldToStopEndsWithItsLink) {
+TEST_F(PeerEndTest, RecordingThatWasToldToStopEndsWithItsLink) {
   begin();
   record();
   std::optional<Result<SessionSnapshot>> stopped;
@@ -244,7 +244,7 @@ TEST_F(PeerEndTest, IncomingDataKeepsAStoppedRecordingOpen) {
 
 // ---- detached
 
-TEST_F(PeerEndTest, ACounterWithoutANameIsRefused) {
+TEST_F(PeerEndTest, CounterWithoutANameIsRefused) {
   begin();
   connect();
   wire::Counters counters;
@@ -303,7 +303,7 @@ TEST_F(PeerEndTest, DetachingAnAbsentAgentEndsItAtOnce) {
 
 // ---- the collector stops
 
-TEST_F(PeerEndTest, AnAgentIsToldThatTheCollectorStops) {
+TEST_F(PeerEndTest, AgentIsToldThatTheCollectorStops) {
   begin();
   connect();
   peer_->shut_down();
@@ -332,7 +332,7 @@ TEST_F(PeerEndTest, HalfAPairIsToldToo) {
   EXPECT_TRUE(has_ended(control_));
 }
 
-TEST_F(PeerEndTest, ASessionIsLeftToTheNextCollector) {
+TEST_F(PeerEndTest, SessionIsLeftToTheNextCollector) {
   begin();
   record();
   std::optional<Result<SessionSnapshot>> stopped;
@@ -359,7 +359,7 @@ TEST_F(PeerEndTest, ASessionIsLeftToTheNextCollector) {
   EXPECT_FALSE(sweep(options_.resume + kLate)) << "there is nothing left of it here";
 }
 
-TEST_F(PeerEndTest, ASessionWhoseAgentIsAwayIsLeftAtOnce) {
+TEST_F(PeerEndTest, SessionWhoseAgentIsAwayIsLeftAtOnce) {
   begin();
   record();
   peer_->drop_links("the cable");
@@ -384,7 +384,7 @@ TEST_F(PeerEndTest, WhereNobodyGoesOnItIsSealed) {
 }
 
 // So that it need not come back: first the ack, then the Bye.
-TEST_F(PeerEndTest, AnEndedRecordingIsSealedBeforeItsAgentIsLeft) {
+TEST_F(PeerEndTest, EndedRecordingIsSealedBeforeItsAgentIsLeft) {
   begin();
   record();
   hold_seals();

@@ -114,7 +114,7 @@ TEST_F(PeerRecordingTest, SwitchesOffHotFunctionsOnce) {
 
 // ---- before a recording
 
-TEST_F(PeerRecordingTest, AWishIsPassedOnWithWhatIsLoaded) {
+TEST_F(PeerRecordingTest, WishIsPassedOnWithWhatIsLoaded) {
   process_.features = wire::kFeatureStartFilter;
   begin();
   connect();
@@ -303,7 +303,7 @@ TEST_F(PeerRecordingTest, FramesOfTheOtherChannelAreRefusedAndUnknownOnesSkipped
   }
 }
 
-TEST_F(PeerRecordingTest, AnAgentThatRefusesIsShownWithItsReason) {
+TEST_F(PeerRecordingTest, AgentThatRefusesIsShownWithItsReason) {
   begin();
   wire::Refuse refuse;
   refuse.set_reason("enough");
@@ -358,7 +358,7 @@ TEST_F(PeerRecordingTest, ThreadsAndModulesAreListed) {
   EXPECT_THAT(peer_->threads(), IsEmpty());
 }
 
-TEST_F(PeerRecordingTest, TheDetailIsShown) {
+TEST_F(PeerRecordingTest, DetailIsShown) {
   begin();
   connect();
   start_recording();
@@ -428,7 +428,7 @@ TEST_F(PeerRecordingTest, CountsEventsWithoutAStreamAsLost) {
   EXPECT_EQ(manifest_of(*reported_.session(ended)).lost_without_stream, 6u);
 }
 
-TEST_F(PeerRecordingTest, AFunctionFilterHoldsForLaterRecordingsToo) {
+TEST_F(PeerRecordingTest, FunctionFilterHoldsForLaterRecordingsToo) {
   begin();
   connect();
   storage::FunctionFilter filter;

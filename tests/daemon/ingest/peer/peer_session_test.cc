@@ -164,7 +164,7 @@ TEST_F(PeerSessionTest, PagesUpToTheWrongOneAreStored) {
   EXPECT_TRUE(shows([](const auto& one) { return one.totals.events == 36; }));
 }
 
-TEST_F(PeerSessionTest, AStreamClosesWithWhatItSent) {
+TEST_F(PeerSessionTest, StreamClosesWithWhatItSent) {
   begin();
   connect();
   start_recording();
@@ -217,7 +217,7 @@ TEST_F(PeerSessionTest, SoManyThreadsAndRecordings) {
 
 // ---- what it is charged
 
-TEST_F(PeerSessionTest, ASessionIsChargedForWhatItTakes) {
+TEST_F(PeerSessionTest, SessionIsChargedForWhatItTakes) {
   begin();
   connect();
   EXPECT_EQ(used(Resource::kSessions), 0u);
@@ -452,7 +452,7 @@ TEST_F(PeerSessionTest, ReadsHeldBackEventsAfterAPause) {
 // ---- repeated
 
 // A former collector sealed it and went before the agent heard of that.
-TEST_F(PeerSessionTest, ACompleteRecordingIsRepeatedForNothing) {
+TEST_F(PeerSessionTest, CompleteRecordingIsRepeatedForNothing) {
   begin();
   storage::SessionPath session_path;
   session_path.pid = process_.pid;
@@ -488,7 +488,7 @@ TEST_F(PeerSessionTest, ACompleteRecordingIsRepeatedForNothing) {
 }
 
 // While it is sealed nothing is said of it: that is said when it is.
-TEST_F(PeerSessionTest, ARecordingThatIsBeingSealedIsNotOverYet) {
+TEST_F(PeerSessionTest, RecordingThatIsBeingSealedIsNotOverYet) {
   begin();
   connect();
   start_recording();
@@ -544,7 +544,7 @@ TEST_F(PeerSessionTest, DoesNotShowUnchangedSessionsAgain) {
 }
 
 // The agent of a session that is being sealed may record into the next one already.
-TEST_F(PeerSessionTest, TheAgentIsShownWithItsNewestSession) {
+TEST_F(PeerSessionTest, AgentIsShownWithItsNewestSession) {
   begin();
   connect();
   start_recording(1);

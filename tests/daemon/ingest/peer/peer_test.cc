@@ -21,7 +21,7 @@ using wire::FrameType;
 
 // ---- links
 
-TEST_F(PeerTest, TheWelcomesSayWhatHolds) {
+TEST_F(PeerTest, WelcomesSayWhatHolds) {
   process_.features = ~uint64_t{0};
   begin();
   connect();
@@ -187,7 +187,7 @@ class SenderTest : public PeerTest {
   pid_t child_ = -1;
 };
 
-TEST_F(SenderTest, AProcessThatIsGoneIsNotWaitedFor) {
+TEST_F(SenderTest, ProcessThatIsGoneIsNotWaitedFor) {
   EXPECT_EQ(record_and_break()->state, SessionState::kInterrupted);
   end_process();
   sweep(milliseconds{100});
@@ -198,7 +198,7 @@ TEST_F(SenderTest, AProcessThatIsGoneIsNotWaitedFor) {
 }
 
 // It ended, and nobody has waited for it yet.
-TEST_F(SenderTest, AZombieIsGone) {
+TEST_F(SenderTest, ZombieIsGone) {
   EXPECT_EQ(record_and_break()->state, SessionState::kInterrupted);
   ::kill(child_, SIGKILL);
   siginfo_t ended{};
@@ -208,7 +208,7 @@ TEST_F(SenderTest, AZombieIsGone) {
 }
 
 // What an agent elsewhere calls its number is no process of ours.
-TEST_F(SenderTest, ANumberOfAnotherNamespaceSaysNothing) {
+TEST_F(SenderTest, NumberOfAnotherNamespaceSaysNothing) {
   ++pid_namespace_;
   record_and_break();
   end_process();
@@ -216,7 +216,7 @@ TEST_F(SenderTest, ANumberOfAnotherNamespaceSaysNothing) {
   EXPECT_EQ(reported_.session([](const auto&) { return true; })->state, SessionState::kInterrupted);
 }
 
-TEST_F(SenderTest, ANumberOfARemoteAgentSaysNothing) {
+TEST_F(SenderTest, NumberOfARemoteAgentSaysNothing) {
   is_local_ = false;
   record_and_break();
   end_process();
@@ -275,7 +275,7 @@ TEST_F(PeerTest, ReceivedBytesAreCountedOnce) {
 
 // ---- the control channel
 
-TEST_F(PeerTest, TheClockIsProbedInBursts) {
+TEST_F(PeerTest, ClockIsProbedInBursts) {
   begin();
   connect();
   wire::ClockReply reply;
@@ -324,7 +324,7 @@ TEST_F(PeerTest, TheClockIsProbedInBursts) {
               static_cast<double>(storage::system_clock().unix_ns()), 60e9);
 }
 
-TEST_F(PeerTest, TheNextBurstComesAfterAPause) {
+TEST_F(PeerTest, NextBurstComesAfterAPause) {
   options_.heartbeat = kMaxHeartbeat;
   begin();
   connect();
@@ -399,7 +399,7 @@ TEST_F(PeerTest, SoManyCommandsMayWait) {
   EXPECT_EQ(refused, kMaxPendingCommands) << "the link is gone, so no answer comes";
 }
 
-TEST_F(PeerTest, ARecordingThatDoesNotBeginIsNotWaitedForForEver) {
+TEST_F(PeerTest, RecordingThatDoesNotBeginIsNotWaitedForForEver) {
   options_.heartbeat = kMaxHeartbeat;
   begin();
   connect();
@@ -430,7 +430,7 @@ TEST_F(PeerTest, ARecordingThatDoesNotBeginIsNotWaitedForForEver) {
   EXPECT_EQ(another->error().message, "the agent's connection ended: cut");
 }
 
-TEST_F(PeerTest, AnAgentThatDoesNotStopIsNotWaitedForForEver) {
+TEST_F(PeerTest, AgentThatDoesNotStopIsNotWaitedForForEver) {
   options_.heartbeat = kMaxHeartbeat;
   begin();
   connect();

@@ -63,7 +63,7 @@ TEST_F(PendingAnswersTest, DeadlinesAreEachOnesOwn) {
 }
 
 // Whoever is answered may ask again.
-TEST_F(PendingAnswersTest, AnAnswerMayAddAnother) {
+TEST_F(PendingAnswersTest, AnswerMayAddAnother) {
   pending_.add(1, [this](const Result<int>&) { add(1); }, now_ + kTimeout);
   pending_.fail_all("the link ended");
   ASSERT_EQ(answers_.size(), 1u);

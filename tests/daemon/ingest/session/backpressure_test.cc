@@ -123,7 +123,7 @@ class BackpressureTest : public IngestTest {
   GatedFs gated_;
 };
 
-TEST_F(BackpressureTest, ADiskThatStandsStillStopsTheReadingAndLosesNothing) {
+TEST_F(BackpressureTest, DiskThatStandsStillStopsTheReadingAndLosesNothing) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
@@ -246,7 +246,7 @@ TEST_P(StuckDiskTest, OtherSessionsGoOnAndCommandsAreAnswered) {
   EXPECT_TRUE(stuck[0]->wait_recording_ended(1));
 }
 
-TEST_F(BackpressureTest, AnEndBehindPagesThatFoundNoRoomIsNotAcknowledged) {
+TEST_F(BackpressureTest, EndBehindPagesThatFoundNoRoomIsNotAcknowledged) {
   start();
   std::string key;
   {
@@ -286,7 +286,7 @@ bool was_deferred(const SessionSnapshot& session) {
          session.status.find("sealing failed") != std::string::npos;
 }
 
-TEST_F(BackpressureTest, ASessionThatFailedIsSealedWhenThereIsRoom) {
+TEST_F(BackpressureTest, SessionThatFailedIsSealedWhenThereIsRoom) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
@@ -311,7 +311,7 @@ TEST_F(BackpressureTest, ASessionThatFailedIsSealedWhenThereIsRoom) {
   EXPECT_TRUE(events == index_events(0, 100));
 }
 
-TEST_F(BackpressureTest, ACompleteSessionIsSealedWhenThereIsRoom) {
+TEST_F(BackpressureTest, CompleteSessionIsSealedWhenThereIsRoom) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
@@ -337,7 +337,7 @@ TEST_F(BackpressureTest, ACompleteSessionIsSealedWhenThereIsRoom) {
   EXPECT_THAT(manifest(*session), testing::HasSubstr("\"complete\""));
 }
 
-TEST_F(BackpressureTest, AnOldSessionIsSealedWhenThereIsRoom) {
+TEST_F(BackpressureTest, OldSessionIsSealedWhenThereIsRoom) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
@@ -359,7 +359,7 @@ TEST_F(BackpressureTest, AnOldSessionIsSealedWhenThereIsRoom) {
   EXPECT_TRUE(stored_events(*session, 0, 100) == index_events(0, 100));
 }
 
-TEST_F(BackpressureTest, AFeedIsNotReadWhileItsDiskStandsStill) {
+TEST_F(BackpressureTest, FeedIsNotReadWhileItsDiskStandsStill) {
   start();
   gated_.shut();
   // More than socket buffers hold.
@@ -382,7 +382,7 @@ TEST_F(BackpressureTest, AFeedIsNotReadWhileItsDiskStandsStill) {
   EXPECT_EQ(session->totals.stored_bytes, one.size() * kRepeats);
 }
 
-TEST_F(BackpressureTest, AFeedIsSealedWhenThereIsRoom) {
+TEST_F(BackpressureTest, FeedIsSealedWhenThereIsRoom) {
   start();
   fakes::FrameSocket feed = fakes::FrameSocket::connect(address());
   ASSERT_TRUE(feed.send_bytes(fakes::kDial9Example));

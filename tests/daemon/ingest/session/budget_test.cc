@@ -249,7 +249,7 @@ TEST_F(BudgetTest, ManifestsOfManyChangesArePaced) {
 }
 
 // A session that needs nothing itself closes files when others need the descriptors.
-TEST_F(BudgetTest, AnIdleSessionClosesFilesThatOthersNeed) {
+TEST_F(BudgetTest, IdleSessionClosesFilesThatOthersNeed) {
   options_.descriptors = 240;
   start();
   FakeAgent idle(process_of(1));

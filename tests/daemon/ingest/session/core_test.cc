@@ -26,7 +26,7 @@ ProcessId process(size_t number) {
   return id;
 }
 
-TEST(RecentProcessesTest, TheOldestIsForgotten) {
+TEST(RecentProcessesTest, OldestIsForgotten) {
   RecentProcesses remembered;
   for (size_t at = 0; at < kMaxRecentProcesses; ++at) remembered.add(process(at));
   remembered.add(process(5));  // known already: nobody goes for it
@@ -91,7 +91,7 @@ TEST(CompletedSessionsTest, IsUnknownUntilOldSessionsAreLookedAt) {
   EXPECT_FALSE(completed.find(process(1), 1, 4711).is_known);
 }
 
-TEST(CompletedSessionsTest, TheOldestIsForgotten) {
+TEST(CompletedSessionsTest, OldestIsForgotten) {
   CompletedSessions completed;
   for (size_t at = 0; at < kMaxCompletedSessions; ++at) completed.add(process(at), 1, {});
   completed.add(process(3), 1, {});  // known already
@@ -103,7 +103,7 @@ TEST(CompletedSessionsTest, TheOldestIsForgotten) {
 }
 
 // Each field where it belongs.
-TEST(OldSessionsTest, ASessionOnDiskIsShownAsItsManifestSays) {
+TEST(OldSessionsTest, SessionOnDiskIsShownAsItsManifestSays) {
   storage::Manifest manifest;
   manifest.state = storage::SessionState::kComplete;
   manifest.reason = "reason";

@@ -123,7 +123,7 @@ TEST_F(EncodedPageTest, TuplesAreForAgentsOfThisMachine) {
   EXPECT_THAT(far.refused()->reason(), HasSubstr("codec 2, which was not agreed on"));
 }
 
-TEST_F(EncodedPageTest, APageThatOverlapsWhatIsStoredIsCutAfterDecoding) {
+TEST_F(EncodedPageTest, PageThatOverlapsWhatIsStoredIsCutAfterDecoding) {
   start();
   FakeAgent agent(process_);
   ASSERT_TRUE(agent.connect(address()));

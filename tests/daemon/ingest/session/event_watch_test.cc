@@ -61,7 +61,7 @@ class EventWatchTest : public ::testing::TestWithParam<atf::Version> {
   std::vector<SeenEvent> seen_;
 };
 
-TEST_P(EventWatchTest, ACallIsSeenAndItsReturnIsNot) {
+TEST_P(EventWatchTest, CallIsSeenAndItsReturnIsNot) {
   watch({{Kind::kCall, 0, {5, 6}}, {Kind::kCall, 0, {6}}});
   look(0, {{10, 4, kCall}, {20, 5, kCall}, {30, 5, kReturn}, {40, 4, kReturn}});
   ASSERT_EQ(seen_.size(), 1u);
@@ -95,7 +95,7 @@ TEST_P(EventWatchTest, OnlyAnExceptionIsAnException) {
   EXPECT_EQ(take(), Numbers{0});
 }
 
-TEST_P(EventWatchTest, ACallIsLongWhenItEndsLate) {
+TEST_P(EventWatchTest, CallIsLongWhenItEndsLate) {
   watch({{Kind::kLongCall, 100, {5}}});
   look(0, {{0, 5, kCall}, {100, 5, kReturn}, {200, 5, kCall}, {301, 5, kReturn}, {302, 9, kCall}});
   ASSERT_EQ(seen_.size(), 1u);
@@ -107,7 +107,7 @@ TEST_P(EventWatchTest, ACallIsLongWhenItEndsLate) {
   EXPECT_EQ(take(), Numbers{0});
 }
 
-TEST_P(EventWatchTest, ACallThatHangsIsToldOnce) {
+TEST_P(EventWatchTest, CallThatHangsIsToldOnce) {
   watch({{Kind::kLongCall, 100, {5}}});
   look(0, {{0, 5, kCall}, {50, 9, kCall}});
   EXPECT_EQ(take(), Numbers{});
@@ -146,7 +146,7 @@ TEST_P(EventWatchTest, ManyOpenCallsAreBounded) {
 }
 
 // The calls that are measured are the first so many: one more is not, and its end is nothing new.
-TEST_P(EventWatchTest, TheLastCallThatIsMeasured) {
+TEST_P(EventWatchTest, LastCallThatIsMeasured) {
   for (const size_t open : {kMaxOpenCalls - 1, kMaxOpenCalls}) {
     watch({{Kind::kLongCall, 1000, {5}}, {Kind::kLongCall, 100, {6}}});
     std::vector<Event> events(open, Event{0, 5, kCall});
@@ -158,7 +158,7 @@ TEST_P(EventWatchTest, TheLastCallThatIsMeasured) {
 }
 
 // What a page lost stands before it. The same page again has lost nothing more.
-TEST_P(EventWatchTest, ARepeatedPageLosesNothingAgain) {
+TEST_P(EventWatchTest, RepeatedPageLosesNothingAgain) {
   watch({{Kind::kLongCall, 100, {5}}});
   look(0, {{0, 5, kCall}}, kLostRingFull);
   look(0, {{0, 5, kCall}}, kLostRingFull);
@@ -166,7 +166,7 @@ TEST_P(EventWatchTest, ARepeatedPageLosesNothingAgain) {
   EXPECT_EQ(take(), Numbers{0});
 }
 
-TEST_P(EventWatchTest, ATimeThatGoesBackIsNotALongOne) {
+TEST_P(EventWatchTest, TimeThatGoesBackIsNotALongOne) {
   watch({{Kind::kLongCall, 100, {5}}});
   look(0, {{1000, 5, kCall}, {500, 5, kReturn}});
   EXPECT_EQ(take(), Numbers{});

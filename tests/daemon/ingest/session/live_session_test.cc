@@ -110,7 +110,7 @@ TEST_F(LiveSessionTest, WhenNothingMoreComesItIsCommittedTwice) {
   EXPECT_TRUE(commits_at(std::chrono::steady_clock::now() + 10 * kSettleInterval));
 }
 
-TEST_F(LiveSessionTest, ASealIsShownFromItsBeginningToItsEnd) {
+TEST_F(LiveSessionTest, SealIsShownFromItsBeginningToItsEnd) {
   open();
   shown_.all.clear();
   session_->seal(storage::SessionState::kRecovered, "cut");
@@ -124,7 +124,7 @@ TEST_F(LiveSessionTest, ASealIsShownFromItsBeginningToItsEnd) {
 }
 
 // The io thread may end before there is room; what becomes of it is shown all the same.
-TEST_F(LiveSessionTest, ADeferredSealIsShownWithoutTheSession) {
+TEST_F(LiveSessionTest, DeferredSealIsShownWithoutTheSession) {
   open();
   shown_.all.clear();
   SessionReport::Sealed deferred;

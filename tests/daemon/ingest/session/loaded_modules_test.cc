@@ -26,7 +26,7 @@ std::vector<storage::ModuleInfo> infos(uint32_t first, uint32_t count, const std
   return all;
 }
 
-TEST(LoadedModulesTest, AFrameHasLimits) {
+TEST(LoadedModulesTest, FrameHasLimits) {
   EXPECT_FALSE(check_untrusted_modules(wire_modules(wire::kMaxModulesPerFrame)).has_value());
   const Verdict many = check_untrusted_modules(wire_modules(wire::kMaxModulesPerFrame + 1));
   ASSERT_TRUE(many.has_value());
@@ -45,7 +45,7 @@ TEST(LoadedModulesTest, AFrameHasLimits) {
   EXPECT_TRUE(check_untrusted_modules(long_names).has_value());
 }
 
-TEST(LoadedModulesTest, ALaterOneOfTheSameIdReplacesIt) {
+TEST(LoadedModulesTest, LaterOneOfTheSameIdReplacesIt) {
   LoadedModules modules;
   modules.add(infos(7, 2, "/bin/a"));
   modules.add(infos(8, 1, "/bin/b"));

@@ -157,7 +157,7 @@ TEST_F(FormerCollectorTest, OnlyWhoCanComeBackIsWaitedFor) {
 }
 
 // While one is sealed its reserve may still be there: it is finished, and not gone on with.
-TEST_F(FormerCollectorTest, AnInterruptedSealIsFinished) {
+TEST_F(FormerCollectorTest, InterruptedSealIsFinished) {
   std::string name;
   {
     const auto writer = leave({.events = 10});
@@ -215,7 +215,7 @@ TEST_F(FormerCollectorTest, RequestsNamesForUnnamedSessions) {
 }
 
 // The newest first, so that what is of use soonest is there soonest.
-TEST_F(FormerCollectorTest, TheNewestAreListedAndTheOthersLeftAlone) {
+TEST_F(FormerCollectorTest, NewestAreListedAndTheOthersLeftAlone) {
   const auto directory = [this](size_t number) {
     return root_ + "/session_20260101_000000" +
            (number == 1 ? std::string() : "_" + std::to_string(number)) + "/pid_1";
@@ -234,7 +234,7 @@ TEST_F(FormerCollectorTest, TheNewestAreListedAndTheOthersLeftAlone) {
   }
 }
 
-TEST_F(FormerCollectorTest, TheListIsNewestFirst) {
+TEST_F(FormerCollectorTest, ListIsNewestFirst) {
   std::vector<std::string> names;
   for (uint32_t pid = 1; pid <= 3; ++pid) {
     const auto writer = leave({.pid = pid});
@@ -248,7 +248,7 @@ TEST_F(FormerCollectorTest, TheListIsNewestFirst) {
   EXPECT_THAT(order, ElementsAre(names[2], names[1], names[0]));
 }
 
-TEST_F(FormerCollectorTest, ACollectorThatStopsListsNoMore) {
+TEST_F(FormerCollectorTest, CollectorThatStopsListsNoMore) {
   const auto writer = leave({});
   ASSERT_TRUE(writer->seal(storage::SessionState::kComplete, "exit").ok());
   find();

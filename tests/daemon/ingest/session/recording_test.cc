@@ -205,7 +205,7 @@ TEST_F(IngestTest, GoodbyeBehindTheEndOfDataIsHeard) {
 }
 
 // And where none comes, it is no longer waited for than that.
-TEST_F(IngestTest, TheEndOfDataWithoutAGoodbyeIsADisconnection) {
+TEST_F(IngestTest, EndOfDataWithoutAGoodbyeIsADisconnection) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
@@ -360,7 +360,7 @@ TEST_F(IngestTest, StoppingReadsARecordingThatWasSentBefore) {
 }
 
 // While agents are waited for, nobody else gets in.
-TEST_F(IngestTest, AStoppingCollectorListensNoMore) {
+TEST_F(IngestTest, StoppingCollectorListensNoMore) {
   options_.io_threads = 1;
   start();
   FakeAgent agent;

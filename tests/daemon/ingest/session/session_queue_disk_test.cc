@@ -62,7 +62,7 @@ TEST_F(SessionQueueTest, StallsAreTheirThreadsOwn) {
 }
 
 // What was acknowledged is in the files already: the next collector goes on from there.
-TEST_F(SessionQueueTest, ADiskThatTakesNoMoreIsNoReasonNotToStop) {
+TEST_F(SessionQueueTest, DiskThatTakesNoMoreIsNoReasonNotToStop) {
   fs_ = &faulty_;
   begin();
   open();
@@ -220,7 +220,7 @@ TEST_F(SessionQueueTest, WaitsUntilTheNextManifestMayBeWritten) {
 
 // ---- what its disk has to have free
 
-TEST_F(SessionQueueTest, ASessionBeginsWhereThereIsRoomForItAndAMegabyte) {
+TEST_F(SessionQueueTest, SessionBeginsWhereThereIsRoomForItAndAMegabyte) {
   fs_ = &faulty_;
   options_.storage.keep_free_bytes = 1'000;
   options_.storage.keep_free_files = 10;
@@ -349,7 +349,7 @@ TEST_F(SessionQueueTest, WhereNobodyWantsNamesNobodyIsAsked) {
   core_->stop_threads();
 }
 
-TEST_F(SessionQueueTest, ASealThatFailsSaysWhy) {
+TEST_F(SessionQueueTest, SealThatFailsSaysWhy) {
   fs_ = &faulty_;
   begin();
   open();
@@ -367,7 +367,7 @@ TEST_F(SessionQueueTest, ASealThatFailsSaysWhy) {
 }
 
 // It is told once, also where the seal fails for the same reason.
-TEST_F(SessionQueueTest, AFailureIsNotSaidTwice) {
+TEST_F(SessionQueueTest, FailureIsNotSaidTwice) {
   fs_ = &faulty_;
   begin();
   open();

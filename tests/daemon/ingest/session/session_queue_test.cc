@@ -134,7 +134,7 @@ TEST_F(SessionQueueTest, ManifestHoldsFactsOfTheRecording) {
   EXPECT_FALSE(failed_.has_value());
 }
 
-TEST_F(SessionQueueTest, ASuspendedSessionTakesNothingMore) {
+TEST_F(SessionQueueTest, SuspendedSessionTakesNothingMore) {
   begin();
   open();
   hold();
@@ -180,7 +180,7 @@ TEST_F(SessionQueueTest, WhereTheDiskHasNoRoomNoSessionBegins) {
 }
 
 // The agent did not hear of it: nothing of it is stored a second time.
-TEST_F(SessionQueueTest, ACompleteRecordingIsNotBegunAgain) {
+TEST_F(SessionQueueTest, CompleteRecordingIsNotBegunAgain) {
   begin();
   open();
   queue_->seal(storage::SessionState::kComplete, "");
@@ -202,7 +202,7 @@ TEST_F(SessionQueueTest, ACompleteRecordingIsNotBegunAgain) {
 }
 
 // Records that the agent lost are behind it too, though none of them came.
-TEST_F(SessionQueueTest, AClosedStreamStandsAtItsCounts) {
+TEST_F(SessionQueueTest, ClosedStreamStandsAtItsCounts) {
   begin();
   open();
   push(storage::StreamInfo{1, 11, "thread", 1});

@@ -79,7 +79,7 @@ class SessionSealingTest : public IngestTest {
   bool asked_ = false;  // whether another attempt can be made
 };
 
-TEST_F(SessionSealingTest, AWholeOneIsReportedRememberedAndClosed) {
+TEST_F(SessionSealingTest, WholeOneIsReportedRememberedAndClosed) {
   begin();
   begin_seal(kComplete, "exit");
   EXPECT_TRUE(attempt());
@@ -102,7 +102,7 @@ TEST_F(SessionSealingTest, OnlyACompleteOneIsRemembered) {
 }
 
 // Its end came, and the last counts of a thread did not.
-TEST_F(SessionSealingTest, TheStateIsWhatTheFilesHave) {
+TEST_F(SessionSealingTest, StateIsWhatTheFilesHave) {
   begin();
   ASSERT_TRUE(session_->writer().open_stream({1, 11, "thread", 1}).ok());
   begin_seal(kComplete, "exit");
@@ -142,7 +142,7 @@ TEST_F(SessionSealingTest, WhereNobodyComesAgainTheFirstOutcomeStands) {
   EXPECT_FALSE(session_->is_open());
 }
 
-TEST_F(SessionSealingTest, ABrokenDiskDoesNotGetBetter) {
+TEST_F(SessionSealingTest, BrokenDiskDoesNotGetBetter) {
   begin();
   break_disk(Code::kIo);
   begin_seal(kComplete, "exit");

@@ -94,7 +94,7 @@ TEST_F(StallsTest, AreStoredOnceAndAcknowledged) {
   EXPECT_EQ(manifest.totals.stalls.stalled_ns, shown_.stalls.stalled_ns);
 }
 
-TEST_F(StallsTest, AKindOfALaterVersionIsLeftOutAndAcknowledged) {
+TEST_F(StallsTest, KindOfALaterVersionIsLeftOutAndAcknowledged) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(begin(agent));

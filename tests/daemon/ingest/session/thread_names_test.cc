@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 // Each new name is a StreamOpen. Beyond kMaxThreadRenames of a connection the last one counts,
 // which comes with the close.
-TEST_F(IngestTest, AThreadMayHaveOneNameAfterTheOther) {
+TEST_F(IngestTest, ThreadMayHaveOneNameAfterTheOther) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));

@@ -66,7 +66,7 @@ std::string exponential_rust_name() {
   return "_R" + name + "E";
 }
 
-TEST(Demangle, AnExponentialNameOfRustIsCut) {
+TEST(Demangle, ExponentialNameOfRustIsCut) {
   const std::string linkage = exponential_rust_name();
   EXPECT_LT(linkage.size(), 500u);
   const std::string name = demangled(linkage);
@@ -83,7 +83,7 @@ TEST(Demangle, CutsLongNames) {
   EXPECT_EQ(name, linkage.substr(0, kMaxSymbolNameBytes - 3) + "...");
 }
 
-TEST(Demangle, ANameUpToTheLimitIsTakenAsItIs) {
+TEST(Demangle, NameUpToTheLimitIsTakenAsItIs) {
   const std::string most(kMaxSymbolNameBytes, 'x');
   EXPECT_EQ(demangled(most), most);
   EXPECT_EQ(demangled(most + "y"), most.substr(3) + "...");
@@ -101,7 +101,7 @@ TEST(Demangle, CxxTextUpToTheLimitIsWhole) {
 }
 
 // 278 bytes that stand for 436 MB: each pair holds the one before it twice.
-TEST(Demangle, AnExponentialNameIsCut) {
+TEST(Demangle, ExponentialNameIsCut) {
   const std::string linkage = exponential_name(24);
   EXPECT_LT(linkage.size(), 300u);
   const std::string name = demangled(linkage);
@@ -111,7 +111,7 @@ TEST(Demangle, AnExponentialNameIsCut) {
   EXPECT_EQ(demangled("_ZN1a1bEv"), "a::b()") << "the demangler goes on after a jump out of it";
 }
 
-TEST(Demangle, TheClockTicksWhileItLives) {
+TEST(Demangle, ClockTicksWhileItLives) {
   const auto timer = [] {
     itimerval now{};
     ::getitimer(ITIMER_VIRTUAL, &now);
@@ -184,7 +184,7 @@ std::string slow_name() {
 }
 
 // SYMBOLIZE.md "Demangling": 100 ms of CPU time are five ticks.
-TEST(Demangle, ANameThatTakesTooLongStaysAsItIs) {
+TEST(Demangle, NameThatTakesTooLongStaysAsItIs) {
   if (fakes::kSanitized) GTEST_SKIP() << "a sanitizer holds signals back";
   const DemangleClock clock;
   struct sigaction action{};

@@ -90,7 +90,7 @@ class LookupTest : public ::testing::Test {
   }
 };
 
-TEST_F(LookupTest, AnAddressIsWithinItsFunctionOrHasNoName) {
+TEST_F(LookupTest, AddressIsWithinItsFunctionOrHasNoName) {
   ElfFile file;
   file.symbols = {{0x100, "f"}, {0x200, "entry", 0x12, 0}, {0x110, "next"}};
   request_.addresses = {0xff, 0x100, 0x101, 0x10f, 0x110, 0x11f, 0x120, 0x200, 0x201};
@@ -118,7 +118,7 @@ TEST_F(LookupTest, OnlyFunctionsThatAreDefinedHaveNames) {
   EXPECT_THAT(look(file).names, ElementsAre("0x30 resolver"));
 }
 
-TEST_F(LookupTest, TheBuildIdDecides) {
+TEST_F(LookupTest, BuildIdDecides) {
   ElfFile file;
   file.symbols = {{0x10, "f"}};
   request_.addresses = {0x10};
@@ -163,7 +163,7 @@ TEST_F(LookupTest, WithoutABuildIdTheSizeAtItsOwnPathDecides) {
   EXPECT_EQ(names_for(0), 0u);
 }
 
-TEST_F(LookupTest, AFileWithItsWholeTableIsPreferred) {
+TEST_F(LookupTest, FileWithItsWholeTableIsPreferred) {
   ElfFile stripped;
   stripped.table_type = 11;
   stripped.symbols = {{0x10, "exported"}};
@@ -186,7 +186,7 @@ TEST_F(LookupTest, AFileWithItsWholeTableIsPreferred) {
   EXPECT_EQ(look(own, {scratch_.file("symbols")}).source.path, own);
 }
 
-TEST_F(LookupTest, AFileWithoutATableOrWithALieOfOneIsSaid) {
+TEST_F(LookupTest, FileWithoutATableOrWithALieOfOneIsSaid) {
   ElfFile file;
   file.table_type = 1;  // SHT_PROGBITS
   request_.addresses = {0x10};
@@ -204,7 +204,7 @@ size_t section_at(const std::vector<uint8_t>& file, size_t number) {
   return static_cast<size_t>(load_le<uint64_t>(&file[40])) + 64 * number;  // e_shoff
 }
 
-TEST_F(LookupTest, ATableWhoseEntriesHaveNoBytesIsRefused) {
+TEST_F(LookupTest, TableWhoseEntriesHaveNoBytesIsRefused) {
   ElfFile file;
   file.symbols = {{0x10, "f"}};
   std::vector<uint8_t> bytes = file.bytes();
@@ -216,7 +216,7 @@ TEST_F(LookupTest, ATableWhoseEntriesHaveNoBytesIsRefused) {
 }
 
 // A file that has both tables, as most do, in either order.
-TEST_F(LookupTest, TheWholeTableIsTakenWhereverItStands) {
+TEST_F(LookupTest, WholeTableIsTakenWhereverItStands) {
   ElfFile file;
   file.symbols = {{0x10, "f"}};
   std::vector<uint8_t> bytes = file.bytes();
@@ -235,7 +235,7 @@ TEST_F(LookupTest, TheWholeTableIsTakenWhereverItStands) {
 }
 
 // One symbol many times, behind every other address there is.
-TEST_F(LookupTest, ASymbolMayBeThereManyTimes) {
+TEST_F(LookupTest, SymbolMayBeThereManyTimes) {
   ElfFile file;
   file.symbols.assign(10'000, {UINT64_MAX, "again"});
   file.symbols.push_back({0x10, "f"});
@@ -296,7 +296,7 @@ TEST_F(LookupTest, LimitsOfNamesAndBytes) {
   EXPECT_EQ(said.done.left_out, 1u);
 }
 
-TEST_F(LookupTest, ALongNameIsCutAndKeepsNoOffset) {
+TEST_F(LookupTest, LongNameIsCutAndKeepsNoOffset) {
   ElfFile file;
   file.symbols = {{0x10, std::string(kMaxSymbolNameBytes - 4, 'a')},
                   {0x20, std::string(kMaxSymbolNameBytes - 3, 'b')},
@@ -311,7 +311,7 @@ TEST_F(LookupTest, ALongNameIsCutAndKeepsNoOffset) {
 }
 
 // 510 names leave room for 36 bytes, which is too little for the longest.
-TEST_F(LookupTest, AFrameIsFullWhenTheLongestNameDoesNotFit) {
+TEST_F(LookupTest, FrameIsFullWhenTheLongestNameDoesNotFit) {
   ElfFile file;
   for (uint32_t i = 1; i <= 512; ++i) {
     file.symbols.push_back({i * 16, std::string(i == 1 ? 1'048 : kMaxSymbolNameBytes, 'n')});
@@ -353,7 +353,7 @@ TEST_F(LookupTest, PatternsFindFunctionsByAddress) {
   EXPECT_THAT(look("/nowhere").done.matched, ElementsAre(0, 0, 0));
 }
 
-TEST_F(LookupTest, APatternMayMeanAnyOfTheNamesOfAnAddress) {
+TEST_F(LookupTest, PatternMayMeanAnyOfTheNamesOfAnAddress) {
   ElfFile file;
   file.symbols = {{0x10, "public"}, {0x10, "inner", kLocal}};
   request_.patterns = {"inner"};

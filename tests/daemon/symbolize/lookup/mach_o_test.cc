@@ -173,7 +173,7 @@ TEST_F(MachO, WhereADsymIsLookedFor) {
 }
 
 // An unstripped program has names and no lines; so have its functions.
-TEST_F(MachO, AFileWithoutDwarfHasNamesAlone) {
+TEST_F(MachO, FileWithoutDwarfHasNamesAlone) {
   const std::string library = link(kX86, "libapp.dylib", true);
   const std::vector<uint8_t> uuid = uuid_of(library);
   KnownByAddress expected = known(library, 0, dsym(library));
@@ -306,7 +306,7 @@ TEST_F(DamagedMachO, FieldsThatLie) {
 }
 
 // Java's classes begin with the same four bytes as universal files.
-TEST_F(DamagedMachO, AClassOfJavaIsNone) {
+TEST_F(DamagedMachO, ClassOfJavaIsNone) {
   EXPECT_TRUE(names_of({0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 0x34, 0, 0x10}).empty());
 }
 

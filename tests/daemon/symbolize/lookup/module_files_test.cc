@@ -187,7 +187,7 @@ TEST(ModuleFiles, NoMoreFilesAreOpenedThanTheLimit) {
 }
 
 // SYMBOLIZE.md "Limits": entries in the order in which the directory has them.
-TEST(ModuleFiles, ADirectoryIsSearchedUpToTheLimit) {
+TEST(ModuleFiles, DirectoryIsSearchedUpToTheLimit) {
   const Scratch scratch;
   for (size_t count = 2; count <= kMaxDirectoryEntries; ++count) {  // with "." and ".."
     const int fd = ::open(scratch.file(std::to_string(count)).c_str(), O_WRONLY | O_CREAT, 0600);
@@ -233,7 +233,7 @@ TEST(ModuleFiles, EveryWayToWriteABuildId) {
 }
 
 // What is left of it would be a directory, or the name of a file that is there by chance.
-TEST(ModuleFiles, ABuildIdOfOneByteIsNotLookedFor) {
+TEST(ModuleFiles, BuildIdOfOneByteIsNotLookedFor) {
   const Scratch scratch;
   LookupRequest request;
   request.build_id = {0xab};

@@ -77,7 +77,7 @@ class CredentialSourcesTest : public UploadTest {
   std::map<std::string, std::string> variables_;
 };
 
-TEST_F(CredentialSourcesTest, TheEnvironmentComesFirstThenWebIdentityThenTheFile) {
+TEST_F(CredentialSourcesTest, EnvironmentComesFirstThenWebIdentityThenTheFile) {
   variables_["HOME"] = folder_.path();
   std::filesystem::create_directory(folder_.path() + "/.aws");
   write(".aws/credentials", kFile);
@@ -115,7 +115,7 @@ TEST_F(CredentialSourcesTest, NamesMissingSettings) {
   EXPECT_THAT(make(identity_wanted).error().message, HasSubstr("AWS_WEB_IDENTITY_TOKEN_FILE"));
 }
 
-TEST_F(CredentialSourcesTest, AFileThatChangesIsReadAgain) {
+TEST_F(CredentialSourcesTest, FileThatChangesIsReadAgain) {
   const auto keys = [](const std::string& key) {
     return "[default]\naws_access_key_id=" + key + "\naws_secret_access_key=S\n";
   };
@@ -168,7 +168,7 @@ TEST_F(CredentialSourcesTest, WithoutTheServiceTheOldKeysLastToTheirEnd) {
   EXPECT_EQ(source.get().code(), Code::kUnavailable);
 }
 
-TEST_F(CredentialSourcesTest, ARefusedTokenIsSaid) {
+TEST_F(CredentialSourcesTest, RefusedTokenIsSaid) {
   WebIdentitySettings settings = identity();
   write("token", "another");
   WebIdentityCredentials source(settings, time_);
@@ -180,7 +180,7 @@ TEST_F(CredentialSourcesTest, ARefusedTokenIsSaid) {
 }
 
 // Keys that the server forgets before their time are replaced within one request.
-TEST_F(CredentialSourcesTest, AnUploadGoesOnWhenItsKeysEnd) {
+TEST_F(CredentialSourcesTest, UploadGoesOnWhenItsKeysEnd) {
   WebIdentityCredentials source(identity(), time_);
   const auto client = S3Client::create(server().settings(), source, time_);
   PutOptions options;

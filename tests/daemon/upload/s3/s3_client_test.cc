@@ -75,7 +75,7 @@ TEST_F(S3ClientTest, PutsReadsListsAndRemoves) {
   EXPECT_TRUE(sink.bytes().empty());
 }
 
-TEST_F(S3ClientTest, AConditionalPutIsRefusedWhereTheObjectIs) {
+TEST_F(S3ClientTest, ConditionalPutIsRefusedWhereTheObjectIs) {
   EXPECT_OK(put(*client_, "COMMIT", "1", true));
   EXPECT_EQ(put(*client_, "COMMIT", "2", true).code(), Code::kAlreadyExists);
   EXPECT_EQ(got(*client_, "COMMIT"), "1");
@@ -144,7 +144,7 @@ TEST_F(S3ClientTest, PartsThatAreTooSmallFailAtTheEnd) {
   EXPECT_THAT(done.error().message, HasSubstr("EntityTooSmall"));
 }
 
-TEST_F(S3ClientTest, AnErrorInA200AnswerIsOne) {
+TEST_F(S3ClientTest, ErrorInA200AnswerIsOne) {
   const auto id = client_->create_upload("k", "x");
   ASSERT_OK(id);
   const auto part = client_->upload_part("k", *id, 1, bytes_of("a"), crc32c(bytes_of("a")));
@@ -218,7 +218,7 @@ TEST_F(S3ClientTest, BrokenConnectionsAreUnavailable) {
   EXPECT_EQ(put(*connect(nobody), "k", "x").code(), Code::kUnavailable);
 }
 
-TEST_F(S3ClientTest, AStalledRequestEnds) {
+TEST_F(S3ClientTest, StalledRequestEnds) {
   S3Settings settings = server().settings();
   settings.http.stall_ms = 1000;
   const auto client = connect(settings);
@@ -237,7 +237,7 @@ TEST_F(S3ClientTest, AnotherThreadCancels) {
   EXPECT_EQ(client_->head("k").code(), Code::kCancelled);
 }
 
-TEST_F(S3ClientTest, ASkewedClockIsCorrectedOnce) {
+TEST_F(S3ClientTest, SkewedClockIsCorrectedOnce) {
   server().set({{"clock_offset_s", -100'000}});
   EXPECT_OK(put(*client_, "k", "x"));
   EXPECT_NEAR(static_cast<double>(client_->clock_correction_s()), -100'000, 60);
@@ -249,7 +249,7 @@ TEST_F(S3ClientTest, ASkewedClockIsCorrectedOnce) {
   EXPECT_EQ(log[2].status, 200);
 }
 
-TEST_F(S3ClientTest, AWrongSecretIsRefused) {
+TEST_F(S3ClientTest, WrongSecretIsRefused) {
   StaticCredentials wrong({"FAKEACCESSKEY", "another"});
   const auto client = S3Client::create(server().settings(), wrong, storage::system_clock());
   const auto answer = put(**client, "k", "x");
@@ -283,7 +283,7 @@ TEST_F(S3ClientTest, DamageOnTheWayIsNoticedByTheServer) {
   EXPECT_OK(client_->put("k", bytes_of("x"), wrong));
 }
 
-TEST_F(S3ClientTest, AServerThatIgnoresRangesIsNamed) {
+TEST_F(S3ClientTest, ServerThatIgnoresRangesIsNamed) {
   EXPECT_OK(put(*client_, "k", "abc"));
   server().set({{"ignore", {"range"}}});
   VectorSink sink;
@@ -291,7 +291,7 @@ TEST_F(S3ClientTest, AServerThatIgnoresRangesIsNamed) {
   EXPECT_TRUE(sink.bytes().empty());
 }
 
-TEST_F(S3ClientTest, TheSinkEndsTheAnswer) {
+TEST_F(S3ClientTest, SinkEndsTheAnswer) {
   class Full final : public ByteSink {
    public:
     Status write(Bytes) override { return Error{Code::kNoSpace, "the disk is full"}; }

@@ -50,7 +50,7 @@ TEST(S3SignerTest, ListObjects) {
             "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
 }
 
-TEST(S3SignerTest, ASessionTokenIsSigned) {
+TEST(S3SignerTest, SessionTokenIsSigned) {
   Credentials credentials{"A", "S", "token==", 0};
   std::vector<HttpField> headers;
   S3Signer("r").sign({"GET", "h", "/", "", kUnsignedPayload}, credentials, kExampleTime, headers);

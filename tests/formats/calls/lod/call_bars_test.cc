@@ -90,7 +90,7 @@ TEST(CallBars, DeeperCallsAreCounted) {
 }
 
 // A thread of many leaves: no more bars than columns, and all time of the outermost calls.
-TEST(CallBars, AWindowHasNoMoreBarsThanItsColumns) {
+TEST(CallBars, WindowHasNoMoreBarsThanItsColumns) {
   MadeThread thread;
   uint64_t ns = 1000;
   for (int i = 0; i < 5000; ++i) {

@@ -51,7 +51,7 @@ TEST(EnvironmentNamesTest, OneSentenceForAllWhoWarn) {
 }
 
 // The agent's COLLECT_CONNECT and the commands' COLLECT_CONTROL are both within reach.
-TEST(EnvironmentNamesTest, TheNearerOfTwoNamesIsSaid) {
+TEST(EnvironmentNamesTest, NearerOfTwoNamesIsSaid) {
   EXPECT_THAT(unknown({"COLLECT_CONNECL=1", "COLLECT_CONTROT=1"}),
               ElementsAre("COLLECT_CONNECL, near COLLECT_CONNECT",
                           "COLLECT_CONTROT, near COLLECT_CONTROL"));

@@ -23,7 +23,7 @@ TEST(GlobTest, StarsAndQuestionMarks) {
   EXPECT_TRUE(matches_glob("", ""));
 }
 
-TEST(GlobTest, APatternEndsWhereItsViewEnds) {
+TEST(GlobTest, PatternEndsWhereItsViewEnds) {
   for (const std::string_view longer : {"a*", "a?", "ab"}) {
     EXPECT_FALSE(matches_glob(longer.substr(0, 1), "ab")) << longer;
     EXPECT_TRUE(matches_glob(longer.substr(0, 1), "a")) << longer;

@@ -64,7 +64,7 @@ class EventChunkTest : public ::testing::Test {
   std::vector<uint32_t> header_;
 };
 
-TEST_F(EventChunkTest, AChunkNamesItsPartsAndItsTimes) {
+TEST_F(EventChunkTest, ChunkNamesItsPartsAndItsTimes) {
   const uint8_t resource[] = {1, 2, 3, 4, 5};
   EXPECT_EQ(chunk_.add_resource(0x40000, resource), 0u);
   EXPECT_EQ(chunk_.add_resource(0x40001, resource), 1u);
@@ -147,7 +147,7 @@ TEST_F(EventChunkTest, FloatsAreTheirBits) {
               HasSubstr("argument 'n' (int32): a number is expected"));
 }
 
-TEST_F(EventChunkTest, ATextStandsInTheTableOnce) {
+TEST_F(EventChunkTest, TextStandsInTheTableOnce) {
   const EventType type = type_of({{ArgType::kAscii, false, "a"}, {ArgType::kUtf8, false, "b"}});
   ASSERT_TRUE(put(type, 1, {Arg("x"), Arg("yy")}).ok());
   ASSERT_TRUE(put(type, 2, {Arg("yy"), Arg("x")}).ok());
@@ -209,7 +209,7 @@ TEST_F(EventChunkTest, PlainEventsStandBesideOthers) {
   EXPECT_THAT(events(), ElementsAre(3, 10, kId, 11, 4, 12));
 }
 
-TEST_F(EventChunkTest, AnArgumentHasALimit) {
+TEST_F(EventChunkTest, ArgumentHasALimit) {
   const EventType type = type_of({{ArgType::kUint8, true, "b"}, {ArgType::kAscii, false, "t"}});
   const std::vector<uint8_t> bytes(kMaxArgumentBytes + 1);
   EXPECT_THAT(refusal(type, {array_of(bytes), Arg(nullptr)}), HasSubstr("more than 64 MiB"));

@@ -103,7 +103,7 @@ TEST_F(Types, EachWireIdKeepsItsOwnSignature) {
   EXPECT_EQ(types.find_name("a"), types.find(2));
 }
 
-TEST_F(Types, TheSameAgainIsHarmless) {
+TEST_F(Types, SameAgainIsHarmless) {
   define(1, "wtf.event#define", "");
   define(2, "a", "uint32 x");
   const EventType* const first = types.find(2);

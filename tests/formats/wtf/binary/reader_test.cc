@@ -51,7 +51,7 @@ TEST(Reader, ReadsAFileMadeByHand) {
 }
 
 // What is cut off within its arguments is no event, and that is said.
-TEST(Reader, AnEventThatTheFileEndsWithinIsLeftOut) {
+TEST(Reader, EventThatTheFileEndsWithinIsLeftOut) {
   using namespace std::string_view_literals;
   ByHand events;
   events.define(2, 1, 0, 0, 1).word(2).word(100).word(3).text("abc\0"sv);
@@ -198,7 +198,7 @@ TEST(Reader, ScopesOfAZoneThatStepsBackOnce) {
 }
 
 // Two definitions of one name: the published viewer misreads the second's events, we do not.
-TEST(Reader, ASecondDefinitionOfANameIsReadWithItsOwnArguments) {
+TEST(Reader, SecondDefinitionOfANameIsReadWithItsOwnArguments) {
   using namespace std::string_view_literals;
   ByHand events;
   events.define(2, 0, 0, 0, 1).define(3, 0, 0, 0, 2);

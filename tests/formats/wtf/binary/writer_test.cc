@@ -151,7 +151,7 @@ TEST_F(WriterTest, ChunksSayTheTimesOfTheirEvents) {
   EXPECT_EQ(found, expected);
 }
 
-TEST_F(WriterTest, ALeaveInAChunkOfItsOwnTellsItsTime) {
+TEST_F(WriterTest, LeaveInAChunkOfItsOwnTellsItsTime) {
   ASSERT_TRUE(writer.enter(scope, kEpoch + 10'000).ok());
   ASSERT_TRUE(writer.flush().ok());
   ASSERT_TRUE(writer.leave(kEpoch + 60'000).ok());
@@ -304,7 +304,7 @@ TEST_F(WriterTest, ValuesThatDoNotFitAreRefusedAndNothingIsWritten) {
   EXPECT_EQ(writer.enter(scope, kEpoch).error().code, Code::kInvalidArgument) << "finished";
 }
 
-TEST_F(WriterTest, ANextFileGoesOnWhereThisOneEnds) {
+TEST_F(WriterTest, NextFileGoesOnWhereThisOneEnds) {
   const uint32_t with_args = writer.define_scope("with", "uint32 n, ascii s, uint8[] b").value();
   const uint16_t other = writer.create_zone("other", std::nullopt).value();
   ASSERT_TRUE(writer.enter(scope, kEpoch + 1000).ok());
@@ -371,7 +371,7 @@ class BrokenSink final : public ByteSink {
   int64_t left_ = 2000;
 };
 
-TEST(WriterErrors, TheSinksWordIsFinal) {
+TEST(WriterErrors, SinksWordIsFinal) {
   BrokenSink sink;
   Writer writer(sink, {.chunk_bytes = 500});
   ASSERT_TRUE(writer.begin(FileHeader{}).ok());

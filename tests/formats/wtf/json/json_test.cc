@@ -408,7 +408,7 @@ TEST(Json, KeepsWholePartsOfACutChunk) {
 }
 
 // More strings than are read from JSON stand in it as bytes, so that they come back.
-TEST(Json, ATableOfTooManyStringsStaysBytes) {
+TEST(Json, TableOfTooManyStringsStaysBytes) {
   for (const size_t count : {kMaxJsonStrings, kMaxJsonStrings + 1}) {
     testing::ByHand made;
     made.file_header().chunk(1, 2, {{0x30000, std::vector<uint8_t>(count)}});
@@ -449,7 +449,7 @@ TEST(Json, TimesOfChunksHave32Bits) {
   }
 }
 
-TEST(Json, AnEntryOfAStringTableThatIsNoStringIsEmpty) {
+TEST(Json, EntryOfAStringTableThatIsNoStringIsEmpty) {
   Findings findings;
   const auto lines = lines_from(
       "{\"wtfVersion\":1,\"formatVersion\":10,\"chunks\":[{\"id\":2,\"type\":\"event_data\","
