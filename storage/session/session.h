@@ -13,7 +13,6 @@
 #include "storage/manifest/manifest.h"
 #include "storage/model/session_layout.h"
 #include "storage/session/live_manifest.h"
-#include "storage/session/session_reserve.h"
 #include "storage/session/session_stalls.h"
 #include "storage/session/session_symbols.h"
 #include "storage/session/session_threads.h"

@@ -11,7 +11,7 @@
 #include "storage/container/rtc_roller.h"
 #include "storage/session/live_manifest.h"
 #include "storage/session/session_threads.h"
-#include "storage/thread/stall_list.h"
+#include "storage/thread/losses.h"
 
 namespace collect::storage {
 

@@ -15,8 +15,8 @@
 #include <string>
 
 #include "formats/core/result.h"
-#include "storage/thread/gap_list.h"
 #include "storage/thread/lane_file.h"
+#include "storage/thread/losses.h"
 #include "storage/thread/stream_journal.h"
 
 namespace collect::storage {

@@ -14,10 +14,9 @@
 
 #include "formats/core/result.h"
 #include "storage/model/function_set.h"
-#include "storage/thread/gap_list.h"
 #include "storage/thread/lane_file.h"
+#include "storage/thread/losses.h"
 #include "storage/thread/page_restore.h"
-#include "storage/thread/stall_list.h"
 #include "storage/thread/stream_journal.h"
 
 namespace collect::storage {

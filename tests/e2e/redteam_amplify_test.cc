@@ -14,7 +14,7 @@
 #include "formats/core/bytes.h"
 #include "proto/wire/frame_encoder.h"
 #include "proto/wire/page_codec.h"
-#include "storage/session/manifest_pace.h"
+#include "storage/session/live_manifest.h"
 #include "tests/e2e/witness.h"
 
 namespace collect::e2e {

@@ -94,7 +94,7 @@ inline constexpr uint64_t kLeastFiles = 256;
 inline constexpr double kStreamOpensPerSecond = 4'096;
 inline constexpr double kStreamOpensAtOnce = 16'384;
 // Of one principal, beside a quarter of what its records take. Each session has its own pace too
-// (storage/session/manifest_pace.h).
+// (storage/session/live_manifest.h).
 inline constexpr double kManifestBytesPerSecond = 64u << 20;
 inline constexpr double kManifestBytesAtOnce = 256u << 20;
 // Descriptors that neither connections of agents nor their files get: for the control plane, seals,

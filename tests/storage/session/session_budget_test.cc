@@ -1,6 +1,6 @@
 // What a session does when this machine is out of descriptors, and how often it writes manifests.
 #include "storage/session/session_budget.h"
-#include "storage/session/manifest_pace.h"
+#include "storage/session/live_manifest.h"
 #include "tests/storage/fake_budget.h"
 #include "tests/storage/limited_fs.h"
 #include "tests/storage/session_fixture.h"

@@ -6,7 +6,7 @@
 
 #include "storage/manifest/manifest_file.h"
 #include "storage/rebuild/capture_replay.h"
-#include "storage/thread/stall_list.h"
+#include "storage/thread/losses.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::storage::test {

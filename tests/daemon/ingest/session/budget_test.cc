@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "storage/session/manifest_pace.h"
+#include "storage/session/live_manifest.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/fakes/other_user.h"
 #include "tests/storage/limited_fs.h"

@@ -1,5 +1,5 @@
 // The space that is put aside for sealing.
-#include "storage/session/session_reserve.h"
+#include "storage/session/space_guard.h"
 
 #include "tests/storage/fault_fs.h"
 #include "tests/storage/session_fixture.h"

@@ -1,7 +1,12 @@
-// The gaps of one lane as the manifest shows them: in order, bounded, exactly counted.
+// What a manifest shows as lost or delayed, bounded and exactly counted: the gaps of one lane, and
+// the stalls of one thread or of a whole process.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <optional>
 #include <vector>
 
 #include "storage/manifest/manifest.h"
@@ -12,8 +17,8 @@ class GapList {
  public:
   static constexpr size_t kMaxListed = kMaxGapsPerThread / 2;  // a thread has two lanes
 
-  // Gaps come in the order of their place. One before the same record extends the newest; one that
-  // is too many is counted in the newest.
+  // Gaps come in the order of their position. One before the same record extends the newest; one
+  // that is too many is counted in the newest.
   void add(const Gap& gap) {
     if (gap.lost == 0) return;
     if (!gaps_.empty() && gaps_.back().before_seq == gap.before_seq) {
@@ -44,6 +49,24 @@ class GapList {
   }
 
   std::vector<Gap> gaps_;
+};
+
+// Of each kind in order of time.
+class StallList {
+ public:
+  // One that ends no later than the newest of its kind is a repeat.
+  bool is_repeat(const Stall& stall) const;
+  // What is no repeat. Where `most` of its kind are listed already, those that lie closest to each
+  // other are joined.
+  void add(Stall stall, size_t most);
+
+  // Behind those that are in `out` already.
+  void append_to(std::vector<Stall>& out, std::optional<uint32_t> thread) const;
+  const StallTotals& totals() const { return totals_; }
+
+ private:
+  std::array<std::vector<Stall>, std::size(kStallKindNames)> listed_;  // by kind
+  StallTotals totals_;
 };
 
 }  // namespace collect::storage

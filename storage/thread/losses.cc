@@ -1,4 +1,4 @@
-#include "storage/thread/stall_list.h"
+#include "storage/thread/losses.h"
 
 #include <algorithm>
 
