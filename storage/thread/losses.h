@@ -31,11 +31,6 @@ class GapList {
     }
   }
 
-  void append(const GapList& other) {
-    for (const Gap& gap : other.gaps_) add(gap);
-  }
-
-  std::vector<Gap>& gaps() { return gaps_; }
   const std::vector<Gap>& gaps() const { return gaps_; }
 
  private:
@@ -49,6 +44,12 @@ class GapList {
   }
 
   std::vector<Gap> gaps_;
+};
+
+// Of one lane.
+struct LaneLosses {
+  GapList gaps;
+  uint64_t numbered = 0;  // records that the agent numbered, in all gaps
 };
 
 // Of each kind in order of time.

@@ -80,10 +80,10 @@ struct Survey {
   uint64_t last_ns = 0;
 };
 
-Result<Survey> survey(const RelinkContext& context) {
+Result<Survey> survey(const RelinkFiles& files) {
   Survey found;
-  DetailWalker walker(context.detail, context.format.version);
-  PositionMap map(context.journal, Lane::kIndex, context.index.summary().records);
+  DetailWalker walker(files.detail, files.format.version);
+  PositionMap map(files.journal, Lane::kIndex, files.index.summary().records);
   bool clean = true;
   while (true) {
     auto record = walker.next();
@@ -95,9 +95,9 @@ Result<Survey> survey(const RelinkContext& context) {
     clean = clean && place->position == fields.index_seq;
     if (clean) {
       const Bytes bytes(*record, fields.length);
-      scan_detail(context.format.records(), bytes, 1, found.clean);
+      scan_detail(files.format.records(), bytes, 1, found.clean);
       found.clean.checksum =
-          atf::section_checksum(context.format.version, bytes, found.clean.checksum);
+          atf::section_checksum(files.format.version, bytes, found.clean.checksum);
       continue;
     }
     if (found.first_dropped_ns == 0) found.first_dropped_ns = fields.timestamp_ns;
@@ -150,12 +150,12 @@ class DetailCopy {
 // agent gave them: each run of them in a file of its own.
 class UnlinkedFiles {
  public:
-  explicit UnlinkedFiles(const RelinkContext& context) : context_(context) {}
+  explicit UnlinkedFiles(const RelinkFiles& files) : thread_(files) {}
 
   Status write() {
-    DetailWalker walker(context_.detail, context_.format.version);
-    PositionMap map(context_.journal, Lane::kIndex, context_.index.summary().records);
-    NumberMap numbers(context_.journal);
+    DetailWalker walker(thread_.detail, thread_.format.version);
+    PositionMap map(thread_.journal, Lane::kIndex, thread_.index.summary().records);
+    NumberMap numbers(thread_.journal);
     for (uint64_t position = 0;; ++position) {
       const auto record = walker.next();
       if (!record.ok()) return record.error();
@@ -187,21 +187,21 @@ class UnlinkedFiles {
 
  private:
   Status begin_run(uint64_t number) {
-    const std::string path = context_.directory + "/" + unlinked_file_name(number);
-    if (context_.fs.exists(path)) COLLECT_TRY(context_.fs.remove_file(path));
-    LaneFile& file = files_.emplace_back(context_.fs, path, Lane::kDetail, context_.format);
+    const std::string path = thread_.directory + "/" + unlinked_file_name(number);
+    if (thread_.fs.exists(path)) COLLECT_TRY(thread_.fs.remove_file(path));
+    LaneFile& file = files_.emplace_back(thread_.fs, path, Lane::kDetail, thread_.format);
     COLLECT_TRY(file.create(false));
-    copy_.emplace(file, context_.format);
+    copy_.emplace(file, thread_.format);
     return {};
   }
   Status end_run() {
     if (!copy_) return {};
     COLLECT_TRY(copy_->flush());
     copy_.reset();
-    return files_.back().seal(context_.durable);
+    return files_.back().seal(thread_.durable);
   }
 
-  const RelinkContext& context_;
+  const RelinkFiles& thread_;
   std::deque<LaneFile> files_;
   std::optional<DetailCopy> copy_;
   uint64_t next_ = kLost;
@@ -226,12 +226,11 @@ struct Drops {
 };
 
 // Writes detail.atf.new with what is kept. `places`: of the gaps known before, moved along.
-Status rewrite(const RelinkContext& context, LaneFile& out, std::vector<Gap>& places,
-               Drops& drops) {
+Status rewrite(const RelinkFiles& files, LaneFile& out, std::vector<Gap>& places, Drops& drops) {
   COLLECT_TRY(out.create(false));
-  DetailWalker walker(context.detail, context.format.version);
-  PositionMap map(context.journal, Lane::kIndex, context.index.summary().records);
-  DetailCopy copy(out, context.format);
+  DetailWalker walker(files.detail, files.format.version);
+  PositionMap map(files.journal, Lane::kIndex, files.index.summary().records);
+  DetailCopy copy(out, files.format);
   size_t place = 0;
   for (uint64_t old_position = 0;; ++old_position) {
     auto record = walker.next();
@@ -251,37 +250,37 @@ Status rewrite(const RelinkContext& context, LaneFile& out, std::vector<Gap>& pl
     }
   }
   COLLECT_TRY(copy.flush());
-  return out.seal(context.durable);
+  return out.seal(files.durable);
 }
 
 // Counts the drops at the moment when the files have lost them, before anything else can fail.
-void count_drops(const RelinkContext& context, std::vector<Gap> places, const Drops& drops) {
+void count_drops(std::vector<Gap> places, const Drops& drops, LaneLosses& losses) {
   places.insert(places.end(), drops.gaps.gaps().begin(), drops.gaps.gaps().end());
   std::sort(places.begin(), places.end(), [](const Gap& a, const Gap& b) {
     return a.before_seq != b.before_seq ? a.before_seq < b.before_seq : a.first_ns < b.first_ns;
   });
   GapList merged;
   for (const Gap& gap : places) merged.add(gap);
-  context.detail_gaps = std::move(merged);
-  context.detail_numbered_lost += drops.records;
+  losses.gaps = std::move(merged);
+  losses.numbered += drops.records;
 }
 
 // Keeps the first records, up to the one that would have to change.
-Status keep_clean(const RelinkContext& context, const Survey& found) {
+Status keep_clean(const RelinkFiles& files, const Survey& found, LaneLosses& losses) {
   Drops drops;
-  drops.add(found.clean.records, context.detail.summary().records - found.clean.records,
+  drops.add(found.clean.records, files.detail.summary().records - found.clean.records,
             found.first_dropped_ns, found.last_ns);
-  std::vector<Gap> places = context.detail_gaps.gaps();
+  std::vector<Gap> places = losses.gaps.gaps();
   for (Gap& gap : places) gap.before_seq = std::min(gap.before_seq, found.clean.records);
   if (found.clean.records == 0) {
-    COLLECT_TRY(context.detail.remove());
-    count_drops(context, std::move(places), drops);
+    COLLECT_TRY(files.detail.remove());
+    count_drops(std::move(places), drops, losses);
     return {};
   }
-  const Status cut = context.detail.cut(found.clean);  // where it fails, seal() tries it again
-  count_drops(context, std::move(places), drops);
+  const Status cut = files.detail.cut(found.clean);  // where it fails, seal() tries it again
+  count_drops(std::move(places), drops, losses);
   COLLECT_TRY(cut);
-  return context.detail.seal(context.durable);
+  return files.detail.seal(files.durable);
 }
 
 void set_link(atf::Version version, uint8_t* event, uint64_t link, bool& changed) {
@@ -305,43 +304,43 @@ bool links_agree(const LaneSummary& index, const LaneSummary& detail) {
          index.link_hash == detail.link_hash;
 }
 
-Status relink_detail(const RelinkContext& context) {
-  auto found = survey(context);
+Status relink_detail(const RelinkFiles& files, LaneLosses& losses) {
+  auto found = survey(files);
   if (!found.ok()) return found.error();
-  if (found->clean.records == context.detail.summary().records) {
-    return context.detail.seal(context.durable);
+  if (found->clean.records == files.detail.summary().records) {
+    return files.detail.seal(files.durable);
   }
   if (found->elsewhere != 0) {
-    UnlinkedFiles unlinked(context);
+    UnlinkedFiles unlinked(files);
     const Status kept = unlinked.write();
     if (!kept.ok()) {
       COLLECT_TRY(unlinked.remove());
       if (kept.code() != Code::kNoSpace) return kept;
     }
   }
-  if (found->kept_behind == 0) return keep_clean(context, *found);
+  if (found->kept_behind == 0) return keep_clean(files, *found, losses);
 
-  const std::string temporary = context.directory + "/" + kDetailTemporaryFile;
-  if (context.fs.exists(temporary)) COLLECT_TRY(context.fs.remove_file(temporary));
-  LaneFile out(context.fs, temporary, Lane::kDetail, context.format);
-  std::vector<Gap> places = context.detail_gaps.gaps();
+  const std::string temporary = files.directory + "/" + kDetailTemporaryFile;
+  if (files.fs.exists(temporary)) COLLECT_TRY(files.fs.remove_file(temporary));
+  LaneFile out(files.fs, temporary, Lane::kDetail, files.format);
+  std::vector<Gap> places = losses.gaps.gaps();
   Drops drops;
-  const Status written = rewrite(context, out, places, drops);
+  const Status written = rewrite(files, out, places, drops);
   if (!written.ok()) {
     if (out.exists()) COLLECT_TRY(out.remove());
-    if (written.code() == Code::kNoSpace) return keep_clean(context, *found);
+    if (written.code() == Code::kNoSpace) return keep_clean(files, *found, losses);
     return written;
   }
-  COLLECT_TRY(context.detail.replace_by_sealed(out));
-  count_drops(context, std::move(places), drops);
-  return context.durable ? context.fs.sync_directory(context.directory) : Status();
+  COLLECT_TRY(files.detail.replace_by_sealed(out));
+  count_drops(std::move(places), drops, losses);
+  return files.durable ? files.fs.sync_directory(files.directory) : Status();
 }
 
-Status relink_index(const RelinkContext& context) {
-  const atf::Version version = context.format.version;
-  std::vector<uint8_t> buffer(block_bytes_of(context.index));
+Status relink_index(const RelinkFiles& files) {
+  const atf::Version version = files.format.version;
+  std::vector<uint8_t> buffer(block_bytes_of(files.index));
   std::unique_ptr<DetailWalker> walker;
-  if (context.detail.exists()) walker = std::make_unique<DetailWalker>(context.detail, version);
+  if (files.detail.exists()) walker = std::make_unique<DetailWalker>(files.detail, version);
   uint64_t detail_seq = 0;
   uint64_t wanted = kLost;  // position of the event that the next detail record belongs to
   const auto advance = [&]() -> Status {
@@ -354,12 +353,12 @@ Status relink_index(const RelinkContext& context) {
   };
   COLLECT_TRY(advance());
   LaneSummary after;
-  while (after.records < context.index.summary().records) {
-    auto got = context.index.read_section(after.bytes, buffer);
+  while (after.records < files.index.summary().records) {
+    auto got = files.index.read_section(after.bytes, buffer);
     if (!got.ok()) return got.error();
     const uint64_t events = *got / atf::kEventBytes;
     if (events == 0) {
-      return Error{Code::kDamaged, context.index.path() + ": shorter than its events"};
+      return Error{Code::kDamaged, files.index.path() + ": shorter than its events"};
     }
     bool changed = false;
     for (uint64_t i = 0; i < events; ++i) {
@@ -372,12 +371,12 @@ Status relink_index(const RelinkContext& context) {
       COLLECT_TRY(advance());
     }
     const Bytes block(buffer.data(), events * atf::kEventBytes);
-    if (changed) COLLECT_TRY(context.index.overwrite_section(after.bytes, block));
+    if (changed) COLLECT_TRY(files.index.overwrite_section(after.bytes, block));
     const uint32_t checksum = atf::section_checksum(version, block, after.checksum);
-    scan_index(context.format.records(), block, UINT64_MAX, after);
+    scan_index(files.format.records(), block, UINT64_MAX, after);
     after.checksum = checksum;
   }
-  context.index.set_summary(after);
+  files.index.set_summary(after);
   return {};
 }
 

@@ -28,24 +28,24 @@ inline constexpr size_t kMaxUnlinkedFiles = 16;
 // True when every forward link meets its backward link already.
 bool links_agree(const LaneSummary& index, const LaneSummary& detail);
 
-struct RelinkContext {
+// Of one thread.
+struct RelinkFiles {
   Fs& fs;
-  std::string directory;  // of the thread
+  std::string directory;
   ThreadFormat format;
   LaneFile& index;
   LaneFile& detail;
   StreamJournal& journal;
-  GapList& detail_gaps;  // their places move when records before them are dropped
-  uint64_t& detail_numbered_lost;
   bool durable;
 };
 
-// Rebases the detail file and seals it; removes it when nothing of it is left. Records that are
-// dropped are counted in the context, also when a later step fails. When there is no space for the
-// new file, the records from the first one that would change on are dropped.
-Status relink_detail(const RelinkContext& context);
+// Rebases the detail file and seals it; removes it when nothing of it is left. The gaps in `losses`
+// move when records before them are dropped; those records are counted there, also when a later
+// step fails. When there is no space for the new file, the records from the first one that would
+// change on are dropped.
+Status relink_detail(const RelinkFiles& files, LaneLosses& losses);
 
 // Sets the forward links by the sealed detail file, or clears them without one.
-Status relink_index(const RelinkContext& context);
+Status relink_index(const RelinkFiles& files);
 
 }  // namespace collect::storage

@@ -185,8 +185,8 @@ Status ThreadWriter::restore_journal() {
 
 void ThreadWriter::count_gap(const Gap& gap) {
   const size_t lane = lane_index(gap.lane);
-  gaps_[lane].add(gap);
-  numbered_lost_[lane] += gap.numbered_lost;
+  losses_[lane].gaps.add(gap);
+  losses_[lane].numbered += gap.numbered_lost;
   dropped_[lane] += gap.lost - gap.numbered_lost;
 }
 
@@ -263,7 +263,7 @@ Status ThreadWriter::take(const Page& page, Run& run) {
   const size_t lane = lane_index(page.lane);
   const uint64_t damaged_before = damaged_records_;
   COLLECT_TRY(doubt_tail(page, run.after));
-  const uint64_t position = run.after.records + numbered_lost_[lane];
+  const uint64_t position = run.after.records + losses_[lane].numbered;
   const uint64_t stored_already =
       page.first_seq < position ? std::min<uint64_t>(position - page.first_seq, page.record_count)
                                 : 0;
@@ -436,23 +436,15 @@ Status ThreadWriter::seal() {
 // `synced` gets the error of a detail file that is sealed all the same.
 Status ThreadWriter::seal_detail(bool durable, Status& synced) {
   const bool agree = links_agree(index_.summary(), detail_.summary());
-  const size_t detail_lane = lane_index(Lane::kDetail);
-  const RelinkContext context{fs_,
-                              directory_,
-                              format_,
-                              index_,
-                              detail_,
-                              journal_,
-                              gaps_[detail_lane],
-                              numbered_lost_[detail_lane],
-                              durable};
+  const RelinkFiles files{fs_, directory_, format_, index_, detail_, journal_, durable};
   if (detail_.exists() && detail_.summary().records == 0) {
     COLLECT_TRY(detail_.remove());  // made for a page that could not be written
   } else if (detail_.exists() && !detail_.sealed()) {
-    synced = agree ? detail_.seal(durable) : relink_detail(context);
+    synced =
+        agree ? detail_.seal(durable) : relink_detail(files, losses_[lane_index(Lane::kDetail)]);
     if (!synced.ok() && detail_.exists() && !detail_.sealed()) return synced;
   }
-  return agree ? Status() : relink_index(context);
+  return agree ? Status() : relink_index(files);
 }
 
 Status ThreadWriter::collect_functions(FunctionSet& functions) {

@@ -89,13 +89,13 @@ class ThreadWriter {
   }
   const LaneSummary& summary(Lane lane) const { return file(lane).summary(); }
   uint64_t position(Lane lane) const {
-    return summary(lane).records + numbered_lost_[static_cast<size_t>(lane)];
+    return summary(lane).records + losses_[static_cast<size_t>(lane)].numbered;
   }
   uint64_t dropped(Lane lane) const { return dropped_[static_cast<size_t>(lane)]; }
   uint64_t lost(Lane lane) const {
-    return numbered_lost_[static_cast<size_t>(lane)] + dropped(lane);
+    return losses_[static_cast<size_t>(lane)].numbered + dropped(lane);
   }
-  const GapList& gaps(Lane lane) const { return gaps_[static_cast<size_t>(lane)]; }
+  const GapList& gaps(Lane lane) const { return losses_[static_cast<size_t>(lane)].gaps; }
   const StallList& stalls() const { return stalls_; }
 
  private:
@@ -132,10 +132,9 @@ class ThreadWriter {
   LaneFile index_;
   LaneFile detail_;
   StreamJournal journal_;
-  GapList gaps_[2];
+  LaneLosses losses_[2];
   StallList stalls_;
-  Gap newest_[2];  // as the journal has them
-  uint64_t numbered_lost_[2] = {};
+  Gap newest_[2];             // as the journal has them
   uint64_t dropped_[2] = {};  // lost without a number: the agent's lost_total
   bool directory_unsynced_ = true;
   // Of a thread that is opened again.
