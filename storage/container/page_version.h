@@ -29,7 +29,6 @@ class PageVersion {
 
   // What there was no place for.
   uint64_t left_out(Lane lane) const { return left_out_[static_cast<size_t>(lane)]; }
-  uint64_t depths_left_out() const { return depths_left_out_; }
   // The same in words, without what is 0.
   std::vector<std::pair<std::string_view, uint64_t>> left_out() const;
 

@@ -66,7 +66,7 @@ Status SessionBuilder::begin(const BuiltProcess& process) {
   options.root = fs_.root();
   options.symbolize = false;
   options.clock = clock_.get();
-  auto created = storage::SessionWriter::create(fs_, options, identity);
+  auto created = storage::Session::create(fs_, options, identity);
   if (!created.ok()) return created.error();
   writer_ = std::move(*created);
   return {};

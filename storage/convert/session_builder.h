@@ -15,7 +15,7 @@
 #include "formats/atf/headers.h"
 #include "formats/core/result.h"
 #include "storage/fs/posix_fs.h"
-#include "storage/session/session_writer.h"
+#include "storage/session/session.h"
 
 namespace collect::convert {
 
@@ -86,7 +86,7 @@ class SessionBuilder {
   storage::PosixFs fs_;
   const atf::Version version_;
   std::unique_ptr<BuildClock> clock_;
-  std::unique_ptr<storage::SessionWriter> writer_;
+  std::unique_ptr<storage::Session> writer_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<storage::ModuleInfo> modules_;
   std::vector<storage::Symbol> symbols_;

@@ -60,7 +60,7 @@ struct ManifestThread {
   uint64_t calls_left_out = 0;  // that the agent's settings did not want; known when it has ended
   uint64_t start_ns = 0;        // of the thread, as the agent said
   uint64_t end_ns = 0;
-  uint64_t index_next = 0;  // SessionWriter::positions()
+  uint64_t index_next = 0;  // Session::positions()
   uint64_t detail_next = 0;
   uint64_t first_ns = 0;  // of the first and the last event stored
   uint64_t last_ns = 0;

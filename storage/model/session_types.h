@@ -1,4 +1,4 @@
-// What storage is told and what it tells: plain values, no behaviour. session_writer.h is the
+// What goes into storage and what it returns: plain values, no behaviour. session/session.h is the
 // contract that uses them.
 #pragma once
 

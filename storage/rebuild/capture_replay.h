@@ -1,4 +1,4 @@
-// RTC containers back into a session: what CaptureWriter wrote is given to a SessionWriter again,
+// RTC containers back into a session: what CaptureWriter wrote is given to a Session again,
 // call by call, so that the thread files come out as they were, byte for byte. Damaged and missing
 // parts show as gaps, counted like everything else that is lost.
 //

@@ -41,7 +41,7 @@ std::optional<size_t> PassthroughReplay::begins_anew(Bytes bytes) {
   return std::nullopt;
 }
 
-Result<std::optional<std::string>> PassthroughReplay::take(SessionWriter& writer, Bytes object) {
+Result<std::optional<std::string>> PassthroughReplay::take(Session& writer, Bytes object) {
   const uint64_t place = next_;
   next_ += object.size();
   if (next_ <= done_) return std::optional<std::string>();  // from a container that was given twice
@@ -65,7 +65,7 @@ Result<std::optional<std::string>> PassthroughReplay::take(SessionWriter& writer
                        " can't be used without what is missing before");
 }
 
-Result<std::optional<std::string>> PassthroughReplay::finish(SessionWriter& writer,
+Result<std::optional<std::string>> PassthroughReplay::finish(Session& writer,
                                                              const PassthroughStream& last) {
   const uint64_t was = std::max(last.bytes, next_);
   const uint64_t missing = was - std::min(stored_, was);

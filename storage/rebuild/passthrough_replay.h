@@ -1,4 +1,4 @@
-// A stream of another format out of containers again, into a SessionWriter: byte for byte where
+// A stream of another format out of containers again, into a Session: byte for byte where
 // everything is there. Where something is missing, the stream goes on at the next place that stands
 // alone, another sub-stream's header, so that the file is whole frames in any case.
 //
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "formats/dial9/stream_decoder.h"
-#include "storage/session/session_writer.h"
+#include "storage/session/session.h"
 
 namespace collect::storage {
 
@@ -26,9 +26,9 @@ class PassthroughReplay {
   void doubt() { interrupted_ = true; }
   // The next object. Absent: it, or what holds of it, is stored, or was before; else a sentence
   // about what is not. An error is the target's.
-  Result<std::optional<std::string>> take(SessionWriter& writer, Bytes object);
+  Result<std::optional<std::string>> take(Session& writer, Bytes object);
   // What the last manifest said of the stream. The sentence is about what is missing in all.
-  Result<std::optional<std::string>> finish(SessionWriter& writer, const PassthroughStream& last);
+  Result<std::optional<std::string>> finish(Session& writer, const PassthroughStream& last);
 
  private:
   bool goes_on(Bytes bytes);

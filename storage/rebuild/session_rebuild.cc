@@ -102,14 +102,14 @@ Status SessionRebuild::begin(const Manifest& manifest) {
   SessionIdentity identity = manifest.identity;
   identity.version = version_.value_or(identity.version);
   pages_.emplace(manifest.identity.version, identity.version);
-  auto created = SessionWriter::create(fs_, options_, identity);
+  auto created = Session::create(fs_, options_, identity);
   if (!created.ok()) return created.error();
   writer_ = std::move(*created);
   report_.directory = writer_->directory();
   return {};
 }
 
-// Everything that a manifest says and a SessionWriter can be told. What is known already is taken
+// Everything that a manifest says and a Session can be told. What is known already is taken
 // silently there; the ends of streams wait until all pages are through.
 Status SessionRebuild::explain(const Manifest& manifest) {
   COLLECT_TRY(writer_->add_modules(manifest.modules));

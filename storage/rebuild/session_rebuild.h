@@ -1,4 +1,4 @@
-// A session told to a SessionWriter again: its manifests, its pages, its streams of other formats.
+// A session told to a Session again: its manifests, its pages, its streams of other formats.
 // So it is built from containers (capture_replay.h), and in the other ATF version from its own
 // files (session_conversion.h). The thread files come out byte for byte as they were, or as the
 // other version has them; what is missing shows as gaps, counted like everything else that is lost.
@@ -18,7 +18,7 @@
 #include "formats/core/bytes.h"
 #include "storage/container/page_version.h"
 #include "storage/rebuild/passthrough_replay.h"
-#include "storage/session/session_writer.h"
+#include "storage/session/session.h"
 
 namespace collect::storage {
 
@@ -86,7 +86,7 @@ class SessionRebuild {
   std::unique_ptr<RecordedClock> clock_;
   const std::optional<atf::Version> version_;
   std::optional<PageVersion> pages_;  // from the session's first manifest on
-  std::unique_ptr<SessionWriter> writer_;
+  std::unique_ptr<Session> writer_;
   std::optional<Manifest> last_;                // the newest whole manifest that was passed
   std::vector<ClockSync> newer_clock_syncs_;    // told since, at most as many as a manifest has
   std::vector<Note> newer_notes_;               // likewise

@@ -2,7 +2,7 @@
 // "session_20260131_235959/pid_7" becomes "session_20260131_235959_snap1/pid_7". The first goes on
 // as if nothing had been. STORAGE.md "Snapshots".
 //
-// Its files are copied as far as they were written at that moment (SessionWriter::cut), and sealed
+// Its files are copied as far as they were written at that moment (Session::cut), and sealed
 // as a recovery would.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #include "formats/core/result.h"
 #include "storage/rebuild/made_session.h"
-#include "storage/session/session_writer.h"
+#include "storage/session/session.h"
 
 namespace collect::storage {
 

@@ -1,7 +1,7 @@
 // The manifest of a session that is being written: what it says beside the counts of the files, and
 // when it must be on the disk. What is added here also goes into the open container.
 //
-// Owned by its Session, used on the storage thread. SessionWriter says what the functions promise.
+// Owned by its Session, used on the storage thread. Session says what the functions promise.
 #pragma once
 
 #include <algorithm>
@@ -82,7 +82,7 @@ class LiveManifest {
   void change_before_page() { before_page_ = true; }
   bool is_due_before_page() const { return before_page_; }
   bool must_write() const;
-  // As SessionWriter::manifest_wait_ns().
+  // As Session::manifest_wait_ns().
   uint64_t wait_ns(const SessionBudget* budget) const;
   void count_data(uint64_t bytes) { pace_.data(bytes); }
   void written(uint64_t bytes, uint64_t begun_ns);

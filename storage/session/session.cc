@@ -9,15 +9,6 @@
 namespace collect::storage {
 namespace {
 
-// Texts of peers are shown, never used: bounded here, made valid UTF-8 when they are written.
-void bound(SessionIdentity& identity) {
-  for (std::string* text :
-       {&identity.process_name, &identity.executable, &identity.device_id, &identity.device_model,
-        &identity.boot_id, &identity.route, &identity.tag, &identity.agent_version}) {
-    bound_text(*text);
-  }
-}
-
 bool is_disk_error(Code code) {
   return code != Code::kDamaged && code != Code::kLimit && code != Code::kInvalidArgument;
 }
@@ -37,16 +28,6 @@ Session::Session(Fs& fs, const SessionOptions& options, SessionPath session_path
       stalls_(live_, threads_, roller_),
       symbols_(live_, options.symbolize),
       passthrough_(fs, session_path_.directory) {}
-
-Status Session::begin(SessionIdentity identity, const std::optional<ResumeKey>& key) {
-  bound(identity);
-  manifest_.identity = std::move(identity);
-  if (options_.collector.is_known()) manifest_.identity.collector = options_.collector;
-  manifest_.created_unix_ns = clock().unix_ns();
-  COLLECT_TRY(reserve_.grow_to(kReserveBytes));
-  if (key) COLLECT_TRY(write_resume_key(fs_, directory(), *key, durable()));
-  return write_manifest_now(durable());
-}
 
 Status Session::fail(Status status) {
   // Our own machine's: nothing is broken, and the caller comes again.

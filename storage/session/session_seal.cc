@@ -1,56 +1,10 @@
-// The ends of a session: making it, copying it, suspending it and sealing it.
+// The ends of a session: copying it, suspending it and sealing it.
 #include <algorithm>
-#include <filesystem>
-#include <utility>
 
-#include "formats/core/threads.h"
 #include "storage/manifest/manifest_file.h"
 #include "storage/session/session.h"
 
 namespace collect::storage {
-namespace {
-
-Result<std::string> absolute_path(const std::string& path) {
-  std::error_code error;
-  std::string absolute = std::filesystem::absolute(path, error).lexically_normal().string();
-  if (error) return Error{Code::kIo, path + ": no absolute path: " + error.message()};
-  while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
-  return absolute;
-}
-
-}  // namespace
-
-Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs, const SessionOptions& options,
-                                                             SessionIdentity identity,
-                                                             const std::optional<ResumeKey>& key) {
-  auto root = absolute_path(options.root);
-  if (!root.ok()) return root.error();
-  if (options.root_lock != nullptr) COLLECT_TRY(options.root_lock->hold());
-  Clock& clock = options.clock != nullptr ? *options.clock : system_clock();
-  auto place = make_session_directory(fs, *root, clock.unix_ns(), identity.pid,
-                                      options.durability == Durability::kFsync);
-  if (!place.ok()) return place.error();
-  const std::string directory = place->directory;
-  const std::string session_directory = *root + "/" + place->session;
-  std::unique_ptr<Session> session;
-  Status begun;
-  const Status contained = contain([&] {  // memory may end on the way
-    session = std::make_unique<Session>(fs, options, std::move(*place));
-    begun = session->begin(std::move(identity), key);
-  });
-  if (begun.ok()) begun = contained;
-  if (!begun.ok()) {
-    // Best effort: what stays is a directory without threads, which recovery removes.
-    (void)fs.remove_file(directory + "/" + kReserveFile);
-    (void)remove_resume_key(fs, directory);
-    (void)fs.remove_file(directory + "/" + kManifestFile);
-    (void)fs.remove_directory(directory);
-    (void)fs.remove_directory(session_directory);
-    return begun.error();
-  }
-  return std::unique_ptr<SessionWriter>(std::move(session));
-}
-
 Result<SessionCut> Session::cut() {
   COLLECT_TRY(commit());
   refresh_manifest();

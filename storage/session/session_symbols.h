@@ -29,7 +29,7 @@ class SessionSymbols {
   void adopt(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules, SymbolsState state);
   // Before the last manifest, which says whether there is something to be looked up.
   void finish();
-  // As SessionWriter::functions().
+  // As Session::functions().
   std::vector<uint64_t> functions() const { return functions_.sorted(); }
 
  private:

@@ -1,6 +1,6 @@
 // One thread of a session: its two files, its gaps, its positions.
 //
-// Owned by the SessionWriter, used on the storage thread. Invariant, per lane: what the agent
+// Owned by the Session, used on the storage thread. Invariant, per lane: what the agent
 // numbered below position() is stored, or counted as lost with a number; and recorded = stored +
 // lost, where recorded is position() + dropped.
 #pragma once
@@ -54,7 +54,7 @@ class ThreadWriter {
   uint64_t damaged_records() const { return damaged_records_; }
   bool had_damaged_journal() const { return had_damaged_journal_; }
 
-  // Pages of one lane, as SessionWriter::append_pages says.
+  // Pages of one lane, as Session::append_pages says.
   Status append(std::span<const Page> pages);
   // What the agent numbered and dropped up to the stream's end, or up to the last manifest: what is
   // missing from that is counted as lost for `reason`. kDamaged: no such numbers.

@@ -10,7 +10,7 @@
 #include "storage/manifest/record_ranges.h"
 #include "storage/model/collector_identity.h"
 #include "storage/rebuild/merge_parts.h"
-#include "storage/session/session_writer.h"
+#include "storage/session/session.h"
 #include "tests/fleet/collector.h"
 #include "tests/fleet/number_set.h"
 #include "tests/fleet/simulated_time.h"

@@ -33,7 +33,7 @@ class AuditTest : public ::testing::Test {
     storage::SessionIdentity identity = storage::test::test_identity();
     identity.process_id = run_.process;
     ASSERT_OK(fs_.make_directories(Collector::kRoot));
-    auto session = storage::SessionWriter::create(fs_, options, identity);
+    auto session = storage::Session::create(fs_, options, identity);
     ASSERT_OK(session);
     ASSERT_OK((*session)->open_stream({1, 100, "thread", 0}));
     std::vector<uint8_t> records((end - first) * 32);

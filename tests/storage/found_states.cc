@@ -35,7 +35,7 @@ FakeStream recorded_stream() {
 std::string left_recording(const std::string& root) {
   PosixFs fs;
   FakeStream stream = recorded_stream();
-  auto session = SessionWriter::create(fs, options_below(root), test_identity());
+  auto session = Session::create(fs, options_below(root), test_identity());
   COLLECT_CHECK(session.ok());
   COLLECT_CHECK((*session)->open_stream(stream.info()).ok());
   const Page pages[] = {stream.index_page(0, kEvents), stream.detail_page(0, kEvents)};
@@ -49,7 +49,7 @@ std::string left_recording(const std::string& root) {
 std::string sealed_recording(const std::string& root) {
   const std::string directory = left_recording(root);
   PosixFs fs;
-  auto session = SessionWriter::resume(fs, options_below(root), directory);
+  auto session = Session::resume(fs, options_below(root), directory);
   COLLECT_CHECK(session.ok() && (*session)->seal(SessionState::kComplete, "done").ok());
   return directory;
 }
@@ -95,7 +95,7 @@ std::string power_lost_while_links_were_replaced(const std::string& root) {
     clear(root);
     FaultFs process({.fail_at = fail_at, .crash = true});
     PowerLossFs disk(process, root);
-    auto session = SessionWriter::create(disk, with, test_identity());
+    auto session = Session::create(disk, with, test_identity());
     if (!session.ok() || !(*session)->open_stream(stream.info()).ok()) continue;
     const std::string directory = (*session)->directory();
     const std::string index = directory + "/thread_0/index.atf";
@@ -119,7 +119,7 @@ std::string dial9_recording(const std::string& root, bool with_manifest) {
   PosixFs fs;
   SessionIdentity identity = test_identity();
   identity.process_name = "service";
-  auto session = SessionWriter::create(fs, options_below(root), identity);
+  auto session = Session::create(fs, options_below(root), identity);
   COLLECT_CHECK(session.ok());
   const Bytes chunk(fakes::kDial9Example);
   COLLECT_CHECK((*session)->append_passthrough(PassthroughKind::kDial9, {&chunk, 1}).ok());
@@ -144,7 +144,7 @@ std::string bad_thread(const std::string& root) {
   PosixFs fs;
   FakeStream stream = recorded_stream();
   const std::string directory = left_recording(root);
-  auto session = SessionWriter::resume(fs, options_below(root), directory);
+  auto session = Session::resume(fs, options_below(root), directory);
   FakeStream other(atf::Version::kV2, 2, 200);
   other.add_many(10);
   COLLECT_CHECK(session.ok() && (*session)->open_stream(other.info()).ok());
@@ -163,7 +163,7 @@ std::string gap_without_its_page(const std::string& root) {
   PosixFs real;
   PowerLossFs disk(real, root);
   FakeStream stream = recorded_stream();
-  auto session = SessionWriter::create(disk, with, test_identity());
+  auto session = Session::create(disk, with, test_identity());
   COLLECT_CHECK(session.ok() && (*session)->open_stream(stream.info()).ok());
   const Page first = stream.index_page(0, 10);
   COLLECT_CHECK((*session)->append_pages({&first, 1}).ok() && (*session)->commit().ok());
@@ -181,7 +181,7 @@ std::string with_containers(const std::string& root) {
   with.capture.enabled = true;
   PosixFs fs;
   FakeStream stream = recorded_stream();
-  auto session = SessionWriter::create(fs, with, test_identity());
+  auto session = Session::create(fs, with, test_identity());
   COLLECT_CHECK(session.ok() && (*session)->open_stream(stream.info()).ok());
   for (uint64_t at = 0; at < kEvents; at += 10) {
     const Page page = stream.index_page(at, 10);
@@ -341,7 +341,7 @@ std::vector<FoundState> make_states() {
            [](const std::string& root) {
              PosixFs fs;
              const std::string directory = left_recording(root);
-             auto session = SessionWriter::resume(fs, options_below(root), directory);
+             auto session = Session::resume(fs, options_below(root), directory);
              FakeStream other(atf::Version::kV2, 2, 200);
              COLLECT_CHECK(session.ok() && (*session)->open_stream(other.info()).ok());
              COLLECT_CHECK((*session)->commit().ok());

@@ -18,7 +18,7 @@
 #include "storage/fs/posix_fs.h"
 #include "storage/manifest/manifest.h"
 #include "storage/model/session_layout.h"
-#include "storage/session/session_writer.h"
+#include "storage/session/session.h"
 #include "tests/formats/programs.h"
 #include "tests/formats/reference_files.h"
 #include "tests/storage/fake_stream.h"
@@ -169,12 +169,12 @@ class SessionTest : public ::testing::Test {
     options.symbolize = false;
     return options;
   }
-  std::unique_ptr<SessionWriter> make(atf::Version version = atf::Version::kV2) {
-    auto session = SessionWriter::create(fs, options(), test_identity(version));
+  std::unique_ptr<Session> make(atf::Version version = atf::Version::kV2) {
+    auto session = Session::create(fs, options(), test_identity(version));
     EXPECT_TRUE(session.ok()) << to_string(session.error());
     return session.ok() ? std::move(*session) : nullptr;
   }
-  static Status append(SessionWriter& session, const Page& page) {
+  static Status append(Session& session, const Page& page) {
     return session.append_pages(std::span<const Page>(&page, 1));
   }
   Manifest manifest_of(const std::string& directory) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/session/session_writer.h"
+#include "storage/session/session.h"
 #include "tests/storage/fault_fs.h"
 #include "tests/storage/session_fixture.h"
 
@@ -30,7 +30,7 @@ class Scenario {
   // Goes on until the first error.
   Status run(Fs& fs, const SessionOptions& options,
              const SessionIdentity& identity = test_identity()) {
-    auto made = SessionWriter::create(fs, options, identity);
+    auto made = Session::create(fs, options, identity);
     if (!made.ok()) return made.error();
     session = std::move(*made);
     directory = session->directory();
@@ -61,7 +61,7 @@ class Scenario {
   }
 
   // Everything again, as an agent does that holds all it ever recorded, then the end.
-  Status finish(SessionWriter& writer) {
+  Status finish(Session& writer) {
     ModuleInfo module;
     module.path = "/bin/program";
     COLLECT_TRY(writer.add_modules({&module, 1}));
@@ -82,7 +82,7 @@ class Scenario {
   FakeStream::Sections expected_one() const { return one_.expected({8, 9, 10}, {}); }
   FakeStream::Sections expected_two() const { return two_.expected({}, {}); }
 
-  std::unique_ptr<SessionWriter> session;
+  std::unique_ptr<Session> session;
   std::string directory;
   std::vector<StreamPosition> promised;  // by the last commit that succeeded
   SessionTotals promised_totals;
@@ -125,7 +125,7 @@ class ScenarioTest : public SessionTest {
     }
   }
 
-  static void expect_positions(const SessionWriter& session,
+  static void expect_positions(const Session& session,
                                const std::vector<StreamPosition>& promised) {
     const std::vector<StreamPosition> positions = session.positions();
     for (const StreamPosition& promise : promised) {

@@ -14,7 +14,7 @@
 #include "storage/model/session_layout.h"
 #include "storage/read/capture_kind.h"
 #include "storage/read/session_files.h"
-#include "storage/session/session_writer.h"
+#include "storage/session/session.h"
 
 namespace collect::ctl {
 namespace {

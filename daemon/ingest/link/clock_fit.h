@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "storage/session/session_writer.h"
+#include "storage/model/session_types.h"
 
 namespace collect::ingest {
 

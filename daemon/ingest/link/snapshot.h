@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "storage/session/session_writer.h"
+#include "storage/manifest/session_health.h"
+#include "storage/model/session_types.h"
 
 namespace collect::ingest {
 

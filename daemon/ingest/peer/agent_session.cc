@@ -124,7 +124,7 @@ AgentSession::Overdue AgentSession::overdue(SteadyTime now, milliseconds resume)
 
 void AgentSession::annotate(const storage::Marker& marker, Answer<uint64_t> done) {
   queue->command(
-      [marker](storage::SessionWriter& writer) -> Result<std::string> {
+      [marker](storage::Session& writer) -> Result<std::string> {
         const Status marked = writer.marker(marker);
         if (!marked.ok()) return marked.error();
         return std::string();
@@ -139,14 +139,13 @@ void AgentSession::annotate(const storage::Marker& marker, Answer<uint64_t> done
 }
 
 void AgentSession::roll_container(Answer<std::string> done) {
-  queue->command([](storage::SessionWriter& writer) { return writer.roll_container(); },
-                 std::move(done));
+  queue->command([](storage::Session& writer) { return writer.roll_container(); }, std::move(done));
 }
 
 void AgentSession::cut(Answer<storage::SessionCut> done) {
   const auto found = std::make_shared<storage::SessionCut>();
   queue->command(
-      [found](storage::SessionWriter& writer) -> Result<std::string> {
+      [found](storage::Session& writer) -> Result<std::string> {
         auto cut = writer.cut();
         if (!cut.ok()) return cut.error();
         *found = std::move(*cut);

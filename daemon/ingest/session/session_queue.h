@@ -49,7 +49,7 @@ class SessionQueue : public std::enable_shared_from_this<SessionQueue> {
   void push(Act act, OnDrop on_drop = nullptr) { add(Task{std::move(act), std::move(on_drop)}); }
   // What a person wants done. Answered exactly once, on the io thread, after the commit that makes
   // it last.
-  void command(std::function<Result<std::string>(storage::SessionWriter&)> act,
+  void command(std::function<Result<std::string>(storage::Session&)> act,
                std::function<void(Result<std::string>)> done) {
     add(Command{std::move(act), std::move(done)});
   }
@@ -72,7 +72,7 @@ class SessionQueue : public std::enable_shared_from_this<SessionQueue> {
     OnDrop on_drop;
   };
   struct Command {
-    std::function<Result<std::string>(storage::SessionWriter&)> act;
+    std::function<Result<std::string>(storage::Session&)> act;
     std::function<void(Result<std::string>)> done;
   };
   struct Suspend {

@@ -10,7 +10,8 @@
 
 #include "daemon/ingest/session/rate_watch.h"
 #include "formats/core/keyed_hash.h"
-#include "storage/session/session_writer.h"
+#include "storage/manifest/session_health.h"
+#include "storage/model/session_types.h"
 
 namespace collect::ingest {
 

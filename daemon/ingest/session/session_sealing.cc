@@ -48,7 +48,7 @@ void SessionSealing::add_to_completed(storage::SessionState state) {
 
 // kWhole: all of it is on disk now.
 SessionSealing::Outcome SessionSealing::seal_files(SessionReport::Sealed& sealed) {
-  storage::SessionWriter& writer = session_.writer();
+  storage::Session& writer = session_.writer();
   const Status status = writer.seal(sealed.state, sealed.reason);
   session_.count_totals();
   if (writer.sealed()) have_named(writer.functions(), sealed);

@@ -75,7 +75,7 @@ Status StoredSession::open(const storage::SessionIdentity& identity,
     report_.repeated = earlier.session_path->name;
     return {};
   }
-  auto created = storage::SessionWriter::create(*dependencies_.fs, options_, identity, key);
+  auto created = storage::Session::create(*dependencies_.fs, options_, identity, key);
   if (!created.ok()) return created.error();
   writer_ = std::move(created).value();
   name_ = writer_->name();
@@ -101,7 +101,7 @@ Status StoredSession::resume(const std::string& directory) {
   directory_ = directory;
   const std::filesystem::path path = directory;
   name_ = path.parent_path().filename().string() + "/" + path.filename().string();
-  auto resumed = storage::SessionWriter::resume(*dependencies_.fs, options_, directory);
+  auto resumed = storage::Session::resume(*dependencies_.fs, options_, directory);
   if (!resumed.ok() && resumed.code() == Code::kExhausted) return resumed.error();
   if (!resumed.ok()) {
     recover_directory_ = directory;

@@ -1,4 +1,4 @@
-// One session as it is stored: its SessionWriter, the position of each stream, and the report of
+// One session as it is stored: its Session, the position of each stream, and the report of
 // what was done since the last commit.
 //
 // Used by one thread at a time: by the data thread that runs a round of its SessionQueue, and from
@@ -25,7 +25,7 @@
 #include "daemon/ingest/session/rate_watch.h"
 #include "daemon/ingest/session/session_charges.h"
 #include "daemon/ingest/session/session_report.h"
-#include "storage/session/session_writer.h"
+#include "storage/session/session.h"
 
 namespace collect::ingest {
 
@@ -75,7 +75,7 @@ class StoredSession {
   // Nothing more is stored, but a seal.
   bool failed() const { return failed_; }
   // Not before it is open.
-  storage::SessionWriter& writer() { return *writer_; }
+  storage::Session& writer() { return *writer_; }
 
   // Pages as they were sent, in their order; encoded ones are decoded with `unpacker`.
   Status store(std::span<const Page> sent, PageUnpacker& unpacker);
@@ -134,7 +134,7 @@ class StoredSession {
 
   std::string name_;  // "session_…/pid_…"; stays when it is sealed
   std::string directory_;
-  std::unique_ptr<storage::SessionWriter> writer_;
+  std::unique_ptr<storage::Session> writer_;
   std::unordered_map<uint32_t, storage::StreamPosition, KeyedHash> positions_;
   std::unordered_set<uint32_t, KeyedHash> touched_;  // streams that moved since the last commit
   std::vector<Page> run_of_pages_;

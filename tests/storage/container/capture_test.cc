@@ -32,12 +32,12 @@ class CaptureTest : public SessionTest {
     with.capture.budget_bytes = budget_bytes;
     return with;
   }
-  std::unique_ptr<SessionWriter> begin(const SessionOptions& with,
-                                       atf::Version version = atf::Version::kV2) {
+  std::unique_ptr<Session> begin(const SessionOptions& with,
+                                 atf::Version version = atf::Version::kV2) {
     SessionIdentity identity = test_identity(version);
     identity.start_ns = 1000;
     identity.start_unix_ns = 1'800'000'000'000'000'000;
-    auto session = SessionWriter::create(fs, with, identity);
+    auto session = Session::create(fs, with, identity);
     EXPECT_TRUE(session.ok()) << to_string(session.error());
     return session.ok() ? std::move(*session) : nullptr;
   }
@@ -86,7 +86,7 @@ class BusySession {
     for (uint32_t i = 0; i < 4; ++i) streams_.emplace_back(version, i + 1, 100 + i);
   }
 
-  Status run(SessionWriter& session, FakeClock& clock) {
+  Status run(Session& session, FakeClock& clock) {
     const ModuleInfo module{0, "/usr/bin/program", {1, 2, 3, 4}, 0x400000, 65536, 5, 0};
     COLLECT_TRY(session.add_modules({&module, 1}));
     std::vector<uint64_t> sent(streams_.size()), sent_detail(streams_.size());
@@ -425,7 +425,7 @@ TEST_F(CaptureTest, ContainersOfTwoSessionsAreNotMixed) {
   ASSERT_OK(first->seal(SessionState::kComplete, "exit"));
   SessionIdentity other_identity = test_identity();
   other_identity.process_id[0] ^= 1;
-  auto second = SessionWriter::create(fs, capturing(uint64_t{1} << 30), other_identity);
+  auto second = Session::create(fs, capturing(uint64_t{1} << 30), other_identity);
   ASSERT_OK(second);
   ASSERT_OK(BusySession(atf::Version::kV2, 2).run(**second, clock));
   ASSERT_OK((*second)->seal(SessionState::kComplete, "exit"));
@@ -447,7 +447,7 @@ TEST_F(CaptureTest, SessionThatIsResumedGoesOnInANewContainer) {
     ASSERT_OK(session->commit());
     directory = session->directory();
   }
-  auto session = SessionWriter::resume(fs, capturing(uint64_t{1} << 30), directory);
+  auto session = Session::resume(fs, capturing(uint64_t{1} << 30), directory);
   ASSERT_OK(session);
   ASSERT_OK(append(**session, stream.index_page(100, 100)));
   ASSERT_OK((*session)->close_stream(stream.end()));
@@ -488,7 +488,7 @@ TEST_F(CaptureTest, SuspendedSessionHasWholeContainersAndCanBeResumed) {
   ASSERT_OK(summary);
   EXPECT_EQ(summary->findings.errors(), 0u);
 
-  auto session = SessionWriter::resume(fs, capturing(uint64_t{1} << 30), directory);
+  auto session = Session::resume(fs, capturing(uint64_t{1} << 30), directory);
   ASSERT_OK(session);
   ASSERT_EQ((*session)->positions().size(), 1u);
   EXPECT_EQ((*session)->positions()[0].index_next, 100u);

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "storage/rebuild/capture_replay.h"
-#include "storage/session/session_writer.h"
+#include "storage/session/session.h"
 #include "tests/fakes/dial9_stream.h"
 #include "tests/storage/fault_fs.h"
 #include "tests/storage/power_loss_fs.h"
@@ -21,8 +21,8 @@ constexpr PassthroughKind kDial9 = PassthroughKind::kDial9;
 
 class PassthroughStreamTest : public SessionTest {
  protected:
-  std::unique_ptr<SessionWriter> begin(Fs& files, const SessionOptions& with) {
-    auto session = SessionWriter::create(files, with, feed_identity());
+  std::unique_ptr<Session> begin(Fs& files, const SessionOptions& with) {
+    auto session = Session::create(files, with, feed_identity());
     EXPECT_TRUE(session.ok()) << to_string(session.error());
     return session.ok() ? std::move(*session) : nullptr;
   }
@@ -44,7 +44,7 @@ class PassthroughStreamTest : public SessionTest {
   }
 
   // In chunks of whole frames, about `step` bytes each, in two parts.
-  static Status append_all(SessionWriter& session, Bytes stream, size_t step) {
+  static Status append_all(Session& session, Bytes stream, size_t step) {
     for (size_t at = 0; at < stream.size();) {
       size_t end = stream.size();
       for (size_t tried = at + step; tried < end; tried += step) {
@@ -213,7 +213,7 @@ TEST_F(PassthroughStreamTest, ReportsStoredBytesThatAreGone) {
     } else {
       filesystem::resize_file(directory + "/stream.dial9", kept_bytes);
     }
-    auto resumed = SessionWriter::resume(fs, options(), directory);
+    auto resumed = Session::resume(fs, options(), directory);
     ASSERT_OK(resumed);
     const Bytes more = fakes::kDial9Example;
     const Status appended = (*resumed)->append_passthrough(kDial9, {&more, 1});
@@ -255,8 +255,8 @@ TEST_F(PassthroughStreamTest, CommittedBytesSurvivePowerLossAtEveryPoint) {
     uint64_t promised = 0;
     std::string directory;
     bool done = false;
-    if (auto made = SessionWriter::create(disk, with, feed_identity()); made.ok()) {
-      SessionWriter& session = **made;
+    if (auto made = Session::create(disk, with, feed_identity()); made.ok()) {
+      Session& session = **made;
       directory = session.directory();
       for (size_t at = 0; at < stream.size();) {
         const size_t end =

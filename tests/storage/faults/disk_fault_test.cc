@@ -163,7 +163,7 @@ TEST_F(DiskFaultTest, StepsOfTheWallClock) {
     clock.unix += uint64_t(step) * kHour;
     FakeStream stream(atf::Version::kV2, 1, 100);
     stream.add_many(40);
-    auto session = SessionWriter::create(fs, with, test_identity());
+    auto session = Session::create(fs, with, test_identity());
     ASSERT_OK(session);
     EXPECT_TRUE(names.insert((*session)->name()).second) << (*session)->name();
     ASSERT_OK((*session)->open_stream(stream.info()));
@@ -200,7 +200,7 @@ class MovedRootTest : public DiskFaultTest {
   }
   // Two threads: the file of the second is closed, as those of an ended stream are.
   void record() {
-    auto made = SessionWriter::create(fs, with_, test_identity());
+    auto made = Session::create(fs, with_, test_identity());
     ASSERT_OK(made);
     session_ = std::move(*made);
     one_.add_many(20);
@@ -236,7 +236,7 @@ class MovedRootTest : public DiskFaultTest {
   const std::string root_;
   RootLock lock_;
   SessionOptions with_;
-  std::unique_ptr<SessionWriter> session_;
+  std::unique_ptr<Session> session_;
   FakeStream one_{atf::Version::kV2, 1, 100};
   FakeStream two_{atf::Version::kV2, 2, 200};
 };
@@ -267,7 +267,7 @@ TEST_F(MovedRootTest, AnotherCollectorTookThePlace) {
   std::filesystem::rename(root_, root.path() + "/elsewhere");
   auto other = RootLock::take(fs, root_);
   ASSERT_OK(other);
-  auto refused = SessionWriter::create(fs, with_, test_identity());
+  auto refused = Session::create(fs, with_, test_identity());
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.code(), Code::kUnavailable);
 }

@@ -20,7 +20,7 @@ class DiskLimitsTest : public ScenarioTest {
     return bytes;
   }
   // Stores pages of one event each until storing stops; the error that stopped it.
-  Status record_until_stopped(SessionWriter& session, FakeStream& stream, uint64_t& stored) {
+  Status record_until_stopped(Session& session, FakeStream& stream, uint64_t& stored) {
     COLLECT_TRY(session.open_stream(stream.info()));
     for (stored = 0; stored + 8 <= stream.events(); stored += 8) {
       const Page page = stream.index_page(stored, 8);
@@ -38,8 +38,8 @@ TEST_F(DiskLimitsTest, SessionEndsAtItsOwnLimit) {
     with.capture.enabled = containers;
     FakeStream stream(atf::Version::kV2, 1, 100);
     stream.add_many(8000);
-    auto session = SessionWriter::create(fs, with, test_identity());
-    auto other = SessionWriter::create(fs, with, test_identity());
+    auto session = Session::create(fs, with, test_identity());
+    auto other = Session::create(fs, with, test_identity());
     ASSERT_OK(session);
     ASSERT_OK(other);
     uint64_t stored = 0;
@@ -77,7 +77,7 @@ TEST_F(DiskLimitsTest, StoresThePagesThatFit) {
   with.max_session_bytes = 32 * 95;
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(200);
-  auto session = SessionWriter::create(fs, with, test_identity());
+  auto session = Session::create(fs, with, test_identity());
   ASSERT_OK(session);
   ASSERT_OK((*session)->open_stream(stream.info()));
   std::vector<Page> pages;
@@ -91,14 +91,14 @@ TEST_F(DiskLimitsTest, ResumedSessionHasTheSameLimit) {
   with.max_session_bytes = 32 * 100;
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(200);
-  auto session = SessionWriter::create(fs, with, test_identity());
+  auto session = Session::create(fs, with, test_identity());
   ASSERT_OK(session);
   ASSERT_OK((*session)->open_stream(stream.info()));
   ASSERT_OK(append(**session, stream.index_page(0, 90)));
   ASSERT_OK((*session)->commit());
   const std::string directory = (*session)->directory();
   session->reset();
-  auto resumed = SessionWriter::resume(fs, with, directory);
+  auto resumed = Session::resume(fs, with, directory);
   ASSERT_OK(resumed);
   ASSERT_OK(append(**resumed, stream.index_page(90, 10)));
   EXPECT_FALSE(append(**resumed, stream.index_page(100, 1)).ok());
@@ -110,7 +110,7 @@ TEST_F(DiskLimitsTest, SessionsEndBeforeTheDiskIsFull) {
   with.keep_free_bytes = 1u << 20;
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(2000);
-  auto session = SessionWriter::create(disk, with, test_identity());
+  auto session = Session::create(disk, with, test_identity());
   ASSERT_OK(session);
   disk.free_bytes = with.keep_free_bytes + 4096;
   ASSERT_OK((*session)->open_stream(stream.info()));
@@ -139,7 +139,7 @@ TEST_F(DiskLimitsTest, FilesStayFree) {
   with.keep_free_files = 100;
   FaultFs disk;
   disk.free_files = with.keep_free_files + kFilesPerThread;
-  auto session = SessionWriter::create(disk, with, test_identity());
+  auto session = Session::create(disk, with, test_identity());
   ASSERT_OK(session);
   FakeStream first(atf::Version::kV2, 1, 100);
   FakeStream second(atf::Version::kV2, 2, 101);

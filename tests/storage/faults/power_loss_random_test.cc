@@ -88,7 +88,7 @@ class PowerLossRandomTest : public ScenarioTest {
   }
 
   // One life of the daemon: goes on until it dies, or everything was told and sealed.
-  Status live(SessionWriter& session, std::vector<PlannedStream>& plans, std::minstd_rand& random) {
+  Status live(Session& session, std::vector<PlannedStream>& plans, std::minstd_rand& random) {
     std::vector<StreamPosition> at(plans.size());
     for (const StreamPosition& position : session.positions()) {
       at[position.stream_id - 1] = position;
@@ -155,8 +155,8 @@ TEST_F(PowerLossRandomTest, ManyLivesLoseNothing) {
       // The later lives are longer, so that there is an end.
       FaultFs process({20 + random() % (150 + 30 * uint64_t(life)), Code::kIo, true, true});
       PowerLossFs disk(process, root.path());
-      auto session = promised.empty() ? SessionWriter::create(disk, durable(seed), test_identity())
-                                      : SessionWriter::resume(disk, durable(seed), directory);
+      auto session = promised.empty() ? Session::create(disk, durable(seed), test_identity())
+                                      : Session::resume(disk, durable(seed), directory);
       bool finished = false;
       if (session.ok()) {
         directory = (*session)->directory();
@@ -204,7 +204,7 @@ TEST_F(PowerLossRandomTest, RecoveredWithSectorsOfAnyMoment) {
     for (uint32_t id = 1; id <= threads; ++id) plans.emplace_back(id, random, true);
     FaultFs process({30 + random() % 900, Code::kIo, true, true});
     PowerLossFs disk(process, root.path());
-    auto session = SessionWriter::create(disk, durable(seed), test_identity());
+    auto session = Session::create(disk, durable(seed), test_identity());
     ASSERT_OK(session);
     const std::string directory = (*session)->directory();
     (void)live(**session, plans, random);

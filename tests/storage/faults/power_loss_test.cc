@@ -99,7 +99,7 @@ TEST_F(PowerLossTest, ResumedAfterACutAtEveryChange) {
       Scenario scenario;
       run_until(k, cut, scenario);
       if (scenario.promised.empty()) continue;
-      auto session = SessionWriter::resume(fs, durable(), scenario.directory);
+      auto session = Session::resume(fs, durable(), scenario.directory);
       if (!session.ok()) {
         EXPECT_EQ(session.code(), Code::kCancelled) << to_string(session.error());
         continue;
@@ -169,7 +169,7 @@ TEST_F(PowerLossTest, ResumedSessionSyncsBeforeItPromises) {
       if (scenario.promised.empty()) continue;
       FaultFs second;
       disk.continue_with(second);
-      auto session = SessionWriter::resume(disk, durable(), scenario.directory);
+      auto session = Session::resume(disk, durable(), scenario.directory);
       if (!session.ok()) {
         // Its sealing was begun, and is finished: that survives too.
         ASSERT_OK(recover_session(disk, durable(), scenario.directory));

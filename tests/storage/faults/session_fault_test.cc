@@ -67,7 +67,7 @@ TEST_F(SessionFaultTest, ResumeAfterTheProcessDiedAtEveryPoint) {
     if (names.empty()) continue;
     const std::string directory = root.path() + "/" + names[0];
     scenario.directory = directory;
-    auto session = SessionWriter::resume(fs, options(), directory);
+    auto session = Session::resume(fs, options(), directory);
     if (!session.ok()) {
       // Before the first manifest there is nothing, after the sealing began nobody goes on.
       EXPECT_TRUE(session.code() == Code::kNotFound || session.code() == Code::kCancelled)
@@ -187,7 +187,7 @@ TEST_F(SessionFaultTest, SealAgainWhenThereIsRoomAgain) {
     Scenario scenario;
     const Status status = scenario.run(full, options());
     if (scenario.session == nullptr || status.ok()) continue;
-    SessionWriter& session = *scenario.session;
+    Session& session = *scenario.session;
     std::filesystem::remove(scenario.directory + "/" + kReserveFile);
     ++held_up;
     for (uint64_t returned = 0; !session.sealed(); returned += 131) {

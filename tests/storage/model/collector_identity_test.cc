@@ -64,7 +64,7 @@ TEST_F(CollectorIdentityTest, StandsInTheManifestOfWhatItBeganToStore) {
   options.root = root();
   options.symbolize = false;
   options.collector = draw_collector_identity(9'000'000);
-  auto session = SessionWriter::create(fs_, options, test_identity());
+  auto session = Session::create(fs_, options, test_identity());
   ASSERT_OK(session);
   const std::string directory = (*session)->directory();
   const auto manifest = read_manifest(fs_, directory);
@@ -73,7 +73,7 @@ TEST_F(CollectorIdentityTest, StandsInTheManifestOfWhatItBeganToStore) {
   // A later one that goes on with it changes nothing.
   session->reset();
   options.collector = draw_collector_identity(10'000'000);
-  auto resumed = SessionWriter::resume(fs_, options, directory);
+  auto resumed = Session::resume(fs_, options, directory);
   ASSERT_OK(resumed);
   EXPECT_EQ((*resumed)->identity().collector.epoch, 9u);
 }

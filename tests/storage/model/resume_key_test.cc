@@ -22,8 +22,8 @@ class ResumeKeyTest : public testing::Test {
     options_.symbolize = false;
   }
 
-  std::unique_ptr<SessionWriter> create() {
-    auto session = SessionWriter::create(fs_, options_, test_identity(), key_);
+  std::unique_ptr<Session> create() {
+    auto session = Session::create(fs_, options_, test_identity(), key_);
     EXPECT_OK(session);
     return session.ok() ? std::move(*session) : nullptr;
   }
@@ -105,7 +105,7 @@ TEST_F(ResumeKeyTest, StandsBesideTheSessionUntilItIsSealed) {
   for (const SessionFileInfo& file : *files) EXPECT_NE(file.path, kResumeKeyFile);
   EXPECT_EQ(open_session_file(fs_, *session_path, kResumeKeyFile).code(), Code::kInvalidArgument);
   session.reset();  // the daemon is gone
-  auto resumed = SessionWriter::resume(fs_, options_, directory);
+  auto resumed = Session::resume(fs_, options_, directory);
   ASSERT_OK(resumed);
   EXPECT_EQ(*read_resume_key(fs_, directory), key_) << "for the next time";
   ASSERT_OK((*resumed)->seal(SessionState::kComplete, "test"));
@@ -121,7 +121,7 @@ TEST_F(ResumeKeyTest, SessionThatCannotBeginLeavesNothing) {
     const std::string root = directory_.path() + "/" + std::to_string(change);
     std::filesystem::create_directory(root);
     options_.root = root;
-    const auto session = SessionWriter::create(disk, options_, test_identity(), key_);
+    const auto session = Session::create(disk, options_, test_identity(), key_);
     if (!disk.failed()) break;
     if (session.ok()) continue;  // a level of the root, which is there
     ++failures;

@@ -34,9 +34,9 @@ class MergePartsTest : public SessionTest, public ::testing::WithParamInterface<
     SessionOptions mine = options();
     mine.collector.id.fill(static_cast<uint8_t>(collector + 1));
     clock.unix += 1'000'000'000;
-    auto made = SessionWriter::create(fs, mine, test_identity(GetParam()));
+    auto made = Session::create(fs, mine, test_identity(GetParam()));
     EXPECT_TRUE(made.ok());
-    SessionWriter& session = **made;
+    Session& session = **made;
     EXPECT_TRUE(session.open_stream(stream_.info()).ok());
     for (const Piece& piece : index) {
       if (piece.first < piece.end) {

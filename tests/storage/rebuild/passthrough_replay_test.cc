@@ -52,7 +52,7 @@ class PassthroughReplayTest : public SessionTest {
     return all;
   }
 
-  std::unique_ptr<SessionWriter> session_;
+  std::unique_ptr<Session> session_;
   PassthroughReplay replay_{PassthroughKind::kDial9};
 };
 

@@ -23,7 +23,7 @@ Status goes_on(uint64_t, uint64_t) {
 class SessionSnapshotTest : public ::testing::Test {
  protected:
   SessionSnapshotTest() {
-    auto created = SessionWriter::create(fs, options(), test_identity());
+    auto created = Session::create(fs, options(), test_identity());
     EXPECT_OK(created);
     writer = std::move(*created);
     EXPECT_OK(writer->open_stream(stream.info()));
@@ -65,7 +65,7 @@ class SessionSnapshotTest : public ::testing::Test {
   FakeClock clock;
   PosixFs fs;
   FakeStream stream{atf::Version::kV2, 7, 100};
-  std::unique_ptr<SessionWriter> writer;
+  std::unique_ptr<Session> writer;
   SessionPath from;
 };
 

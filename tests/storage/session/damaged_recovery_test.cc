@@ -20,7 +20,7 @@ class DamagedRecovery : public SessionTest {
   void record(bool with_containers) {
     SessionOptions with = options();
     with.capture.enabled = with_containers;
-    auto session = SessionWriter::create(fs, with, test_identity());
+    auto session = Session::create(fs, with, test_identity());
     ASSERT_OK(session);
     ASSERT_OK((*session)->open_stream(stream_.info()));
     for (uint64_t first = 0; first < kEvents; first += 100) {
@@ -144,7 +144,7 @@ TEST_F(DamagedRecovery, AgentGoesOnBehindTheDamage) {
   change([](Octets& bytes) { bytes[64 + 32 * 5 + 7] ^= 0x40; });
   FakeStream longer(atf::Version::kV2, 1, 100);
   longer.add_many(kEvents + 50);
-  auto session = SessionWriter::resume(fs, options(), directory_);
+  auto session = Session::resume(fs, options(), directory_);
   ASSERT_OK(session);
   EXPECT_EQ((*session)->positions()[0].index_next, kEvents);
   ASSERT_OK((*session)->open_stream(longer.info()));
@@ -162,7 +162,7 @@ TEST_F(DamagedRecovery, EventsBehindALastTimeThatIsTooHighAreStored) {
   change([](Octets& bytes) { bytes[64 + 32 * (kEvents - 1) + 7] ^= 0x40; });
   FakeStream longer(atf::Version::kV2, 1, 100);
   longer.add_many(kEvents + 50);
-  auto session = SessionWriter::resume(fs, options(), directory_);
+  auto session = Session::resume(fs, options(), directory_);
   ASSERT_OK(session);
   ASSERT_OK((*session)->open_stream(longer.info()));
   ASSERT_OK(append(**session, longer.index_page(kEvents, 50)));

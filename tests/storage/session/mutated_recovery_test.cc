@@ -149,7 +149,7 @@ class MutatedRecovery : public SessionTest {
     Recording recording{name, version, with_containers, {}, {}, {}};
     SessionOptions with = options();
     with.capture.enabled = with_containers;
-    auto session = SessionWriter::create(fs, with, test_identity(version));
+    auto session = Session::create(fs, with, test_identity(version));
     EXPECT_OK(session);
     FakeStream one(version, 1, 100);
     one.add_many(200, FakeStream::Detail::kLinked);
@@ -201,7 +201,7 @@ class MutatedRecovery : public SessionTest {
   // Half as collectctl does, half as a daemon does whose agent does not come back.
   void recover(const std::string& directory, bool as_daemon) {
     if (as_daemon) {
-      auto resumed = SessionWriter::resume(fs, options(), directory);
+      auto resumed = Session::resume(fs, options(), directory);
       if (resumed.ok()) {
         ASSERT_OK((*resumed)->commit());
         ASSERT_OK((*resumed)->seal(SessionState::kRecovered, "its agent did not come back"));

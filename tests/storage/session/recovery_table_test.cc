@@ -35,7 +35,7 @@ TEST_P(RecoveryTableTest, IsRecovered) {
 // Who comes back to a session finds it recording, or is told why not; and nothing is made worse.
 TEST_P(RecoveryTableTest, IsResumedOrToldWhyNot) {
   const FoundState& found = GetParam();
-  auto resumed = SessionWriter::resume(fs, options(), directory_);
+  auto resumed = Session::resume(fs, options(), directory_);
   if (!resumed.ok()) {
     EXPECT_TRUE(resumed.code() == Code::kCancelled || resumed.code() == Code::kNotFound ||
                 resumed.code() == Code::kDamaged)
@@ -56,11 +56,11 @@ TEST_P(RecoveryTableTest, IsResumedOrToldWhyNot) {
 TEST_P(RecoveryTableTest, IsSealedWhenItsAgentDoesNotComeBack) {
   const FoundState& found = GetParam();
   for (int lives = 0; lives < 2; ++lives) {
-    auto resumed = SessionWriter::resume(fs, options(), directory_);
+    auto resumed = Session::resume(fs, options(), directory_);
     if (!resumed.ok()) return;
     ASSERT_OK((*resumed)->commit());
   }
-  auto resumed = SessionWriter::resume(fs, options(), directory_);
+  auto resumed = Session::resume(fs, options(), directory_);
   ASSERT_OK(resumed);
   ASSERT_OK((*resumed)->seal(SessionState::kRecovered, "its agent did not come back"));
   expect_recovered_as(found, directory_);

@@ -10,7 +10,7 @@ namespace {
 
 class SessionBudgetTest : public testing::TestWithParam<Durability> {
  protected:
-  std::unique_ptr<SessionWriter> create() {
+  std::unique_ptr<Session> create() {
     SessionOptions options;
     options.root = root_.path();
     options.durability = GetParam();
@@ -24,7 +24,7 @@ class SessionBudgetTest : public testing::TestWithParam<Durability> {
     identity.arch = atf::Arch::kX86_64;
     identity.os = atf::Os::kLinux;
     identity.clock = atf::ClockType::kBoottime;
-    auto session = SessionWriter::create(fs_, options, identity);
+    auto session = Session::create(fs_, options, identity);
     EXPECT_OK(session);
     return session.ok() ? std::move(*session) : nullptr;
   }

@@ -1,6 +1,6 @@
 // Sealing when records were lost on either lane, or came as pre-roll: both directions of the links
 // agree, and the files are exactly what an independent working-out of the losses says.
-#include "storage/session/session_writer.h"
+#include "storage/session/session.h"
 #include "storage/thread/relink.h"
 
 #include "tests/storage/fault_fs.h"
@@ -145,7 +145,7 @@ TEST_P(SessionLinksTest, SurviveAnInterruptedSealAtEveryPoint) {
       SCOPED_TRACE(std::string(test.what) + ", change " + std::to_string(k));
       FakeStream stream = make_stream(GetParam());
       FaultFs broken;
-      auto made = SessionWriter::create(broken, options(), test_identity(GetParam()));
+      auto made = Session::create(broken, options(), test_identity(GetParam()));
       ASSERT_OK(made);
       auto session = std::move(*made);
       const std::string directory = session->directory();
@@ -177,7 +177,7 @@ TEST_P(SessionLinksTest, WithoutSpaceForANewFileKeepsTheFirstRecords) {
   FakeStream stream(GetParam(), 1, 100);
   for (int i = 0; i < 45; ++i) stream.add(i < 20 ? Detail::kPreRoll : Detail::kNone, 150);
   FaultFs full;
-  auto made = SessionWriter::create(full, options(), test_identity(GetParam()));
+  auto made = Session::create(full, options(), test_identity(GetParam()));
   ASSERT_OK(made);
   auto session = std::move(*made);
   ASSERT_OK(session->open_stream(stream.info()));
@@ -225,7 +225,7 @@ TEST_P(SessionLinksTest, WholeStreamsAreNotTouched) {
   FakeStream stream(GetParam(), 1, 100);
   for (int i = 0; i < 60; ++i) stream.add(i % 4 == 1 ? Detail::kLinked : Detail::kNone);
   FaultFs counting;
-  auto made = SessionWriter::create(counting, options(), test_identity(GetParam()));
+  auto made = Session::create(counting, options(), test_identity(GetParam()));
   ASSERT_OK(made);
   ASSERT_OK((*made)->open_stream(stream.info()));
   const Page all[] = {stream.index_page(0, 60), stream.detail_page(0, stream.details())};

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "storage/rebuild/capture_replay.h"
-#include "storage/session/session_writer.h"
+#include "storage/session/session.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::storage::test {
@@ -11,7 +11,7 @@ namespace {
 
 class SessionNotesTest : public SessionTest {
  protected:
-  std::vector<DetailWindow> windows_after_seal(SessionWriter& session) {
+  std::vector<DetailWindow> windows_after_seal(Session& session) {
     EXPECT_OK(session.seal(SessionState::kComplete, ""));
     return manifest_of(session.directory()).detail_windows;
   }
@@ -109,7 +109,7 @@ TEST_F(SessionNotesTest, ContainerHasWhatWasToldBeforeTheCommit) {
   with.capture.roll_bytes = uint64_t{1} << 30;
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(10);
-  auto session = SessionWriter::create(fs, with, test_identity());
+  auto session = Session::create(fs, with, test_identity());
   ASSERT_OK(session);
   ASSERT_OK((*session)->open_stream(stream.info()));
   ASSERT_OK((*session)->commit());  // the container begins, with a manifest of its own

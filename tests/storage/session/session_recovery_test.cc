@@ -1,6 +1,6 @@
 // What is found in a session directory after the daemon ended, and what becomes of it.
 #include "storage/model/session_layout.h"
-#include "storage/session/session_writer.h"
+#include "storage/session/session.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::storage::test {
@@ -38,7 +38,7 @@ TEST_P(SessionRecoveryTest, ResumesAtEveryLengthOfTheLastPages) {
   const uint64_t detail_bytes_before = 64 + stream.detail_page(0, 36).bytes.size();
   const auto expected = stream.expected({}, {});
   const auto resume_and_finish = [&](const std::string& directory, StreamPosition wanted) {
-    auto session = SessionWriter::resume(fs, options(), directory);
+    auto session = Session::resume(fs, options(), directory);
     ASSERT_OK(session);
     const auto positions = (*session)->positions();
     ASSERT_EQ(positions.size(), 1u);
@@ -136,7 +136,7 @@ TEST_P(SessionRecoveryTest, WorksWithoutAManifest) {
     const std::string directory = abandoned();
     std::filesystem::remove(directory + "/manifest.json");
     if (damaged) write_file(directory + "/manifest.json", {'{', '"', 't'});
-    EXPECT_FALSE(SessionWriter::resume(fs, options(), directory).ok());
+    EXPECT_FALSE(Session::resume(fs, options(), directory).ok());
     auto recovered = recover_session(fs, options(), directory);
     ASSERT_OK(recovered);
     EXPECT_EQ(recovered->totals.events, 40u);
@@ -205,7 +205,7 @@ TEST_P(SessionRecoveryTest, SealedSessionStaysAsItIs) {
   const std::string directory = abandoned();
   ASSERT_OK(recover_session(fs, options(), directory));
   const std::vector<uint8_t> manifest = read_file(directory + "/manifest.json");
-  auto resumed = SessionWriter::resume(fs, options(), directory);
+  auto resumed = Session::resume(fs, options(), directory);
   ASSERT_FALSE(resumed.ok());
   EXPECT_EQ(resumed.code(), Code::kCancelled);
   write_file(directory + "/reserve.space", {0});  // left by a daemon that ended right there
@@ -255,7 +255,7 @@ TEST_P(SessionRecoveryTest, TornJournalEntriesAreLeftOut) {
   ASSERT_EQ(bytes.size(), 128u);
   bytes.resize(128 + 37, 0xAA);  // a third entry, torn
   write_file(journal, bytes);
-  auto resumed = SessionWriter::resume(fs, options(), directory);
+  auto resumed = Session::resume(fs, options(), directory);
   ASSERT_OK(resumed);
   EXPECT_EQ((*resumed)->positions()[0].index_next, 20u);
   EXPECT_EQ((*resumed)->totals().lost_events, 2u);

@@ -101,19 +101,19 @@ class SessionStalls : public SessionTest {
  protected:
   SessionStalls() : stream_(atf::Version::kV2, 1, 100) { stream_.add_many(40); }
 
-  std::unique_ptr<SessionWriter> begin(bool with_container = false) {
+  std::unique_ptr<Session> begin(bool with_container = false) {
     SessionOptions with = options();
     with.capture.enabled = with_container;
-    auto session = SessionWriter::create(fs, with, test_identity());
+    auto session = Session::create(fs, with, test_identity());
     EXPECT_TRUE(session.ok());
     EXPECT_OK((*session)->open_stream(stream_.info()));
     return std::move(*session);
   }
-  static Status add(SessionWriter& session, uint32_t stream, const Stall& stall) {
+  static Status add(Session& session, uint32_t stream, const Stall& stall) {
     return session.add_stalls(stream, {&stall, 1});
   }
   // A thread's stall, a page, another stall; and one of the process.
-  void record(SessionWriter& session) {
+  void record(Session& session) {
     ASSERT_OK(add(session, 1, waited(1010, 1020)));
     ASSERT_OK(append(session, stream_.index_page(0, 20)));
     ASSERT_OK(add(session, 1, waited(1200, 1500)));
@@ -181,7 +181,7 @@ TEST_F(SessionStalls, AreThereAfterTheDaemonWasKilled) {
   const std::string directory = session->directory();
   EXPECT_EQ(manifest_of(directory).stalls.size(), 1u);
   session.reset();
-  auto resumed = SessionWriter::resume(fs, options(), directory);
+  auto resumed = Session::resume(fs, options(), directory);
   ASSERT_OK(resumed);
   EXPECT_EQ((*resumed)->totals().stalls.stalled_ns, 7310u);
   record(**resumed);  // the agent did not hear that they were stored

@@ -381,7 +381,7 @@ TEST_F(RtcTest, StreamOfAnotherFormatGoesAlong) {
   storage::SessionOptions options;
   options.root = (directory_ / "streamed").string();
   options.symbolize = false;
-  auto writer = storage::SessionWriter::create(files, options, {});
+  auto writer = storage::Session::create(files, options, {});
   ASSERT_TRUE(writer.ok()) << to_string(writer.error());
   dial9::Encoder frames;
   const auto type = *frames.define({0, "Tick", true, {}});

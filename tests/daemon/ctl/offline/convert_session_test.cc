@@ -421,7 +421,7 @@ TEST_F(SessionInputs, StreamThatTheManifestNamesAndThatIsNotThere) {
   storage::SessionOptions options;
   options.root = at("streamed");
   options.symbolize = false;
-  auto writer = storage::SessionWriter::create(files, options, {});
+  auto writer = storage::Session::create(files, options, {});
   ASSERT_TRUE(writer.ok());
   ASSERT_TRUE((*writer)->open_stream({1, 77, "main", 1000}).ok());
   dial9::Encoder frames;

@@ -348,7 +348,7 @@ TEST_F(Dial9FeedTest, NextStartSealsWhatAKilledCollectorLeft) {
     storage::SessionIdentity identity;
     identity.process_id = {7};
     identity.process_name = "dial9";
-    auto writer = storage::SessionWriter::create(posix_, options_.storage, identity);
+    auto writer = storage::Session::create(posix_, options_.storage, identity);
     ASSERT_TRUE(writer.ok());
     const Bytes bytes = kDial9Example;
     ASSERT_TRUE((*writer)->append_passthrough(storage::PassthroughKind::kDial9, {&bytes, 1}).ok());

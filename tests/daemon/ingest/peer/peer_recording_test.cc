@@ -459,7 +459,7 @@ TEST_F(PeerRecordingTest, ResumesTheNewerOfTwoOpenRecordings) {
     identity.process_id.fill(1);
     identity.recording = recording;
     identity.pid = 4711;
-    auto writer = storage::SessionWriter::create(posix_, options_.storage, identity);
+    auto writer = storage::Session::create(posix_, options_.storage, identity);
     EXPECT_TRUE(writer.ok());
     storage::SessionPath session_path;
     session_path.pid = 4711;

@@ -88,13 +88,13 @@ class FormerCollectorTest : public IngestTest {
     uint32_t events = 0;
   };
   // Not sealed, with its name.
-  std::unique_ptr<storage::SessionWriter> leave(const Left& left) {
+  std::unique_ptr<storage::Session> leave(const Left& left) {
     storage::SessionIdentity identity;
     identity.process_id = {static_cast<uint8_t>(left.pid)};
     identity.recording = left.recording;
     identity.pid = left.pid;
-    auto made = storage::SessionWriter::create(posix_, options_.storage, identity,
-                                               left.has_key ? std::optional(key_) : std::nullopt);
+    auto made = storage::Session::create(posix_, options_.storage, identity,
+                                         left.has_key ? std::optional(key_) : std::nullopt);
     EXPECT_TRUE(made.ok());
     auto writer = std::move(made).value();
     if (left.events != 0) {

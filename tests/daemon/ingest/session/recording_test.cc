@@ -473,7 +473,7 @@ TEST_F(IngestTest, RequestsNamesForSessionsASuccessorSeals) {
   {
     storage::SessionIdentity identity;
     identity.process_id = {7};
-    auto writer = storage::SessionWriter::create(posix_, options_.storage, identity);
+    auto writer = storage::Session::create(posix_, options_.storage, identity);
     ASSERT_TRUE(writer.ok());
     ASSERT_TRUE((*writer)->open_stream({1, 11, "thread", 1}).ok());
     const std::vector<uint8_t> events = index_events(0, 10);

@@ -202,7 +202,7 @@ TEST_F(SessionQueueTest, WaitsUntilTheNextManifestMayBeWritten) {
                                                      loop_.io().get_executor(), account_, nullptr);
     open_as(*next, {});
     next->command(
-        [&](storage::SessionWriter&) -> Result<std::string> {
+        [&](storage::Session&) -> Result<std::string> {
           passed.set_value();
           return std::string();
         },

@@ -99,9 +99,8 @@ class SessionQueueTest : public IngestTest {
     push_pages({Page{fakes::index_page_header(1, first, 1), events, {}}});
   }
   void ask(std::optional<Result<std::string>>& answer) {
-    queue_->command(
-        [](storage::SessionWriter& writer) -> Result<std::string> { return writer.name(); },
-        [&answer](Result<std::string> result) { answer.emplace(std::move(result)); });
+    queue_->command([](storage::Session& writer) -> Result<std::string> { return writer.name(); },
+                    [&answer](Result<std::string> result) { answer.emplace(std::move(result)); });
   }
 
   // ---- what becomes of them
@@ -124,7 +123,7 @@ class SessionQueueTest : public IngestTest {
   // The data thread stands still within an order until it is let go.
   void hold() {
     queue_->command(
-        [this](storage::SessionWriter&) -> Result<std::string> {
+        [this](storage::Session&) -> Result<std::string> {
           held_.set_value();
           go_on_.get_future().wait();
           return std::string("held");

@@ -1,5 +1,5 @@
-// What SessionWriter promises of pages: stored in order, once, whole, and every gap counted.
-#include "storage/session/session_writer.h"
+// What Session promises of pages: stored in order, once, whole, and every gap counted.
+#include "storage/session/session.h"
 
 #include "tests/storage/session_fixture.h"
 
@@ -8,14 +8,14 @@ namespace {
 
 using Detail = FakeStream::Detail;
 
-class SessionWriterTest : public SessionTest {};
-class SessionWriterVersionTest : public SessionTest,
-                                 public ::testing::WithParamInterface<atf::Version> {};
+class StoredPagesTest : public SessionTest {};
+class StoredPagesVersionTest : public SessionTest,
+                               public ::testing::WithParamInterface<atf::Version> {};
 
-INSTANTIATE_TEST_SUITE_P(Versions, SessionWriterVersionTest,
+INSTANTIATE_TEST_SUITE_P(Versions, StoredPagesVersionTest,
                          ::testing::Values(atf::Version::kV1, atf::Version::kV2));
 
-TEST_P(SessionWriterVersionTest, StoresBytesAsTheyCameAndSeals) {
+TEST_P(StoredPagesVersionTest, StoresBytesAsTheyCameAndSeals) {
   FakeStream one(GetParam(), 3, 100);
   FakeStream two(GetParam(), 9, 101);
   for (int i = 0; i < 50; ++i) {
@@ -56,7 +56,7 @@ TEST_P(SessionWriterVersionTest, StoresBytesAsTheyCameAndSeals) {
             (std::vector<std::string>{"detail.atf", "index.atf"}));
 }
 
-TEST_F(SessionWriterTest, NotesAndFiltersBeyondTheirLimitsAreCounted) {
+TEST_F(StoredPagesTest, NotesAndFiltersBeyondTheirLimitsAreCounted) {
   auto session = make();
   for (size_t i = 0; i < kMaxNotes + 3; ++i) ASSERT_OK(session->note("note"));
   for (uint64_t i = 0; i < kMaxFunctionFilters + 2; ++i) {
@@ -70,7 +70,7 @@ TEST_F(SessionWriterTest, NotesAndFiltersBeyondTheirLimitsAreCounted) {
   EXPECT_EQ(manifest.function_filters_left_out, 2u);
 }
 
-TEST_F(SessionWriterTest, ManifestNamesThreadAndModulesBeforeTheFirstPage) {
+TEST_F(StoredPagesTest, ManifestNamesThreadAndModulesBeforeTheFirstPage) {
   auto session = make();
   const Manifest first = manifest_of(session->directory());
   EXPECT_EQ(first.state, SessionState::kRecording);
@@ -97,7 +97,7 @@ TEST_F(SessionWriterTest, ManifestNamesThreadAndModulesBeforeTheFirstPage) {
   EXPECT_EQ(then.modules[0].base_address, 0x1000u);
 }
 
-TEST_F(SessionWriterTest, UnsealedSessionReadsAsUnfinalized) {
+TEST_F(StoredPagesTest, UnsealedSessionReadsAsUnfinalized) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(10, Detail::kLinked);
   auto session = make();
@@ -118,7 +118,7 @@ struct Delivery {
   size_t gaps;
 };
 
-TEST_P(SessionWriterVersionTest, TakesRepeatsOverlapsAndGaps) {
+TEST_P(StoredPagesVersionTest, TakesRepeatsOverlapsAndGaps) {
   const Delivery deliveries[] = {
       {"in order", {{0, 4}, {4, 4}, {8, 2}}, {}, 0},
       {"the same page twice", {{0, 4}, {0, 4}, {4, 6}}, {}, 0},
@@ -166,7 +166,7 @@ TEST_P(SessionWriterVersionTest, TakesRepeatsOverlapsAndGaps) {
   }
 }
 
-TEST_F(SessionWriterTest, CountsDropsOnceHoweverOftenTheyAreTold) {
+TEST_F(StoredPagesTest, CountsDropsOnceHoweverOftenTheyAreTold) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(10);
   auto session = make();
@@ -206,7 +206,7 @@ TEST_F(SessionWriterTest, CountsDropsOnceHoweverOftenTheyAreTold) {
   EXPECT_EQ(manifest.totals.lost_events, 9u);
 }
 
-TEST_F(SessionWriterTest, ManyGapsAreMergedAndCountedExactly) {
+TEST_F(StoredPagesTest, ManyGapsAreMergedAndCountedExactly) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   constexpr uint64_t kPages = 3000;
   stream.add_many(kPages * 3, Detail::kLinked);
@@ -242,7 +242,7 @@ TEST_F(SessionWriterTest, ManyGapsAreMergedAndCountedExactly) {
   EXPECT_EQ(section_of(session->directory() + "/thread_0/detail.atf"), expected.detail);
 }
 
-TEST_P(SessionWriterVersionTest, RefusesAPageThatDoesNotHoldAndKeepsTheOthers) {
+TEST_P(StoredPagesVersionTest, RefusesAPageThatDoesNotHoldAndKeepsTheOthers) {
   const atf::Version version = GetParam();
   const size_t kind_at = version == atf::Version::kV1 ? 20 : 24;
   const std::pair<const char*, size_t> damages[] = {
@@ -277,7 +277,7 @@ TEST_P(SessionWriterVersionTest, RefusesAPageThatDoesNotHoldAndKeepsTheOthers) {
   }
 }
 
-TEST_F(SessionWriterTest, RefusesCountsAndNumbersThatCannotBe) {
+TEST_F(StoredPagesTest, RefusesCountsAndNumbersThatCannotBe) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(10, Detail::kLinked);
   auto session = make();
@@ -310,7 +310,7 @@ TEST_F(SessionWriterTest, RefusesCountsAndNumbersThatCannotBe) {
   expect_reference_ok(session->directory());
 }
 
-TEST_F(SessionWriterTest, TwoSessionsInOneSecondHaveTheirOwnNames) {
+TEST_F(StoredPagesTest, TwoSessionsInOneSecondHaveTheirOwnNames) {
   auto first = make();
   auto second = make();
   auto third = make();
@@ -324,7 +324,7 @@ TEST_F(SessionWriterTest, TwoSessionsInOneSecondHaveTheirOwnNames) {
   EXPECT_EQ(places[2], third->name());
 }
 
-TEST_F(SessionWriterTest, KeepsFewFilesOpenHoweverManyThreadsThereAre) {
+TEST_F(StoredPagesTest, KeepsFewFilesOpenHoweverManyThreadsThereAre) {
   const auto open_files = [] {
     return size_t(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
   };
@@ -349,7 +349,7 @@ TEST_F(SessionWriterTest, KeepsFewFilesOpenHoweverManyThreadsThereAre) {
   expect_reference_ok(session->directory());
 }
 
-TEST_F(SessionWriterTest, TotalsSpanTheEventsOfAllThreads) {
+TEST_F(StoredPagesTest, TotalsSpanTheEventsOfAllThreads) {
   FakeStream early(atf::Version::kV2, 1, 100), late(atf::Version::kV2, 2, 200);
   early.add_many(10);
   late.add_many(30);
@@ -368,7 +368,7 @@ TEST_F(SessionWriterTest, TotalsSpanTheEventsOfAllThreads) {
   EXPECT_EQ(manifest.time_end_ns, late.time_ns());
 }
 
-TEST_F(SessionWriterTest, PageHasFourMebibytesAtMost) {
+TEST_F(StoredPagesTest, PageHasFourMebibytesAtMost) {
   constexpr uint64_t kMost = kMaxPageBytes / atf::kEventBytes;
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(kMost + 1);

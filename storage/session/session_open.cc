@@ -1,17 +1,35 @@
-// What becomes of a session directory that was not sealed: it is resumed when its agent comes back,
-// else recovered. STORAGE.md "Recovery" has the table.
+// Sessions are created here. One that was not sealed is resumed when its agent comes back, else
+// recovered: STORAGE.md "Recovery" has the table.
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "formats/core/threads.h"
 #include "storage/container/container_pages.h"
 #include "storage/session/session.h"
 #include "storage/session/thread_reopening.h"
 
 namespace collect::storage {
 namespace {
+
+// Texts of peers are shown, never used: bounded here, made valid UTF-8 when they are written.
+void bound(SessionIdentity& identity) {
+  for (std::string* text :
+       {&identity.process_name, &identity.executable, &identity.device_id, &identity.device_model,
+        &identity.boot_id, &identity.route, &identity.tag, &identity.agent_version}) {
+    bound_text(*text);
+  }
+}
+
+Result<std::string> absolute_path(const std::string& path) {
+  std::error_code error;
+  std::string absolute = std::filesystem::absolute(path, error).lexically_normal().string();
+  if (error) return Error{Code::kIo, path + ": no absolute path: " + error.message()};
+  while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
+  return absolute;
+}
 
 SessionPath session_path_of(const std::string& directory) {
   const std::filesystem::path path(directory);
@@ -126,6 +144,47 @@ Status remove_leftovers(Fs& fs, const std::string& directory) {
 
 }  // namespace
 
+Status Session::begin(SessionIdentity identity, const std::optional<ResumeKey>& key) {
+  bound(identity);
+  manifest_.identity = std::move(identity);
+  if (options_.collector.is_known()) manifest_.identity.collector = options_.collector;
+  manifest_.created_unix_ns = clock().unix_ns();
+  COLLECT_TRY(reserve_.grow_to(kReserveBytes));
+  if (key) COLLECT_TRY(write_resume_key(fs_, directory(), *key, durable()));
+  return write_manifest_now(durable());
+}
+
+Result<std::unique_ptr<Session>> Session::create(Fs& fs, const SessionOptions& options,
+                                                 SessionIdentity identity,
+                                                 const std::optional<ResumeKey>& key) {
+  auto root = absolute_path(options.root);
+  if (!root.ok()) return root.error();
+  if (options.root_lock != nullptr) COLLECT_TRY(options.root_lock->hold());
+  Clock& clock = options.clock != nullptr ? *options.clock : system_clock();
+  auto place = make_session_directory(fs, *root, clock.unix_ns(), identity.pid,
+                                      options.durability == Durability::kFsync);
+  if (!place.ok()) return place.error();
+  const std::string directory = place->directory;
+  const std::string session_directory = *root + "/" + place->session;
+  std::unique_ptr<Session> session;
+  Status begun;
+  const Status contained = contain([&] {  // memory may end on the way
+    session = std::make_unique<Session>(fs, options, std::move(*place));
+    begun = session->begin(std::move(identity), key);
+  });
+  if (begun.ok()) begun = contained;
+  if (!begun.ok()) {
+    // Best effort: what stays is a directory without threads, which recovery removes.
+    (void)fs.remove_file(directory + "/" + kReserveFile);
+    (void)remove_resume_key(fs, directory);
+    (void)fs.remove_file(directory + "/" + kManifestFile);
+    (void)fs.remove_directory(directory);
+    (void)fs.remove_directory(session_directory);
+    return begun.error();
+  }
+  return session;
+}
+
 Status Session::reopen(Manifest manifest, std::vector<std::string>* problems, bool may_come_again) {
   auto ids = thread_ids_in(fs_, directory());
   if (!ids.ok()) return ids.error();
@@ -160,8 +219,8 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems, bo
   return {};
 }
 
-Result<std::unique_ptr<SessionWriter>> SessionWriter::resume(Fs& fs, const SessionOptions& options,
-                                                             const std::string& directory) {
+Result<std::unique_ptr<Session>> Session::resume(Fs& fs, const SessionOptions& options,
+                                                 const std::string& directory) {
   auto manifest = read_manifest(fs, directory);
   if (!manifest.ok()) return manifest.error();
   if (manifest->state != SessionState::kRecording || manifest->sealing) {
@@ -172,12 +231,9 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::resume(Fs& fs, const Sessi
   COLLECT_TRY(session->reopen(std::move(*manifest), &problems, true));
   COLLECT_TRY(session->note("resumed after the daemon ended"));
   for (const std::string& problem : problems) COLLECT_TRY(session->note(problem));
-  COLLECT_TRY(session->reserve_again());
-  return std::unique_ptr<SessionWriter>(std::move(session));
-}
-
-Status Session::reserve_again() {
-  return reserve_.grow_to(kReserveBytes + threads_.size() * kReserveBytesPerThread);
+  COLLECT_TRY(
+      session->reserve_.grow_to(kReserveBytes + session->threads_.size() * kReserveBytesPerThread));
+  return session;
 }
 
 Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
