@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::chrono::microseconds kStopPoll{200};
 
-Error unknown_process() {
-  return {Code::kNotFound, "this agent is gone, and its process is not known any more"};
-}
-
 }  // namespace
 
 Ingest::Ingest(IngestOptions options, storage::Fs& fs, IngestObserver& observer)
@@ -158,6 +154,17 @@ void Ingest::with_peer(const ProcessId& process, std::function<void(Peer*)> work
              [&thread, process, work = std::move(work)] { work(thread.find(process)); });
 }
 
+template <class T, class Work>
+void Ingest::ask(const ProcessId& process, Answer<T> done, Work work) {
+  with_peer(process, [done = std::move(done), work = std::move(work)](Peer* peer) {
+    if (peer != nullptr) {
+      work(*peer, done);
+    } else {
+      done(Error{Code::kNotFound, "this agent is gone, and its process is not known any more"});
+    }
+  });
+}
+
 void Ingest::attach(const std::string& address, Answer<AgentSnapshot> done) {
   asio::post(threads_.front()->io(),
              [this, address, done = std::move(done)] { done(dialler_->attach(address)); });
@@ -184,64 +191,31 @@ void Ingest::detach_address(const std::string& address, Answer<std::string> done
 }
 
 void Ingest::detach(const ProcessId& process, Answer<AgentSnapshot> done) {
-  with_peer(process, [done = std::move(done)](Peer* peer) {
-    if (peer == nullptr) {
-      done(unknown_process());
-    } else {
-      peer->detach(done);
-    }
-  });
+  ask(process, std::move(done), [](Peer& peer, auto answer) { peer.detach(std::move(answer)); });
 }
 
 void Ingest::start_recording(const ProcessId& process, Answer<SessionSnapshot> done) {
-  with_peer(process, [done = std::move(done)](Peer* peer) {
-    if (peer == nullptr) {
-      done(unknown_process());
-    } else {
-      peer->start_recording(done);
-    }
-  });
+  ask(process, std::move(done),
+      [](Peer& peer, auto answer) { peer.start_recording(std::move(answer)); });
 }
 
 void Ingest::stop_recording(const ProcessId& process, Answer<SessionSnapshot> done) {
-  with_peer(process, [done = std::move(done)](Peer* peer) {
-    if (peer == nullptr) {
-      done(unknown_process());
-    } else {
-      peer->stop_recording(done);
-    }
-  });
+  ask(process, std::move(done),
+      [](Peer& peer, auto answer) { peer.stop_recording(std::move(answer)); });
 }
 
 void Ingest::modules(const ProcessId& process, Answer<std::vector<storage::ModuleInfo>> done) {
-  with_peer(process, [done = std::move(done)](Peer* peer) {
-    if (peer == nullptr) {
-      done(unknown_process());
-    } else {
-      done(peer->modules());
-    }
-  });
+  ask(process, std::move(done), [](Peer& peer, const auto& answer) { answer(peer.modules()); });
 }
 
 void Ingest::threads(const ProcessId& process, Answer<std::vector<storage::ThreadIdentity>> done) {
-  with_peer(process, [done = std::move(done)](Peer* peer) {
-    if (peer == nullptr) {
-      done(unknown_process());
-    } else {
-      done(peer->threads());
-    }
-  });
+  ask(process, std::move(done), [](Peer& peer, const auto& answer) { answer(peer.threads()); });
 }
 
 void Ingest::annotate(const ProcessId& process, uint64_t at_ns, const std::string& text,
                       Answer<uint64_t> done) {
-  with_peer(process, [at_ns, text, done = std::move(done)](Peer* peer) {
-    if (peer == nullptr) {
-      done(unknown_process());
-    } else {
-      peer->annotate(at_ns, text, done);
-    }
-  });
+  ask(process, std::move(done),
+      [at_ns, text](Peer& peer, auto answer) { peer.annotate(at_ns, text, std::move(answer)); });
 }
 
 void Ingest::note_function_filter(const ProcessId& process, storage::FunctionFilter filter) {
@@ -258,35 +232,20 @@ void Ingest::note_start_filter(const ProcessId& process, StartFilter outcome,
 }
 
 void Ingest::roll_container(const ProcessId& process, Answer<std::string> done) {
-  with_peer(process, [done = std::move(done)](Peer* peer) {
-    if (peer == nullptr) {
-      done(unknown_process());
-    } else {
-      peer->roll_container(done);
-    }
-  });
+  ask(process, std::move(done),
+      [](Peer& peer, auto answer) { peer.roll_container(std::move(answer)); });
 }
 
 void Ingest::cut(const ProcessId& process, Answer<storage::SessionCut> done) {
-  with_peer(process, [done = std::move(done)](Peer* peer) {
-    if (peer == nullptr) {
-      done(unknown_process());
-    } else {
-      peer->cut(done);
-    }
-  });
+  ask(process, std::move(done), [](Peer& peer, auto answer) { peer.cut(std::move(answer)); });
 }
 
 void Ingest::watch_events(const ProcessId& process, std::vector<WatchedEvent> events,
                           OnSeen on_seen, Answer<std::string> done) {
-  with_peer(process, [events = std::move(events), on_seen = std::move(on_seen),
-                      done = std::move(done)](Peer* peer) {
-    if (peer == nullptr) {
-      done(unknown_process());
-    } else {
-      peer->watch_events({events, on_seen}, done);
-    }
-  });
+  ask(process, std::move(done),
+      [events = std::move(events), on_seen = std::move(on_seen)](Peer& peer, const auto& answer) {
+        peer.watch_events({events, on_seen}, answer);
+      });
 }
 
 void Ingest::stop_feed(const std::string& session, Answer<SessionSnapshot> done) {
@@ -310,12 +269,8 @@ void Ingest::stop_feed_on(size_t thread, const std::string& session, Answer<Sess
 
 void Ingest::command(const ProcessId& process, wire::Command command,
                      Answer<wire::CommandResult> done) {
-  with_peer(process, [command = std::move(command), done = std::move(done)](Peer* peer) {
-    if (peer == nullptr) {
-      done(unknown_process());
-    } else {
-      peer->command(command, done);
-    }
+  ask(process, std::move(done), [command = std::move(command)](Peer& peer, auto answer) {
+    peer.command(command, std::move(answer));
   });
 }
 

@@ -96,7 +96,11 @@ class Ingest {
   void end_threads();
   void stop_feed_on(size_t thread, const std::string& session, Answer<SessionSnapshot> done);
   IoThread& owner_of(const ProcessId& process);
+  // On the process's thread; null: the process is not known.
   void with_peer(const ProcessId& process, std::function<void(Peer*)> work);
+  // `work` gets the peer and `done`; without a peer `done` gets kNotFound.
+  template <class T, class Work>
+  void ask(const ProcessId& process, Answer<T> done, Work work);
 
   IngestCore core_;
   std::vector<std::unique_ptr<IoThread>> threads_;

@@ -7,7 +7,7 @@
 namespace collect::ingest {
 
 void AgentCommands::issue(wire::Command command, Answer<wire::CommandResult> done) {
-  if (!control_.connected()) {
+  if (!connection_.connected()) {
     done(Error{Code::kUnavailable, profile_.name() + " is not connected"});
     return;
   }
@@ -18,7 +18,7 @@ void AgentCommands::issue(wire::Command command, Answer<wire::CommandResult> don
   }
   command.set_command_id(++last_id_);
   results_.add(last_id_, std::move(done), std::chrono::steady_clock::now() + kCommandTimeout);
-  control_.send(wire::FrameType::kCommand, command);
+  connection_.send(wire::FrameType::kCommand, command);
 }
 
 void AgentCommands::start_recording(Answer<SessionSnapshot> done) {

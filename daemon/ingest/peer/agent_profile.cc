@@ -4,6 +4,7 @@
 
 #include "daemon/ingest/link/clock_fit.h"
 #include "daemon/ingest/link/handshake.h"
+#include "daemon/ingest/link/wire_values.h"
 #include "formats/core/text/printable.h"
 #include "proto/wire/codec_rules.h"
 

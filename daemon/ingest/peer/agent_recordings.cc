@@ -6,15 +6,16 @@
 #include <utility>
 
 #include "daemon/ingest/link/clock_fit.h"
+#include "daemon/ingest/link/handshake.h"
 #include "daemon/ingest/link/limits.h"
+#include "daemon/ingest/link/wire_values.h"
 #include "storage/model/seal_reason.h"
 
 namespace collect::ingest {
 
 AgentRecordings::AgentRecordings(IngestCore& core, asio::io_context& io, AgentProfile& profile,
-                                 ControlSender& control, RecordingsOwner& owner,
-                                 const storage::ResumeKey& key)
-    : core_(core), io_(io), profile_(profile), control_(control), owner_(owner), resume_key_(key) {}
+                                 AgentConnection& connection, const storage::ResumeKey& key)
+    : core_(core), io_(io), profile_(profile), connection_(connection), resume_key_(key) {}
 
 AgentSession* AgentRecordings::storing() const {
   return current_ && current_->recording == incoming_ ? current() : nullptr;
@@ -22,7 +23,7 @@ AgentSession* AgentRecordings::storing() const {
 
 void AgentRecordings::take_in(uint32_t recording) {
   incoming_ = recording;
-  owner_.on_storing_changed();
+  connection_.on_storing_changed();
 }
 
 // ---- begin and end
@@ -30,7 +31,7 @@ void AgentRecordings::take_in(uint32_t recording) {
 AgentRecordings::SessionRef AgentRecordings::make_session(uint32_t recording, SystemTime start) {
   auto session = std::make_shared<AgentSession>(core_, io_, profile_.account(), recording);
   // Weak, because the owner holds the session, and the session's queue holds this.
-  const std::weak_ptr<RecordingsOwner> weak_owner = owner_.share();
+  const std::weak_ptr<AgentConnection> weak_owner = connection_.share();
   const std::weak_ptr<AgentSession> weak_session = session;
   session->queue->report_to([this, weak_owner, weak_session](const SessionReport& report) {
     const auto owner = weak_owner.lock();
@@ -87,7 +88,7 @@ Verdict AgentRecordings::begin(const wire::RecordingStart& start) {
     session->note("the recording began " + std::to_string(start.late_ns() / 1'000'000) +
                   " ms late: the function filter that it was to begin with had not come");
   }
-  owner_.on_storing_changed();
+  connection_.on_storing_changed();
   return std::nullopt;
 }
 
@@ -136,7 +137,7 @@ void AgentRecordings::end(const wire::RecordingEnd& end) {
 void AgentRecordings::seal(storage::SessionState state, const std::string& reason) {
   if (!current_) return;
   seal_one(std::exchange(current_, nullptr), state, reason);
-  owner_.on_storing_changed();
+  connection_.on_storing_changed();
 }
 
 void AgentRecordings::seal_one(SessionRef session, storage::SessionState state,
@@ -162,7 +163,7 @@ void AgentRecordings::leave() {
   session->show(true);
   session->queue->suspend("the collector stopped; the session waits for the next one");
   sealing_.push_back(session);
-  owner_.on_storing_changed();
+  connection_.on_storing_changed();
 }
 
 void AgentRecordings::wait_for_agent() {
@@ -233,11 +234,11 @@ void AgentRecordings::send_acks(const SessionReport& report) {
   for (const auto& [stream, stored] : report.stored) {
     set_position(stored, *ack.add_positions());
     if (ack.positions_size() < static_cast<int>(wire::kMaxAcksPerFrame)) continue;
-    control_.send(wire::FrameType::kAck, ack);
+    connection_.send(wire::FrameType::kAck, ack);
     ack.Clear();
   }
   if (ack.positions_size() != 0 || ack.stalls_next() != 0) {
-    control_.send(wire::FrameType::kAck, ack);
+    connection_.send(wire::FrameType::kAck, ack);
   }
 }
 
@@ -246,7 +247,7 @@ void AgentRecordings::ack_ended(uint32_t recording) {
   if (std::ranges::any_of(sealing_, is_it)) return;
   wire::Ack ack;
   ack.set_recording_ended(recording);
-  control_.send(wire::FrameType::kAck, ack);
+  connection_.send(wire::FrameType::kAck, ack);
 }
 
 void AgentRecordings::sweep(SteadyTime now) {
@@ -281,12 +282,12 @@ void AgentRecordings::on_report(const SessionRef& session, const SessionReport& 
   for (const auto& [ticket, positions] : report.positions) {
     if (ticket != positions_ticket_ || session != current_) continue;
     positions_ticket_ = 0;
-    owner_.on_positions(&positions);
+    connection_.on_positions(&positions);
   }
   send_acks(report);
   if (session == current_) {
     // Those that are found again meanwhile are switched off again, which does no harm.
-    if (const auto hot = filter_.still_on(report.hot); !hot.empty()) owner_.on_hot(hot);
+    if (const auto hot = filter_.still_on(report.hot); !hot.empty()) connection_.on_hot(hot);
   }
   if (report.failed) on_failed(session, *report.failed);
   if (report.sealed) on_sealed(session, *report.sealed);
@@ -298,13 +299,13 @@ void AgentRecordings::on_opened(const SessionRef& session, const SessionReport::
   const bool is_older = session != current_;  // it is being sealed
   if (is_older && !profile_.shown().session.empty()) return;
   profile_.set_session(opened.name);
-  if (!is_older && control_.connected()) {
+  if (!is_older && connection_.connected()) {
     profile_.set_state(AgentState::kRecording, "");
     spdlog::info("{} records into {}", profile_.name_for_log(), opened.directory);
   } else {
     profile_.show();
   }
-  owner_.on_opened();
+  connection_.on_opened();
 }
 
 // The agent did not hear that this recording was sealed: its data is dropped, and it is told again.
@@ -315,7 +316,7 @@ void AgentRecordings::on_repeated(const SessionRef& session, const std::string& 
   finish(session->recording);
   if (session == current_) {
     current_.reset();
-    owner_.on_storing_changed();
+    connection_.on_storing_changed();
   }
   session->shown.name = name;
   profile_.set_session(name);
@@ -340,18 +341,19 @@ void AgentRecordings::on_failed(const SessionRef& session, const Error& error) {
     session->shown.status = storage::seal_reason(error);
     if (is_current || is_unheard) {
       const bool is_ours = error.code == Code::kExhausted;
-      owner_.on_not_stored({is_ours ? wire::REFUSE_RESOURCES : wire::REFUSE_STORAGE, why, true});
+      connection_.on_not_stored(
+          {is_ours ? wire::REFUSE_RESOURCES : wire::REFUSE_STORAGE, why, true});
     }
     return;
   }
   if (!is_current) return;
   give_up("the agent's data was refused: " + why);
-  owner_.on_bad_data(why);
+  connection_.on_bad_data(why);
 }
 
 void AgentRecordings::on_sealed(const SessionRef& session, const SessionReport::Sealed& sealed) {
   if (session == current_) current_.reset();  // an old one that turned out not to be resumable
-  if (!current_ && std::exchange(positions_ticket_, 0) != 0) owner_.on_positions(nullptr);
+  if (!current_ && std::exchange(positions_ticket_, 0) != 0) connection_.on_positions(nullptr);
   std::erase(sealing_, session);
   session->take_sealed(sealed);
   const SessionSnapshot& shown = session->shown;
@@ -364,7 +366,7 @@ void AgentRecordings::on_sealed(const SessionRef& session, const SessionReport::
   if (is_finished(session->recording)) ack_ended(session->recording);
   const auto waiters = std::exchange(session->when_sealed, {});
   for (const auto& done : waiters) done(shown);
-  owner_.on_sealed();
+  connection_.on_sealed();
   core_.live_sessions.fetch_sub(1);  // last: where none is left, this thread may be stopped
 }
 

@@ -5,27 +5,35 @@
 // Belongs to the io thread of its Peer, which owns it; what the sessions report comes there.
 #pragma once
 
+#include <google/protobuf/message_lite.h>
+
 #include <asio/io_context.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "daemon/ingest/link/handshake.h"
+#include "daemon/ingest/link/verdict.h"
 #include "daemon/ingest/peer/agent_filter.h"
 #include "daemon/ingest/peer/agent_profile.h"
 #include "daemon/ingest/peer/agent_session.h"
-#include "daemon/ingest/peer/control_sender.h"
 #include "storage/model/session_layout.h"
 
 namespace collect::ingest {
 
-// Whoever has the recordings, and the links over which they come.
-class RecordingsOwner {
+// The connection to an agent, as the parts of its Peer use it. Its io thread only.
+class AgentConnection {
  public:
-  virtual ~RecordingsOwner() = default;
-  // Keeps the recordings while one of their reports is taken.
-  virtual std::shared_ptr<RecordingsOwner> share() = 0;
+  virtual ~AgentConnection() = default;
+  // Both channels of the agent are welcomed.
+  virtual bool connected() const = 0;
+  // On the control channel. Nothing happens while that is not welcomed. Sending may fail and end
+  // it.
+  virtual void send(wire::FrameType type, const google::protobuf::MessageLite& message) = 0;
+
+  // ---- of the recordings
+  // Keeps them while one of their reports is taken.
+  virtual std::shared_ptr<AgentConnection> share() = 0;
   // storing() is another one, or none.
   virtual void on_storing_changed() = 0;
   // The current one has a name now.
@@ -36,7 +44,7 @@ class RecordingsOwner {
   virtual void on_hot(const std::vector<HotFunction>& functions) = 0;
   // This machine could not store it: an agent that is connected is to send it again.
   virtual void on_not_stored(const Refusal& refusal) = 0;
-  // What the agent sent can't be stored by anybody.
+  // No collector could store what the agent sent.
   virtual void on_bad_data(const std::string& what) = 0;
   virtual void on_sealed() = 0;  // any of them
 };
@@ -44,7 +52,7 @@ class RecordingsOwner {
 class AgentRecordings {
  public:
   AgentRecordings(IngestCore& core, asio::io_context& io, AgentProfile& profile,
-                  ControlSender& control, RecordingsOwner& owner, const storage::ResumeKey& key);
+                  AgentConnection& connection, const storage::ResumeKey& key);
 
   const storage::ResumeKey& resume_key() const { return resume_key_; }
   // Open, or interrupted; null: none.
@@ -116,8 +124,7 @@ class AgentRecordings {
   IngestCore& core_;
   asio::io_context& io_;
   AgentProfile& profile_;
-  ControlSender& control_;
-  RecordingsOwner& owner_;
+  AgentConnection& connection_;
 
   storage::ResumeKey resume_key_;  // in the sessions' files and in the Welcome, and nowhere else
   SessionRef current_;

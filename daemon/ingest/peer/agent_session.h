@@ -44,7 +44,6 @@ class AgentSession final : public LiveSession {
   void show_detail(DetailMode mode);
 
   // ---- what it waits for
-  bool is_waiting() const { return waiting_since_.has_value(); }  // its agent is away
   // Its files are closed until more comes.
   void wait_for_agent();
   void end_wait();

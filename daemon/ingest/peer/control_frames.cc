@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "daemon/ingest/link/wire_values.h"
+
 namespace collect::ingest {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/ingest/link/limits.h"
+#include "daemon/ingest/link/wire_values.h"
 
 namespace collect::ingest {
 

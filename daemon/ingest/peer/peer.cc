@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/ingest/link/limits.h"
+#include "daemon/ingest/link/wire_values.h"
 #include "formats/core/text/printable.h"
 
 namespace collect::ingest {
@@ -21,7 +22,7 @@ Peer::Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent,
     : core_(core),
       io_(io),
       profile_(core, std::move(agent)),
-      recordings_(core, io, profile_, *this, *this, key),
+      recordings_(core, io, profile_, *this, key),
       commands_(profile_, recordings_, *this),
       control_frames_(core.observer, profile_, recordings_, commands_, modules_),
       data_frames_(core.options, profile_, recordings_, modules_),

@@ -24,7 +24,6 @@
 #include "daemon/ingest/peer/agent_profile.h"
 #include "daemon/ingest/peer/agent_recordings.h"
 #include "daemon/ingest/peer/control_frames.h"
-#include "daemon/ingest/peer/control_sender.h"
 #include "daemon/ingest/peer/data_frames.h"
 #include "daemon/ingest/peer/keep_alive.h"
 #include "daemon/ingest/session/core.h"
@@ -37,8 +36,7 @@ namespace collect::ingest {
 
 class Peer final : public LinkOwner,
                    public LaneOwner,
-                   public ControlSender,
-                   public RecordingsOwner,
+                   public AgentConnection,
                    public std::enable_shared_from_this<Peer> {
  public:
   Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent, const storage::ResumeKey& key);
@@ -98,9 +96,9 @@ class Peer final : public LinkOwner,
   std::chrono::nanoseconds read_wait() override;
 
  private:
-  // ControlSender and RecordingsOwner
+  // AgentConnection
   void send(wire::FrameType type, const google::protobuf::MessageLite& message) override;
-  std::shared_ptr<RecordingsOwner> share() override { return shared_from_this(); }
+  std::shared_ptr<AgentConnection> share() override { return shared_from_this(); }
   void on_storing_changed() override;
   void on_opened() override { commands_.answer_starts(); }
   void on_positions(const std::vector<storage::StreamPosition>* positions) override {

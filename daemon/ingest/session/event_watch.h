@@ -1,5 +1,5 @@
 // Looks for single events among those that arrive: calls of some functions, calls of them that take
-// long, exceptions that end them. For the triggers of the control plane (collector_triggers.cc).
+// long, exceptions that end them. For the triggers of the control plane (trigger_control.h).
 // Counters do not come with the events: counter_watch.h looks for those.
 //
 // One session's; its writer's thread.

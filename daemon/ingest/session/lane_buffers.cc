@@ -1,4 +1,4 @@
-#include "daemon/ingest/session/page_unpacker.h"
+#include "daemon/ingest/session/lane_buffers.h"
 
 #include <utility>
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <memory>
@@ -12,9 +13,28 @@
 #include <vector>
 
 #include "daemon/ingest/link/limits.h"
-#include "daemon/ingest/session/page_unpacker.h"
+#include "formats/core/page.h"
+#include "formats/core/result.h"
 
 namespace collect::ingest {
+
+// Turns pages that were encoded for the way into the records that are stored: WIRE.md "Page
+// codecs". One for each turn of a data lane, so that it takes no more memory than one round of
+// decoding.
+class PageUnpacker {
+ public:
+  // Whether unpack() may be called for this page before clear().
+  bool has_room(const Page& sent) const;
+  // The page as it is stored, with the checksum of its records. The bytes of an encoded one lie
+  // here, until clear(). kDamaged: it can't be decoded.
+  Result<Page> unpack(const Page& sent);
+  void clear() { used_ = 0; }
+
+ private:
+  std::unique_ptr<uint8_t[]> records_;  // kUnpackBytes, taken with the first encoded page
+  std::unique_ptr<uint8_t[]> scratch_;  // as many
+  size_t used_ = 0;
+};
 
 struct LaneBuffer {
   std::unique_ptr<uint8_t[]> bytes = std::make_unique_for_overwrite<uint8_t[]>(kReadBufferBytes);
@@ -43,7 +63,7 @@ class LaneBuffers {
   void trim() {
     std::vector<std::unique_ptr<LaneBuffer>> idle;
     std::lock_guard lock(mutex_);
-    // The front of the list is what nobody came down to.
+    // No turn used the front of the list.
     const auto end = free_.begin() + static_cast<ptrdiff_t>(least_free_);
     idle.assign(std::make_move_iterator(free_.begin()), std::make_move_iterator(end));
     free_.erase(free_.begin(), end);

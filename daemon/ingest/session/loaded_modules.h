@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/ingest/link/handshake.h"
+#include "daemon/ingest/link/verdict.h"
 #include "daemon/principal/budget.h"
 #include "proto/wire/wire.pb.h"
 #include "storage/model/session_types.h"

@@ -1,7 +1,7 @@
 // What is to be done with one session, in its order: tasks come from the session's io thread, a
 // data thread carries them out in rounds, and each round ends with a commit and a report.
 //
-//   io thread:      push(), order(), seal(), suspend()   <- reports, merged: one is on its way
+//   io thread:      push(), command(), seal(), suspend()   <- reports, merged: one is on its way
 //   data thread:    run(): all that waits, then the commit; never two rounds at once
 //   sealing thread: the last step (SessionSealing)
 //

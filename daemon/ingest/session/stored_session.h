@@ -21,7 +21,7 @@
 #include "daemon/ingest/link/snapshot.h"
 #include "daemon/ingest/session/completed_sessions.h"
 #include "daemon/ingest/session/event_watch.h"
-#include "daemon/ingest/session/page_unpacker.h"
+#include "daemon/ingest/session/lane_buffers.h"
 #include "daemon/ingest/session/rate_watch.h"
 #include "daemon/ingest/session/session_charges.h"
 #include "daemon/ingest/session/session_report.h"

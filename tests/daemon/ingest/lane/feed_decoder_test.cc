@@ -1,6 +1,6 @@
 // The bytes of a dial9 feed without a feed: how much of them are whole frames, in whatever pieces
 // they come, and what is said of their end.
-#include "daemon/ingest/lane/feed_decoder.h"
+#include "daemon/ingest/lane/dial9_feed.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

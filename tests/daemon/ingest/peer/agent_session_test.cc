@@ -104,13 +104,11 @@ TEST_F(AgentSessionTest, ItsAgentIsWaitedForSoLong) {
   session_->wait_for_agent();
   EXPECT_EQ(session_->shown.state, SessionState::kInterrupted);
   EXPECT_EQ(session_->shown.status, "its agent is away");
-  EXPECT_TRUE(session_->is_waiting());
   EXPECT_EQ(overdue_in(kResume - kSlack), Overdue::kNo);
   EXPECT_EQ(overdue_in(kResume + kSlack), Overdue::kAgentAway);
   session_->end_wait();
   EXPECT_EQ(session_->shown.state, SessionState::kActive);
   EXPECT_EQ(session_->shown.status, "");
-  EXPECT_FALSE(session_->is_waiting());
   EXPECT_EQ(overdue_in(kResume + kSlack), Overdue::kNo);
 }
 

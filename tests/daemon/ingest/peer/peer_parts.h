@@ -17,13 +17,12 @@
 
 namespace collect::ingest {
 
-class SentFrames final : public ControlSender {
- public:
+// To the agent.
+struct SentFrames {
   bool is_connected = true;
   std::vector<fakes::ReceivedFrame> frames;
 
-  bool connected() const override { return is_connected; }
-  void send(wire::FrameType type, const google::protobuf::MessageLite& message) override {
+  void send(wire::FrameType type, const google::protobuf::MessageLite& message) {
     if (!is_connected) return;
     const std::string body = message.SerializeAsString();
     frames.push_back({type, std::vector<uint8_t>(body.begin(), body.end())});
@@ -53,13 +52,13 @@ struct HeardRecordings {
 };
 
 // As Peer.
-class PeerParts final : public RecordingsOwner, public std::enable_shared_from_this<PeerParts> {
+class PeerParts final : public AgentConnection, public std::enable_shared_from_this<PeerParts> {
  public:
   PeerParts(IngestCore& core, asio::io_context& io, const wire::Hello& hello,
             const storage::ResumeKey& key)
       : profile(core, agent_from_hello(hello)),
-        recordings(core, io, profile, control, *this, key),
-        commands(profile, recordings, control),
+        recordings(core, io, profile, *this, key),
+        commands(profile, recordings, *this),
         control_frames(core.observer, profile, recordings, commands, modules),
         data_frames(core.options, profile, recordings, modules),
         decoder(std::make_shared<AgentDecoder>(0, core.counters)) {
@@ -68,7 +67,11 @@ class PeerParts final : public RecordingsOwner, public std::enable_shared_from_t
     heard.storing.clear();
   }
 
-  std::shared_ptr<RecordingsOwner> share() override { return shared_from_this(); }
+  bool connected() const override { return control.is_connected; }
+  void send(wire::FrameType type, const google::protobuf::MessageLite& message) override {
+    control.send(type, message);
+  }
+  std::shared_ptr<AgentConnection> share() override { return shared_from_this(); }
   void on_storing_changed() override {
     const AgentSession* session = recordings.storing();
     heard.storing.push_back(session != nullptr ? session->recording : 0);

@@ -1,4 +1,4 @@
-#include "daemon/ingest/peer/pending_answers.h"
+#include "daemon/ingest/peer/agent_commands.h"
 
 #include <gmock/gmock.h>
 

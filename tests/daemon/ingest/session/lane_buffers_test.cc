@@ -1,5 +1,5 @@
 // Encoded pages become records.
-#include "daemon/ingest/session/page_unpacker.h"
+#include "daemon/ingest/session/lane_buffers.h"
 
 #include <gmock/gmock.h>
 

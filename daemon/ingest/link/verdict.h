@@ -1,0 +1,52 @@
+// What becomes of a connection after one of its frames.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "formats/core/result.h"
+#include "proto/wire/frame_decoder.h"
+#include "proto/wire/wire.pb.h"
+
+namespace collect::ingest {
+
+struct Refusal {
+  wire::RefuseCode code{};
+  std::string reason;
+  bool retry = false;
+};
+// Of a frame; empty: the connection goes on.
+using Verdict = std::optional<Refusal>;
+inline Refusal violation(std::string what) {
+  return {wire::REFUSE_PROTOCOL, std::move(what), true};
+}
+// The principal has too much: the connection ends, and may come again.
+inline Refusal over_budget(std::string what) {
+  return {wire::REFUSE_LIMIT, std::move(what), true};
+}
+
+// The frame's message; kDamaged when its bytes are no such message.
+template <class Message>
+Result<Message> parse_body(const wire::Frame& frame) {
+  Message message;
+  if (!message.ParseFromArray(frame.body.data(), static_cast<int>(frame.body.size()))) {
+    return Error{Code::kDamaged, "frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
+                                     ": the body is no " + message.GetTypeName()};
+  }
+  return message;
+}
+
+// Of a frame's message, or of bytes that are none.
+template <class Part, class Message>
+Verdict verdict_on(const wire::Frame& frame, Part& part, Verdict (Part::*judge)(const Message&)) {
+  const Result<Message> message = parse_body<Message>(frame);
+  if (!message.ok()) return violation(message.error().message);
+  return (part.*judge)(*message);
+}
+inline Refusal misplaced(const wire::Frame& frame, const char* channel) {
+  return violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
+                   " does not belong on the " + channel + " channel");
+}
+
+}  // namespace collect::ingest
