@@ -130,9 +130,7 @@ Collector::~Collector() {
   }
   watches_.stop();  // so do its timers
   services_->call_watches.stop();
-  // Its threads go through the pointer until they have ended, and reset() would clear it before.
-  ingest_.get_deleter()(ingest_.get());
-  (void)ingest_.release();
+  if (ingest_) ingest_->stop(ingest::milliseconds{0});
   services_->files.join();
 }
 

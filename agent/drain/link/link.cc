@@ -27,8 +27,6 @@ constexpr char kServerAdvice[] =
 
 }  // namespace
 
-namespace {}  // namespace
-
 uint64_t monotonic_ns() {
   timespec now{};
   sys::clock_gettime(CLOCK_MONOTONIC, &now);

@@ -5,16 +5,37 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "daemon/collector/agents/registry.h"
 #include "daemon/collector/detail/detail_control.h"
 #include "daemon/collector/detail/filter_control.h"
-#include "daemon/collector/detail/recording_options.h"
 #include "daemon/control/collector_api.h"
+#include "daemon/control/request_checks.h"
 #include "daemon/ingest/ingest.h"
 
 namespace collect::daemon {
+
+// What a recording is to hold: of a StartSession, or of a rule.
+struct RecordingOptions {
+  std::optional<api::FunctionFilter> functions;  // absent: those of the agent
+  api::DetailOptions detail;
+  std::chrono::nanoseconds duration{0};  // 0: it does not stop by itself
+
+  // `request` was checked: StartSessionRequest or Rule.
+  template <class Request>
+  static RecordingOptions of(const Request& request) {
+    RecordingOptions options;
+    if (request.has_functions()) options.functions = request.functions();
+    options.detail = request.detail();
+    options.duration = std::chrono::nanoseconds(control::nanoseconds_of(request.duration()));
+    return options;
+  }
+
+  bool has_detail() const { return detail.mode() > api::DETAIL_MODE_OFF; }
+  bool needs_modules() const { return functions || !detail.functions().empty(); }
+};
 
 class RecordingControl {
  public:
