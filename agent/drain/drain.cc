@@ -17,6 +17,7 @@
 #include "agent/drain/drain_thread.h"
 #include "agent/drain/link/control.h"
 #include "agent/drain/link/status.h"
+#include "agent/platform/monotonic_clock.h"
 #include "agent/platform/system.h"
 #include "agent/platform/threads.h"
 #include "agent/run_records.h"

@@ -19,6 +19,7 @@
 #include "agent/drain/link/control.h"
 #include "agent/drain/link/status.h"
 #include "agent/drain/ship/traced_process.h"
+#include "agent/platform/monotonic_clock.h"
 #include "agent/platform/system.h"
 #include "agent/transport/descriptor.h"
 

@@ -5,7 +5,9 @@
 // reads, ships and frees (consumer); everything below marked [drain] is called by the drain thread
 // alone. Nothing here allocates memory or takes a lock that the host program could hold.
 //
-// Pages hold ATF records as they will stand in the file. A page stays in memory until its records
+// The drain is built against this header alone: tests put a recorder of their own behind it.
+//
+// Pages hold ATF records as they will be in the file. A page stays in memory until its records
 // are acknowledged, so a broken link loses nothing as long as the pool lasts.
 #pragma once
 

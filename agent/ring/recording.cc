@@ -16,12 +16,9 @@
 #include "agent/ring/open_calls.h"
 #include "agent/ring/sleds.h"
 #include "agent/ring/stream.h"
+#include "agent/ring/stream_reader.h"
 
 namespace collect::agent {
-
-// stream_reader.cc
-void release_pages(Stream& stream);
-void settle(Stream& stream);
 
 namespace {
 

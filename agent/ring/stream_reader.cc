@@ -1,10 +1,11 @@
 // The drain thread's side of a stream: runs of records to send, what was acknowledged, what is to
 // be sent again. See recorder.h.
+#include "agent/ring/stream_reader.h"
+
 #include "agent/ring/hooks/deferred.h"
 #include "agent/ring/hooks/detail.h"
 #include "agent/ring/hooks/lane_pages.h"
 #include "agent/ring/hooks/short_calls.h"
-#include "agent/ring/stream.h"
 #include "formats/atf/layout.h"
 #include "formats/core/bytes.h"
 

@@ -34,9 +34,6 @@ inline constexpr uint64_t kAcceptPauseMs =
 inline constexpr uint64_t kRefusedUserLogMs = 10000;  // between lines about users turned away
 inline constexpr size_t kMaxLinkPolls = 3 + kMaxPending;
 
-uint64_t monotonic_ms();
-uint64_t monotonic_ns();
-
 // Milliseconds before attempt `attempt` (counting from 0) after a failure: growing to kLastRetryMs,
 // at least half of it, the rest by `random`.
 uint64_t retry_delay_ms(uint32_t attempt, uint64_t random);

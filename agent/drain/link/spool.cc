@@ -6,8 +6,8 @@
 
 #include <cerrno>
 
-#include "agent/drain/link/link.h"
 #include "agent/drain/link/status.h"
+#include "agent/platform/monotonic_clock.h"
 #include "agent/platform/system.h"
 #include "agent/settings.h"
 

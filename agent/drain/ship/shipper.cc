@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "agent/crc32c.h"
-#include "agent/drain/link/link.h"
 #include "agent/drain/link/status.h"
+#include "agent/platform/monotonic_clock.h"
 #include "agent/text.h"
 #include "formats/atf/layout.h"
 #include "formats/core/bytes.h"
