@@ -40,7 +40,7 @@ void ControlReader::take(uint64_t now_ms, const wire::Frame& frame) {
       link_.refused(now_ms, link_.control(), frame.body);
       return;
     default:
-      if (is_known_type(frame.type)) {
+      if (wire::is_known(frame.type)) {
         refuse(now_ms, "not what a collector says on the control channel");
       }
   }

@@ -2,6 +2,7 @@
 
 #include "agent/drain/drain_process_memory.h"
 #include "agent/drain/link/status.h"
+#include "agent/platform/monotonic_clock.h"
 #include "agent/platform/system.h"
 #include "agent/platform/threads.h"
 #include "agent/run_records.h"
@@ -216,7 +217,7 @@ bool DrainThread::read_data() {
   while (link_.next_frame(now_ms_, data, frame)) {
     if (frame.type == wire::FrameType::kRefuse) {
       link_.refused(now_ms_, data, frame.body);
-    } else if (is_known_type(frame.type)) {
+    } else if (wire::is_known(frame.type)) {
       link_.refuse(now_ms_, data, collect_wire_RefuseCode_REFUSE_PROTOCOL,
                    "not what a collector says on the data channel");
     }

@@ -59,6 +59,14 @@ enum class FrameType : uint16_t {
   kCounters = 40,            // agent -> collector
 };
 
+// Whether this version of the protocol has the type. One that it has is an error on the wrong
+// channel, from the wrong side or at the wrong time; any other is of a later version, and skipped.
+constexpr bool is_known(FrameType type) {
+  return (type >= FrameType::kDial && type <= FrameType::kProof) ||
+         (type >= FrameType::kRecordingStart && type <= FrameType::kStalls) ||
+         (type >= FrameType::kAck && type <= FrameType::kCounters);
+}
+
 // Hello.features: what the agent can; Welcome.features: what of that the collector wants.
 enum Feature : uint64_t {
   kFeatureColumns = 1u << 0,  // pages may be sent with Codec::kColumns

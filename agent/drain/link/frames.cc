@@ -26,12 +26,6 @@ size_t encode_frame(MutableBytes out, wire::FrameType type, const pb_msgdesc_t* 
   return sizeof(wire::FrameHeader) + stream.bytes_written;
 }
 
-bool is_known_type(wire::FrameType type) {
-  const auto number = static_cast<uint32_t>(type);
-  return (number >= 1 && number <= 7) || (number >= 16 && number <= 23) ||
-         (number >= 32 && number <= 40);
-}
-
 void turn_away(Socket& socket, collect_wire_RefuseCode code, const char* reason, bool retry) {
   collect_wire_Refuse refuse = collect_wire_Refuse_init_zero;
   refuse.code = code;

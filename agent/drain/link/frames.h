@@ -27,9 +27,6 @@ size_t encode_frame(MutableBytes out, wire::FrameType type, const pb_msgdesc_t* 
 // Sends Refuse as far as the socket takes it, and closes.
 void turn_away(Socket& socket, collect_wire_RefuseCode code, const char* reason, bool retry);
 
-// Whether this version of the protocol has such a frame, so that it is an error in the wrong place.
-bool is_known_type(wire::FrameType type);
-
 // The number in an enum field of a received message: it may be none of the enumerators, so it is
 // not loaded as the enum.
 template <class Enum>

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "agent/drain/link/status.h"
+#include "agent/platform/monotonic_clock.h"
 #include "agent/platform/system.h"
 #include "agent/ring/recorder.h"
 #include "agent/transport/tls.h"
@@ -26,16 +27,6 @@ constexpr char kServerAdvice[] =
     ": set COLLECT_TOKEN_FILE, or use the collector's Unix socket; trying again later";
 
 }  // namespace
-
-uint64_t monotonic_ns() {
-  timespec now{};
-  sys::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
-uint64_t monotonic_ms() {
-  return monotonic_ns() / 1000000;
-}
 
 uint64_t retry_delay_ms(uint32_t attempt, uint64_t random) {
   uint64_t longest = kFirstRetryMs;
@@ -521,7 +512,7 @@ void Link::take_greeting_frame(uint64_t now_ms, Channel& channel, const wire::Fr
       return;
     }
     default:
-      if (!is_known_type(frame.type)) return;
+      if (!wire::is_known(frame.type)) return;
       break;
   }
   refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_PROTOCOL,

@@ -44,7 +44,9 @@ Verdict verdict_on(const wire::Frame& frame, Part& part, Verdict (Part::*judge)(
   if (!message.ok()) return violation(message.error().message);
   return (part.*judge)(*message);
 }
-inline Refusal misplaced(const wire::Frame& frame, const char* channel) {
+// Of a frame that the receiver does not take there.
+inline Verdict misplaced(const wire::Frame& frame, const char* channel) {
+  if (!wire::is_known(frame.type)) return std::nullopt;
   return violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
                    " does not belong on the " + channel + " channel");
 }

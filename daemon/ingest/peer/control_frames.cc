@@ -32,13 +32,8 @@ Verdict ControlFrames::take(const wire::Frame& frame) {
     case wire::FrameType::kCounters:
       return verdict_on(frame, *this, &ControlFrames::on_counters);
     default:
-      break;
+      return misplaced(frame, "control");
   }
-  const bool is_known =
-      (frame.type >= wire::FrameType::kDial && frame.type <= wire::FrameType::kProof) ||
-      (frame.type >= wire::FrameType::kRecordingStart && frame.type <= wire::FrameType::kStalls) ||
-      (frame.type >= wire::FrameType::kAck && frame.type <= wire::FrameType::kCounters);
-  return is_known ? Verdict(misplaced(frame, "control")) : std::nullopt;
 }
 
 Verdict ControlFrames::on_heartbeat(const wire::Heartbeat& beat) {

@@ -31,25 +31,8 @@ Verdict DataFrames::take(const wire::Frame& frame) {
       return verdict_on(frame, *this, &DataFrames::on_stalls);
     case wire::FrameType::kRecordingEnd:
       return verdict_on(frame, *this, &DataFrames::on_recording_end);
-    case wire::FrameType::kDial:
-    case wire::FrameType::kHello:
-    case wire::FrameType::kChallenge:
-    case wire::FrameType::kProof:
-    case wire::FrameType::kResume:
-    case wire::FrameType::kWelcome:
-    case wire::FrameType::kRefuse:
-    case wire::FrameType::kAck:
-    case wire::FrameType::kCommand:
-    case wire::FrameType::kCommandResult:
-    case wire::FrameType::kClockProbe:
-    case wire::FrameType::kClockReply:
-    case wire::FrameType::kHeartbeat:
-    case wire::FrameType::kBye:
-    case wire::FrameType::kWantFunctionFilter:
-    case wire::FrameType::kCounters:
-      return misplaced(frame, "data");
     default:
-      return std::nullopt;  // of a later version: skipped
+      return misplaced(frame, "data");
   }
 }
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
+#include <set>
 #include <string>
 
 #include "tests/proto/wire/frame_bytes.h"
@@ -118,6 +121,22 @@ TEST(FrameDecoder, LargestFramesPass) {
   const ByteVector page = page_frame(index_page(kMaxPageBytes / 32), ByteVector(kMaxPageBytes, 1));
   ASSERT_EQ(decode_frame(page, crc, frame).status, DecodeStatus::kFrame);
   EXPECT_EQ(page.size(), kMaxFrameBytes);
+}
+
+// Rows of WIRE.md "Frame types" begin with the number and the name.
+TEST(FrameType, KnowsTheTypesOfTheDocument) {
+  std::ifstream document(COLLECT_WIRE_DOCUMENT);
+  std::set<uint32_t> documented;
+  bool is_in_section = false;
+  for (std::string line; std::getline(document, line);) {
+    if (line.starts_with("## ")) is_in_section = line == "## Frame types";
+    uint32_t type = 0;
+    if (is_in_section && std::sscanf(line.c_str(), "| %u |", &type) == 1) documented.insert(type);
+  }
+  EXPECT_EQ(documented.size(), 24u);
+  for (uint32_t type = 0; type <= 300; ++type) {
+    EXPECT_EQ(is_known(static_cast<FrameType>(type)), documented.contains(type)) << type;
+  }
 }
 
 TEST(FrameDecoder, UnknownTypeIsAFrameLikeAnyOther) {
