@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "daemon/web/limits.h"
+#include "formats/core/text/lower_case.h"
 
 namespace collect::web {
 namespace {
@@ -40,14 +41,6 @@ bool may_follow(char before, char c) {
 }
 
 }  // namespace
-
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
 
 const std::string* HttpRequest::field(std::string_view name) const {
   const auto found = std::find_if(fields.begin(), fields.end(),

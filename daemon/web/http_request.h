@@ -26,9 +26,6 @@ struct HttpRequest {
   std::string_view path() const;  // of the target, without a query
 };
 
-// Of A to Z alone.
-std::string lower_case(std::string_view text);
-
 class HttpReader {
  public:
   enum class Step : uint8_t { kMore, kDone, kBad };

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "daemon/web/limits.h"
+#include "formats/core/text/lower_case.h"
 
 namespace collect::web {
 namespace {
@@ -17,10 +18,8 @@ constexpr std::string_view kSessionPrefix = "sessions/";
 // "recording" of AGENT_STATE_RECORDING.
 std::string word_of(std::string_view name, std::string_view prefix) {
   if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-  std::string word(name);
-  std::transform(word.begin(), word.end(), word.begin(), [](char c) {
-    return c == '_' ? ' ' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  std::string word = lower_case(name);
+  std::replace(word.begin(), word.end(), '_', ' ');
   return word;
 }
 

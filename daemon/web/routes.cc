@@ -7,6 +7,7 @@
 
 #include "daemon/web/session_target.h"
 #include "daemon/web/static_files.h"
+#include "formats/core/text/base64.h"
 #include "formats/html/writer.h"
 
 namespace collect::web {
@@ -24,11 +25,7 @@ std::string hash_source(std::string_view text) {
   unsigned digest_bytes = 0;
   COLLECT_CHECK(EVP_Digest(text.data(), text.size(), digest.data(), &digest_bytes, EVP_sha256(),
                            nullptr) == 1);
-  std::array<unsigned char, 64> base64;
-  const int length = EVP_EncodeBlock(base64.data(), digest.data(), static_cast<int>(digest_bytes));
-  return "'sha256-" +
-         std::string(reinterpret_cast<const char*>(base64.data()), static_cast<size_t>(length)) +
-         "'";
+  return "'sha256-" + base64(Bytes(digest.data(), digest_bytes)) + "'";
 }
 
 // A page of a session is one file that loads nothing; it asks its server alone for windows. Names

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/principal/secret.h"
+#include "formats/core/text/lower_case.h"
 
 namespace collect::web {
 namespace {

@@ -1,5 +1,4 @@
-// UTF-8, base64 and numbers as text. Pure functions that
-// append to the caller's string.
+// UTF-8 and numbers as text. Pure functions that append to the caller's string.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
+#include "formats/core/text/base64.h"
 #include "formats/core/text/printable.h"
 #include "formats/core/text/utf8.h"
 
@@ -25,10 +25,6 @@ void append_number(std::string& out, int64_t value);
 // `value` is finite.
 void append_number(std::string& out, double value);
 void append_number(std::string& out, float value);
-
-void append_base64(std::string& out, Bytes bytes);
-// Absent unless `text` is canonical base64 with its padding.
-std::optional<std::vector<uint8_t>> decode_base64(std::string_view text);
 
 inline Error refused(std::string why) {
   return {Code::kInvalidArgument, std::move(why)};

@@ -8,6 +8,7 @@
 #include "daemon/ctl/online/text.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "formats/core/text/figures.h"
+#include "formats/core/text/lower_case.h"
 #include "formats/core/text/printable.h"
 
 namespace collect::ctl {
@@ -21,13 +22,8 @@ constexpr char kBackspace = '\x7f';
 constexpr char kEscape = '\x1b';
 constexpr char kEndOfText = '\x03';  // Ctrl-C
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 bool has(const std::string& text, const std::string& part) {
-  return part.empty() || lower(text).find(lower(part)) != std::string::npos;
+  return part.empty() || lower_case(text).find(lower_case(part)) != std::string::npos;
 }
 
 std::string percent(double part, double whole) {

@@ -11,6 +11,7 @@
 
 #include "daemon/ctl/offline/time_words.h"
 #include "daemon/ctl/online/status_code.h"
+#include "formats/core/text/lower_case.h"
 #include "formats/core/text/nearest_word.h"
 
 namespace collect::ctl {
@@ -280,10 +281,7 @@ std::string enum_word(const pb::EnumValueDescriptor& value) {
   if (const std::string prefix = prefix_of(*value.type()); word.starts_with(prefix)) {
     word.erase(0, prefix.size());
   }
-  std::transform(word.begin(), word.end(), word.begin(), [](char c) {
-    return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  });
-  return word;
+  return lower_case(word);
 }
 
 Json json_of(const pb::Message& message) {

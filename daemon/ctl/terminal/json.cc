@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "formats/core/text/lower_case.h"
 #include "formats/core/text/printable.h"
 
 namespace collect::ctl {
@@ -22,7 +23,7 @@ Json error_json(const Error& error) {
   std::string code;
   for (const char c : code_name(error.code)) {
     if (c == '/') continue;  // of "I/O error"
-    code += c == ' ' ? '_' : static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    code += c == ' ' ? '_' : lower_case(c);
   }
   return Json{{"code", code}, {"message", error.message}};
 }

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "daemon/upload/s3/digests.h"
+#include "formats/core/text/lower_case.h"
 
 namespace collect::upload {
 namespace {
@@ -18,14 +19,6 @@ struct HeaderListFree {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
 using HeaderList = std::unique_ptr<curl_slist, HeaderListFree>;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
 
 // What the callbacks of one request share.
 struct Exchange {
@@ -83,7 +76,7 @@ size_t take_header(char* data, size_t size, size_t count, void* user) {
            (value.back() == '\n' || value.back() == '\r' || value.back() == ' ')) {
       value.remove_suffix(1);
     }
-    exchange.answer.headers.push_back({lower(line.substr(0, colon)), std::string(value)});
+    exchange.answer.headers.push_back({lower_case(line.substr(0, colon)), std::string(value)});
   }
   return size * count;
 }

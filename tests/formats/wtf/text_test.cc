@@ -42,29 +42,6 @@ TEST(JsonText, CodePoints) {
   }
 }
 
-// RFC 4648, section 10.
-TEST(Base64, Vectors) {
-  const std::pair<const char*, const char*> kVectors[] = {{"", ""},
-                                                          {"f", "Zg=="},
-                                                          {"fo", "Zm8="},
-                                                          {"foo", "Zm9v"},
-                                                          {"foob", "Zm9vYg=="},
-                                                          {"fooba", "Zm9vYmE="},
-                                                          {"foobar", "Zm9vYmFy"}};
-  for (const auto& [plain, coded] : kVectors) {
-    std::string out;
-    append_base64(out, bytes_of(plain));
-    EXPECT_EQ(out, coded);
-    const auto back = decode_base64(coded);
-    ASSERT_TRUE(back.has_value()) << coded;
-    EXPECT_EQ(text_of(*back), plain);
-  }
-  for (const char* bad :
-       {"Z", "Zg", "Zg=", "Zh==", "Zm9=", "Zg==Zg==", "Z===", "====", "Zm 9", "Zm9v\n"}) {
-    EXPECT_FALSE(decode_base64(bad).has_value()) << bad;
-  }
-}
-
 TEST(Sniffing, KnowsFilesByContent) {
   const auto kind = [](std::string_view text) { return file_kind(bytes_of(text)); };
   const std::string_view binary("\xEF\xBE\xAD\xDE\0\0\0\0\x0A\0\0\0", 12);
