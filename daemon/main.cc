@@ -138,6 +138,20 @@ upload::StoreRequest store_request(const Config& config) {
   return request;
 }
 
+CollectorOptions collector_options(const Config& config, ingest::IngestOptions ingest) {
+  CollectorOptions options;
+  options.devices.adb = config.adb;
+  options.devices.usbmux = config.usbmux;
+  options.devices.keep_absent = ingest.resume;
+  std::copy_if(config.attach.begin(), config.attach.end(),
+               std::back_inserter(options.devices.endpoints), attach::is_device_address);
+  options.ingest = std::move(ingest);
+  options.symbols = symbol_options(config);
+  options.token_file = config.token_file;
+  options.store = store_request(config);
+  return options;
+}
+
 // Null when no live page is wanted.
 Result<std::unique_ptr<web::WebServer>> start_web(const Config& config, const Access& access,
                                                   Collector& collector) {
@@ -186,6 +200,23 @@ Status announce(int ready_fd, const Collector& collector, const control::Control
   }
   ::close(ready_fd);
   return {};
+}
+
+void log_addresses(const Collector& collector, const control::ControlServer& control,
+                   const Pages& pages, const std::string& root) {
+  spdlog::info("collectord {} is ready: agents at {}, control at {}, sessions below {}", kVersion,
+               collector.ingest_address(), control.address(), root);
+  if (!pages.web.empty()) spdlog::info("live page at {}", pages.web);
+  if (!pages.metrics.empty()) spdlog::info("metrics at {}", pages.metrics);
+}
+
+// Without it the collector is still at its address.
+std::optional<runtime::CollectorNotice> post_notice(const std::string& control,
+                                                    const std::string& root) {
+  auto posted = runtime::CollectorNotice::post({static_cast<uint32_t>(::getpid()), control, root});
+  if (posted.ok()) return std::move(*posted);
+  spdlog::info("collectctl finds this collector by --control alone: {}", posted.error().message);
+  return std::nullopt;
 }
 
 // What can change while it runs: tokens, certificates and the log level.
@@ -241,6 +272,17 @@ std::string wants_store(const Config& config) {
   return {};
 }
 
+// Names that begin with COLLECT_ and that no program of the project reads.
+void warn_of_unknown_variables() {
+  for_each_unknown_variable(environ, [](const UnknownVariable& unknown) {
+    std::string sentence;
+    put_unknown_variable(
+        unknown, [&sentence](std::string_view words) { sentence += words; },
+        [](std::string_view name) { return name; });  // the log's formatter escapes it
+    spdlog::warn("{}", sentence);
+  });
+}
+
 int serve(const CommandLine& line) {
   const sigset_t signals = take_signals();
   if (const Status probed = probe_machine(machine_needs()); !probed.ok())
@@ -264,17 +306,8 @@ int serve(const CommandLine& line) {
   const uint64_t now_ns = storage::system_clock().unix_ns();
   const auto known = storage::read_collector_identity(fs, root, now_ns);
   options->storage.collector = known.ok() ? *known : storage::draw_collector_identity(now_ns);
-  CollectorOptions everything;
-  everything.devices.adb = line.config.adb;
-  everything.devices.usbmux = line.config.usbmux;
-  everything.devices.keep_absent = options->resume;
-  std::copy_if(line.config.attach.begin(), line.config.attach.end(),
-               std::back_inserter(everything.devices.endpoints), attach::is_device_address);
-  everything.ingest = std::move(options).value();
-  everything.symbols = symbol_options(line.config);
-  everything.token_file = line.config.token_file;
-  everything.store = store_request(line.config);
-  auto collector = Collector::create(std::move(everything), fs);
+  auto collector =
+      Collector::create(collector_options(line.config, std::move(options).value()), fs);
   if (!collector.ok()) return refuse(collector.error().message);
   const Status locked = lock.hold();
   if (!locked.ok()) {
@@ -303,28 +336,11 @@ int serve(const CommandLine& line) {
   }
   const Status running = (*collector)->run();
   if (!running.ok()) return refuse(running.error().message);
-  // Before it is reported as ready, and no reason to stop: it is still at its address.
-  std::optional<runtime::CollectorNotice> notice;
-  auto posted = runtime::CollectorNotice::post(
-      {static_cast<uint32_t>(::getpid()), (*control)->address(), root});
-  if (posted.ok()) {
-    notice.emplace(std::move(*posted));
-  } else {
-    spdlog::info("collectctl finds this collector by --control alone: {}", posted.error().message);
-  }
+  auto notice = post_notice((*control)->address(), root);  // before it is reported as ready
   const Status announced = announce(line.ready_fd, **collector, **control, pages, root);
   if (!announced.ok()) spdlog::warn("{}", announced.error().message);
-  for_each_unknown_variable(environ, [](const UnknownVariable& unknown) {
-    std::string sentence;
-    put_unknown_variable(
-        unknown, [&sentence](std::string_view words) { sentence += words; },
-        [](std::string_view name) { return name; });  // the log's formatter escapes it
-    spdlog::warn("{}", sentence);
-  });
-  spdlog::info("collectord {} is ready: agents at {}, control at {}, sessions below {}", kVersion,
-               (*collector)->ingest_address(), (*control)->address(), root);
-  if (!pages.web.empty()) spdlog::info("live page at {}", pages.web);
-  if (!pages.metrics.empty()) spdlog::info("metrics at {}", pages.metrics);
+  warn_of_unknown_variables();
+  log_addresses(**collector, **control, pages, root);
 
   wait_for_the_end(signals, line, **collector, **control);
   (void)sd_notify(0, "STOPPING=1");
