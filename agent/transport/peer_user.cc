@@ -1,7 +1,6 @@
 #include "agent/transport/peer_user.h"
 
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -15,9 +14,7 @@
 #include "agent/transport/descriptor.h"
 
 #if defined(__linux__)
-#include <linux/inet_diag.h>
-#include <linux/netlink.h>
-#include <linux/sock_diag.h>
+#include "agent/transport/sock_diag.h"
 #endif
 
 namespace collect::agent {
@@ -33,94 +30,41 @@ PeerUser judge(uid_t uid) {
 
 #if defined(__linux__)
 
-struct Question {
-  nlmsghdr header;
-  inet_diag_req_v2 body;
-};
-
-// An IPv4 address within IPv6 counts as IPv4: the kernel keeps such sockets there.
-bool put_address(const sockaddr_storage& address, uint8_t& family, __be32* words, __be16& port) {
-  if (address.ss_family == AF_INET) {
-    const auto* const v4 = reinterpret_cast<const sockaddr_in*>(&address);
-    family = AF_INET;
-    words[0] = v4->sin_addr.s_addr;
-    port = v4->sin_port;
-    return true;
-  }
-  if (address.ss_family != AF_INET6) return false;
-  const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(&address);
-  port = v6->sin6_port;
-  if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
-    family = AF_INET;
-    std::memcpy(words, v6->sin6_addr.s6_addr + 12, 4);
-  } else {
-    family = AF_INET6;
-    std::memcpy(words, v6->sin6_addr.s6_addr, 16);
-  }
-  return true;
-}
-
-// The TCP socket whose own address is `own`, and whose peer is `other`; null: one that listens.
-bool question_for(const sockaddr_storage& own, const sockaddr_storage* other, Question& question) {
-  question.header.nlmsg_len = sizeof question;
-  question.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-  question.header.nlmsg_flags = NLM_F_REQUEST;
-  question.header.nlmsg_seq = 1;
-  inet_diag_req_v2& body = question.body;
-  body.sdiag_protocol = IPPROTO_TCP;
-  body.idiag_states = ~0u;
-  body.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
-  body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-  uint8_t& family = body.sdiag_family;
-  return put_address(own, family, body.id.idiag_src, body.id.idiag_sport) &&
-         (other == nullptr || put_address(*other, family, body.id.idiag_dst, body.id.idiag_dport));
-}
-
 struct Answer {
   PeerUser fault;  // kTrusted: there is one
-  inet_diag_msg socket;
+  SocketAnswer socket;
 };
 
 Answer ask(const sockaddr_storage& own, const sockaddr_storage* other) {
   Answer answer{PeerUser::kUnknown, {}};
-  Question question{};
-  if (!question_for(own, other, question)) return answer;
+  DiagQuestion question;
+  if (!make_diag_question(own, other, 1, question)) return answer;
   Descriptor netlink;
   const int error =
       netlink.open([] { return sys::socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG); });
   if (error == EMFILE || error == ENFILE) answer.fault = PeerUser::kNotAsked;
   if (error == EPROTONOSUPPORT || error == EAFNOSUPPORT) answer.fault = PeerUser::kCannotAsk;
   if (error != 0) return answer;
-  alignas(nlmsghdr) char bytes[512];
+  uint8_t bytes[512];
   ssize_t got = -1;
   if (sys::send(netlink.fd(), &question, sizeof question, 0) >= 0) {
     got = sys::recv(netlink.fd(), bytes, sizeof bytes, MSG_DONTWAIT);
   }
   netlink.close();
-  nlmsghdr header{};
-  if (got < static_cast<ssize_t>(sizeof header + sizeof answer.socket)) return answer;
-  std::memcpy(&header, bytes, sizeof header);
-  std::memcpy(&answer.socket, bytes + sizeof header, sizeof answer.socket);
-  const inet_diag_sockid& found = answer.socket.id;
+  if (got < 0) return answer;
+  const KernelReply reply = read_kernel_reply({bytes, static_cast<size_t>(got)}, 1);
   const inet_diag_sockid& wanted = question.body.id;
-  if (header.nlmsg_type == SOCK_DIAG_BY_FAMILY && found.idiag_sport == wanted.idiag_sport &&
-      found.idiag_dport == wanted.idiag_dport) {
-    answer.fault = PeerUser::kTrusted;
+  if (reply.is_ours && reply.error == 0 && reply.socket.port == port_of_diag(wanted.idiag_sport) &&
+      reply.socket.peer_port == port_of_diag(wanted.idiag_dport)) {
+    answer = {PeerUser::kTrusted, reply.socket};
   }
   return answer;
-}
-
-// A socket that was closed has no owner, and would show root's number.
-bool has_owner(const inet_diag_msg& socket) {
-  const uint8_t state = socket.idiag_state;
-  return socket.idiag_inode != 0 && (state == TCP_ESTABLISHED || state == TCP_FIN_WAIT1 ||
-                                     state == TCP_FIN_WAIT2 || state == TCP_CLOSE_WAIT);
 }
 
 PeerUser tcp_peer(const sockaddr_storage& here, const sockaddr_storage& there) {
   const Answer peer = ask(there, &here);
   if (peer.fault != PeerUser::kTrusted) return peer.fault;
-  return has_owner(peer.socket) ? judge(peer.socket.idiag_uid) : PeerUser::kUnknown;
+  return is_held(peer.socket) ? judge(peer.socket.uid) : PeerUser::kUnknown;
 }
 
 // The listener is asked for first: a connection that still waits to be accepted afterwards waits at
@@ -131,11 +75,10 @@ Server tcp_server(const sockaddr_storage& here, const sockaddr_storage& there) {
   if (listener.fault == PeerUser::kNotAsked) return {PeerUser::kNotAsked, 0};
   if (peer.fault != PeerUser::kTrusted) return {peer.fault, 0};
   const bool listens = listener.fault == PeerUser::kTrusted &&
-                       listener.socket.idiag_state == TCP_LISTEN &&
-                       listener.socket.idiag_inode != 0;
-  const uid_t listener_uid = listener.socket.idiag_uid;
-  if (peer.socket.idiag_inode != 0) {
-    const uid_t uid = peer.socket.idiag_uid;
+                       listener.socket.state == TCP_LISTEN && listener.socket.inode != 0;
+  const uid_t listener_uid = listener.socket.uid;
+  if (peer.socket.inode != 0) {
+    const uid_t uid = peer.socket.uid;
     // Socket activation: root listens, and a service with a user of its own accepts.
     const bool is_handed_over = listens && listener_uid == 0;
     return {is_handed_over ? PeerUser::kTrusted : judge(uid), uid};

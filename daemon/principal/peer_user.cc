@@ -13,12 +13,6 @@
 #include <iterator>
 #include <sstream>
 
-#if defined(__linux__)
-#include <linux/inet_diag.h>
-#include <linux/netlink.h>
-#include <linux/sock_diag.h>
-#endif
-
 namespace collect::principal {
 namespace {
 
@@ -105,42 +99,6 @@ Result<Peer> unix_peer(int connected) {
   return local_peer(peer.uid, is_overflow_uid_ours());
 }
 
-struct DiagRequest {
-  nlmsghdr header;
-  inet_diag_req_v2 body;
-};
-
-void put_address(const sockaddr_storage& address, __be32* words, __be16& port) {
-  if (address.ss_family == AF_INET) {
-    const auto v4 = as<sockaddr_in>(address);
-    words[0] = v4.sin_addr.s_addr;
-    port = v4.sin_port;
-    return;
-  }
-  const auto v6 = as<sockaddr_in6>(address);
-  std::memcpy(words, v6.sin6_addr.s6_addr, sizeof v6.sin6_addr);
-  port = v6.sin6_port;
-}
-
-// The socket whose own address is `own` and whose peer is `other`; null: one that listens.
-DiagRequest request_for(const sockaddr_storage& own, const sockaddr_storage* other,
-                        uint32_t sequence) {
-  DiagRequest request{};
-  request.header.nlmsg_len = sizeof request;
-  request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-  request.header.nlmsg_flags = NLM_F_REQUEST;
-  request.header.nlmsg_seq = sequence;
-  request.body.sdiag_family = static_cast<__u8>(own.ss_family);
-  request.body.sdiag_protocol = IPPROTO_TCP;
-  put_address(own, request.body.id.idiag_src, request.body.id.idiag_sport);
-  if (other != nullptr) {
-    put_address(*other, request.body.id.idiag_dst, request.body.id.idiag_dport);
-  }
-  request.body.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
-  request.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-  return request;
-}
-
 #else
 
 Result<Peer> unix_peer(int connected) {
@@ -210,36 +168,8 @@ Error no_answer(int error) {
           std::string("the system does not say who holds it: ") + std::strerror(error)};
 }
 
-#if defined(__linux__)
-
-KernelReply read_kernel_reply(Bytes bytes, uint32_t sequence) {
-  KernelReply reply;
-  nlmsghdr header{};
-  std::memcpy(&header, bytes.data(), std::min(bytes.size(), sizeof header));
-  if (header.nlmsg_seq != sequence || header.nlmsg_len > bytes.size()) return reply;
-  const Bytes message = bytes.first(header.nlmsg_len);
-  const Bytes body = message.subspan(std::min(message.size(), sizeof header));
-  nlmsgerr failure{};
-  inet_diag_msg socket{};
-  if (header.nlmsg_type == NLMSG_ERROR && body.size() >= sizeof failure) {
-    std::memcpy(&failure, body.data(), sizeof failure);
-    reply.is_ours = true;
-    reply.error = -failure.error;
-  } else if (header.nlmsg_type == SOCK_DIAG_BY_FAMILY && body.size() >= sizeof socket) {
-    std::memcpy(&socket, body.data(), sizeof socket);
-    reply.is_ours = true;
-    reply.socket = {socket.idiag_state, socket.idiag_inode, socket.idiag_uid,
-                    ntohs(socket.id.idiag_sport), ntohs(socket.id.idiag_dport)};
-  }
-  return reply;
-}
-
-#endif
-
 bool has_owner(const SocketAnswer& answer, uint16_t port, uint16_t peer_port) {
-  const bool is_open = answer.state == TCP_ESTABLISHED || answer.state == TCP_FIN_WAIT1 ||
-                       answer.state == TCP_FIN_WAIT2 || answer.state == TCP_CLOSE_WAIT;
-  return is_open && answer.inode != 0 && answer.port == port && answer.peer_port == peer_port;
+  return is_held(answer) && answer.port == port && answer.peer_port == peer_port;
 }
 
 PeerLookup::~PeerLookup() {
@@ -335,11 +265,12 @@ Result<SocketAnswer> PeerLookup::ask_kernel(const sockaddr_storage& own,
     netlink_ = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     if (netlink_ < 0) return no_answer(errno);
   }
-  const DiagRequest request = request_for(own, other, ++sequence_);
+  DiagQuestion question;
+  if (!make_diag_question(own, other, ++sequence_, question)) return no_answer(EAFNOSUPPORT);
   uint8_t bytes[1024];
   KernelReply reply;
   // The kernel answers within send(); what lies there before is of a question that failed.
-  ssize_t got = ::send(netlink_, &request, sizeof request, 0);
+  ssize_t got = ::send(netlink_, &question, sizeof question, 0);
   while (got >= 0 && !reply.is_ours) {
     got = ::recv(netlink_, bytes, sizeof bytes, MSG_DONTWAIT);
     if (got >= 0) reply = read_kernel_reply({bytes, static_cast<size_t>(got)}, sequence_);

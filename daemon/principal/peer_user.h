@@ -14,8 +14,8 @@
 #include <string>
 
 #include "daemon/principal/principal.h"
-#include "formats/core/bytes.h"
 #include "formats/core/result.h"
+#include "agent/transport/sock_diag.h"
 
 namespace collect::principal {
 
@@ -27,15 +27,6 @@ struct Peer {
   Principal principal;
   uid_t uid = 0;        // with kUid
   std::string unknown;  // with kUnknown: why the system does not say whose it is
-};
-
-// What the kernel says about a socket. Ports in host order.
-struct SocketAnswer {
-  uint8_t state;
-  uint32_t inode;
-  uint32_t uid;
-  uint16_t port;
-  uint16_t peer_port;
 };
 
 // One for each thread that accepts connections: it keeps its netlink socket.
@@ -83,8 +74,7 @@ bool is_loopback(const sockaddr_storage& address);
 // The uid shown for users that have none in our user namespace is nobody's: a Peer of kUnknown.
 Peer local_peer(uid_t uid, bool is_overflow_uid_ours);
 
-// Only a socket that somebody still holds counts. One that was closed is kept by the kernel for a
-// while, without an owner, and then shows uid 0; a listener on the same port is another socket.
+// Only a socket that is still held counts; a listener on the same port is another socket.
 bool has_owner(const SocketAnswer& answer, uint16_t port, uint16_t peer_port);
 
 // Whether every user has a number in the user namespace with this map (/proc/PID/uid_map), as
@@ -94,13 +84,5 @@ bool maps_every_user(const std::string& uid_map);
 // Why the kernel did not answer. kNotFound: there is no such socket; kExhausted: our own shortage,
 // not the peer's fault; kUnsupported: it says nothing of sockets.
 Error no_answer(int error);
-
-struct KernelReply {
-  bool is_ours = false;  // else it is about another question, or no whole message
-  int error = 0;         // errno, when there is no socket
-  SocketAnswer socket{};
-};
-// One message of sock_diag (netlink(7), sock_diag(7)), as an answer to the question `sequence`.
-KernelReply read_kernel_reply(Bytes bytes, uint32_t sequence);
 
 }  // namespace collect::principal

@@ -52,7 +52,8 @@ ROOMS = {
     # And made into each other.
     "storage/convert": ["formats", "storage"],
     "storage": ["formats", "proto/wire/page_codec.h"],
-    "daemon/principal": ["formats/core"],
+    # Agent and daemon ask the kernel alike who is at the other end.
+    "daemon/principal": ["formats/core", "agent/transport/sock_diag.h"],
     # What the system allows and says of the processes of this machine.
     "daemon/machine": ["formats/core"],
     # Which collectors of a user run, and what that user recorded last.
