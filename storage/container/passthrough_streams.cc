@@ -23,6 +23,16 @@ Result<PassthroughFile*> PassthroughStreams::create(PassthroughKind kind, Manife
   return streams_.back().file.get();
 }
 
+void PassthroughStreams::end(PassthroughKind kind, uint64_t refused_bytes,
+                             const std::string& problem, Manifest& manifest) {
+  for (PassthroughStream& stream : manifest.passthrough_streams) {
+    if (stream.kind != kind) continue;
+    stream.refused_bytes = refused_bytes;
+    stream.problem = problem;
+    bound_text(stream.problem);
+  }
+}
+
 // A file that no manifest names yet is taken up as well; one that is named may be gone.
 Status PassthroughStreams::reopen(Manifest& manifest, std::vector<std::string>* problems) {
   for (const PassthroughKind kind : kPassthroughKinds) {

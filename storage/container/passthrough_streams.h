@@ -25,6 +25,9 @@ class PassthroughStreams {
   Result<PassthroughFile*> find(PassthroughKind kind) const;
   // Makes one, and its entry.
   Result<PassthroughFile*> create(PassthroughKind kind, Manifest& manifest);
+  // The end of one: bytes that came and are no whole frames, and where and why.
+  static void end(PassthroughKind kind, uint64_t refused_bytes, const std::string& problem,
+                  Manifest& manifest);
   // The files of a session that is opened again; what is wrong with them goes into their entries
   // and into `problems`. kExhausted alone is an error: it says nothing of the file.
   Status reopen(Manifest& manifest, std::vector<std::string>* problems);

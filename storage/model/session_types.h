@@ -194,7 +194,7 @@ struct StreamPosition {
   uint32_t stream_id = 0;
   uint64_t index_next = 0;
   uint64_t detail_next = 0;
-  bool closed = false;  // close_stream was stored for it, in this process or before a restart
+  bool closed = false;  // close_stream() was stored for it, in this process
 };
 
 // A format of others whose streams are stored as they come, byte for byte.

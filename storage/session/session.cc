@@ -9,6 +9,17 @@
 namespace collect::storage {
 namespace {
 
+ManifestThread new_thread(uint32_t id, const StreamInfo& stream, const std::string& name) {
+  ManifestThread thread;
+  thread.id = id;
+  thread.stream_id = stream.stream_id;
+  thread.thread_id = stream.thread_id;
+  thread.name = name;
+  if (stream.named_ns != 0) thread.names = {{stream.named_ns, name}};
+  thread.start_ns = stream.start_ns;
+  return thread;
+}
+
 bool is_disk_error(Code code) {
   return code != Code::kDamaged && code != Code::kLimit && code != Code::kInvalidArgument;
 }
@@ -69,13 +80,7 @@ Status Session::open_stream(const StreamInfo& stream) {
                                 thread_format(manifest_.identity, stream.thread_id), identity);
   });
   if (!writer.ok()) return fail(writer.error());
-  ManifestThread thread;
-  thread.id = id;
-  thread.stream_id = stream.stream_id;
-  thread.thread_id = stream.thread_id;
-  thread.name = thread_name;
-  if (stream.named_ns != 0) thread.names = {{stream.named_ns, thread_name}};
-  thread.start_ns = stream.start_ns;
+  ManifestThread thread = new_thread(id, stream, thread_name);
   roller_.change({.threads = {thread}});
   manifest_.threads.push_back(std::move(thread));
   threads_.set_stream(threads_.add(std::move(*writer)), stream.stream_id);
@@ -85,24 +90,10 @@ Status Session::open_stream(const StreamInfo& stream) {
   return fail(threads_.limit_open_files());
 }
 
-// Containers take about as much again as the pages that go into them.
-Status Session::admit(uint64_t bytes, uint64_t pending) {
-  const uint64_t times = roller_.enabled() ? 2 : 1;
-  return space_.admit(stored_bytes_ + roller_.bytes(), times * bytes, times * pending);
-}
-
 Status Session::append_pages(std::span<const Page> pages) {
   if (!failure_.ok()) return failure_;
-  // Those that there is room for are stored.
-  uint64_t pending = 0;
-  size_t count = 0;
   Status admitted;
-  for (; count < pages.size(); ++count) {
-    admitted = admit(pages[count].bytes.size(), pending);
-    if (!admitted.ok()) break;
-    pending += pages[count].bytes.size();
-  }
-  pages = pages.first(count);
+  pages = pages.first(space_.room_for(stored_bytes_ + roller_.bytes(), pages, copies(), admitted));
   if (live_.is_due_before_page()) COLLECT_TRY(fail(write_manifest_now(durable())));
   // Before anything is stored, so that the container misses nothing when it can't be opened now.
   COLLECT_TRY(make_capture_room());
@@ -204,7 +195,7 @@ Status Session::append_passthrough(PassthroughKind kind, std::span<const Bytes> 
   if (!failure_.ok()) return failure_;
   uint64_t bytes = 0;
   for (const Bytes part : parts) bytes += part.size();
-  COLLECT_TRY(fail(admit(bytes)));
+  COLLECT_TRY(fail(space_.admit(stored_bytes_ + roller_.bytes(), copies() * bytes)));
   auto file = passthrough_file(kind);
   if (!file.ok()) return fail(file.error());
   if (live_.is_due_before_page()) COLLECT_TRY(fail(write_manifest_now(durable())));
@@ -226,12 +217,7 @@ Status Session::end_passthrough(PassthroughKind kind, uint64_t refused_bytes,
   if (!failure_.ok()) return failure_;
   auto file = passthrough_file(kind);
   if (!file.ok()) return fail(file.error());
-  for (PassthroughStream& stream : manifest_.passthrough_streams) {
-    if (stream.kind != kind) continue;
-    stream.refused_bytes = refused_bytes;
-    stream.problem = problem;
-    bound_text(stream.problem);
-  }
+  passthrough_.end(kind, refused_bytes, problem, manifest_);
   live_.change_before_ack();
   return {};
 }
@@ -273,6 +259,7 @@ Status Session::close_stream(const StreamEnd& end) {
     threads_.closed(open_before);
     if (!committed.ok()) return fail(committed);
   }
+  threads_.close(*slot, end);
   thread.ended = true;
   thread.end_ns = end.end_ns;
   thread.calls_left_out = end.calls_left_out;
@@ -350,9 +337,8 @@ Status Session::write_manifest_now(bool durable) {
   refresh_manifest();
   const uint64_t before = clock().monotonic_ns();
   uint64_t bytes = 0;
-  const Status written = threads_.with_descriptors(
-      nullptr, [&] { return write_manifest(fs_, directory(), manifest_, durable, &bytes); });
-  COLLECT_TRY(written);
+  COLLECT_TRY(threads_.with_descriptors(
+      nullptr, [&] { return write_manifest(fs_, directory(), manifest_, durable, &bytes); }));
   live_.written(bytes, before);
   if (options_.budget != nullptr) options_.budget->manifest_written(bytes + kManifestFixedBytes);
   space_.look_again();

@@ -155,7 +155,10 @@ class Session {
   // only be sealed, as failed.
   bool failed() const { return !failure_.ok(); }
 
-  std::vector<StreamPosition> positions() const { return threads_.positions(); }
+  bool has_stream(uint32_t stream_id) const { return threads_.slot_of(stream_id).has_value(); }
+  // What is stored of a stream; zero of one that was not opened.
+  StreamPosition position(uint32_t stream_id) const { return threads_.position(stream_id); }
+  std::vector<StreamPosition> positions() const { return threads_.positions(); }  // by stream
   SessionTotals totals() const;
   // As the manifest has it: final once the session is sealed.
   SessionHealth health() const { return health_of(manifest_); }
@@ -178,7 +181,8 @@ class Session {
   // The thread of a stream, whose files can be read. kDamaged: `what` came of a stream that was not
   // opened.
   Result<uint32_t> slot_for(uint32_t stream_id, const char* what) const;
-  Status admit(uint64_t bytes, uint64_t pending = 0);
+  // Containers take about as much again as what goes into them.
+  uint64_t copies() const { return roller_.enabled() ? 2 : 1; }
   void refresh_manifest();
   void refresh_containers();
   Status write_manifest_now(bool durable);

@@ -122,6 +122,31 @@ Result<bool> remove_unborn_thread(Fs& fs, const std::string& directory) {
   return true;
 }
 
+// Those that a manifest lists, and those whose directories are there; by id.
+Result<std::vector<ManifestThread>> threads_found(Fs& fs, const SessionPath& session_path,
+                                                  std::vector<ManifestThread> listed) {
+  auto ids = thread_ids_in(fs, session_path.directory);
+  if (!ids.ok()) return ids.error();
+  std::map<uint32_t, ManifestThread> threads;
+  for (ManifestThread& thread : listed) threads[thread.id] = std::move(thread);
+  for (const uint32_t id : *ids) {
+    if (threads.contains(id)) continue;
+    auto removed =
+        remove_unborn_thread(fs, session_path.directory + "/" + thread_directory_name(id));
+    if (!removed.ok()) return removed.error();
+    if (*removed) continue;
+    threads[id].id = id;
+    threads[id].unlisted = true;
+  }
+  if (threads.size() > kMaxThreads) {
+    return Error{Code::kLimit,
+                 session_path.name + ": more than " + std::to_string(kMaxThreads) + " threads"};
+  }
+  std::vector<ManifestThread> found;
+  for (auto& [id, thread] : threads) found.push_back(std::move(thread));
+  return found;
+}
+
 // What a daemon that ended between the last manifest and the clean-up left behind. The manifest may
 // not be synced yet; it is before anything goes that only an older one needs.
 Status remove_leftovers(Fs& fs, const std::string& directory) {
@@ -186,25 +211,11 @@ Result<std::unique_ptr<Session>> Session::create(Fs& fs, const SessionOptions& o
 }
 
 Status Session::reopen(Manifest manifest, std::vector<std::string>* problems, bool may_come_again) {
-  auto ids = thread_ids_in(fs_, directory());
-  if (!ids.ok()) return ids.error();
-  std::map<uint32_t, ManifestThread> threads;
-  for (ManifestThread& thread : manifest.threads) threads[thread.id] = std::move(thread);
-  for (const uint32_t id : *ids) {
-    if (threads.contains(id)) continue;
-    auto removed = remove_unborn_thread(fs_, directory() + "/" + thread_directory_name(id));
-    if (!removed.ok()) return removed.error();
-    if (*removed) continue;
-    threads[id].id = id;
-    threads[id].unlisted = true;
-  }
-  if (threads.size() > kMaxThreads) {
-    return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxThreads) + " threads"};
-  }
-  manifest.threads.clear();
+  auto threads = threads_found(fs_, session_path_, std::move(manifest.threads));
+  if (!threads.ok()) return threads.error();
+  manifest.threads = std::move(*threads);
   roller_.adopt(manifest.containers, manifest.containers_removed);
   live_.adopt(std::move(manifest));
-  for (auto& [id, thread] : threads) manifest_.threads.push_back(std::move(thread));
   ThreadReopening reopening(fs_, options_, directory(), manifest_, threads_, symbols_,
                             may_come_again);
   COLLECT_TRY(reopening.run(*problems));

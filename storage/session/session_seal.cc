@@ -45,21 +45,12 @@ Status Session::seal(SessionState state, const std::string& reason) {
   if (first_error.ok()) first_error = marked;
   const Status passthrough = passthrough_.seal(durable());
   if (!passthrough.ok() && passthrough.code() == Code::kExhausted) return passthrough;
-  bool is_whole = passthrough.ok();
-  for (size_t slot = 0; slot < threads_.size(); ++slot) {
-    ThreadWriter* const writer = threads_.writer(slot);
-    if (writer == nullptr) continue;
-    const Status status = writer->seal();
-    writer->close_files();
-    is_whole = is_whole && writer->sealed();
-    if (status.ok()) continue;
-    // Nobody's fault, and nothing is wrong with the files: the whole seal is done again.
-    if (status.code() == Code::kExhausted) return status;
-    if (writer->sealed()) live_.fail(status);
-    if (first_error.ok()) first_error = status;
-  }
+  const SessionThreads::Sealed threads = threads_.seal();
+  if (!threads.error.ok() && threads.error.code() == Code::kExhausted) return threads.error;
+  for (const Status& unsynced : threads.unsynced) live_.fail(unsynced);
+  if (first_error.ok()) first_error = threads.error;
   if (first_error.ok()) first_error = passthrough;
-  if (!is_whole) {
+  if (!passthrough.ok() || !threads.is_whole) {
     // The manifest on disk still says "recording": the next start tries again.
     return first_error;
   }
@@ -90,13 +81,8 @@ Status Session::clean_up() {
   Status first_error = reserve_.release();
   const Status forgotten = remove_resume_key(fs_, directory());
   if (first_error.ok()) first_error = forgotten;
-  for (size_t slot = 0; slot < threads_.size(); ++slot) {
-    ThreadWriter* const writer = threads_.writer(slot);
-    if (writer == nullptr) continue;
-    const Status removed = writer->remove_journal();
-    if (first_error.ok()) first_error = removed;
-  }
-  return first_error;
+  const Status removed = threads_.remove_journals();
+  return first_error.ok() ? removed : first_error;
 }
 
 }  // namespace collect::storage

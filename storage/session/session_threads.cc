@@ -20,6 +20,15 @@ std::optional<uint32_t> SessionThreads::slot_of(uint32_t stream_id) const {
   return known == by_stream_.end() ? std::nullopt : std::optional(known->second);
 }
 
+// Where the files cannot be read, the end is all that is known.
+void SessionThreads::close(uint32_t slot, const StreamEnd& end) {
+  Thread& thread = threads_[slot];
+  thread.closed = true;
+  if (thread.writer != nullptr) return;
+  thread.known_next[0] = std::max(thread.known_next[0], end.index_count);
+  thread.known_next[1] = std::max(thread.known_next[1], end.detail_count);
+}
+
 void SessionThreads::written(uint32_t slot) {
   Thread& thread = threads_[slot];
   thread.last_use = ++use_counter_;
@@ -36,6 +45,32 @@ Status SessionThreads::commit() {
     uncommitted_.pop_back();
   }
   return {};
+}
+
+SessionThreads::Sealed SessionThreads::seal() {
+  Sealed sealed;
+  for (const Thread& thread : threads_) {
+    if (thread.writer == nullptr) continue;
+    const Status status = thread.writer->seal();
+    thread.writer->close_files();
+    const bool is_sealed = thread.writer->sealed();
+    sealed.is_whole = sealed.is_whole && is_sealed;
+    if (status.ok()) continue;
+    if (status.code() == Code::kExhausted) return {status, {}, false};
+    if (is_sealed) sealed.unsynced.push_back(status);
+    if (sealed.error.ok()) sealed.error = status;
+  }
+  return sealed;
+}
+
+Status SessionThreads::remove_journals() {
+  Status first_error;
+  for (const Thread& thread : threads_) {
+    if (thread.writer == nullptr) continue;
+    const Status removed = thread.writer->remove_journal();
+    if (first_error.ok()) first_error = removed;
+  }
+  return first_error;
 }
 
 // ---- which files are open
@@ -89,13 +124,21 @@ Status SessionThreads::close_files_of_others(const ThreadWriter* but) {
 
 // ---- what they add up to
 
+StreamPosition SessionThreads::position(uint32_t stream_id) const {
+  const auto slot = slot_of(stream_id);
+  if (!slot) return {.stream_id = stream_id};
+  const Thread& thread = threads_[*slot];
+  const ThreadWriter* const one = thread.writer.get();
+  if (one == nullptr) return {stream_id, thread.known_next[0], thread.known_next[1], thread.closed};
+  return {stream_id, one->position(Lane::kIndex), one->position(Lane::kDetail), thread.closed};
+}
+
 std::vector<StreamPosition> SessionThreads::positions() const {
   std::vector<StreamPosition> positions;
   positions.reserve(by_stream_.size());
   for (const auto& [stream_id, slot] : by_stream_) {
-    const ThreadWriter* one = writer(slot);
-    if (one == nullptr) continue;
-    positions.push_back({stream_id, one->position(Lane::kIndex), one->position(Lane::kDetail)});
+    const bool is_known = writer(slot) != nullptr || threads_[slot].closed;
+    if (is_known) positions.push_back(position(stream_id));
   }
   std::sort(positions.begin(), positions.end(),
             [](const auto& a, const auto& b) { return a.stream_id < b.stream_id; });

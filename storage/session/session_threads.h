@@ -38,6 +38,8 @@ class SessionThreads {
     threads_[slot].known_dropped[1] = detail;
   }
   void set_stream(uint32_t slot, uint32_t stream_id) { by_stream_[stream_id] = slot; }
+  // Its end is stored.
+  void close(uint32_t slot, const StreamEnd& end);
 
   size_t size() const { return threads_.size(); }
   std::optional<uint32_t> slot_of(uint32_t stream_id) const;
@@ -60,8 +62,18 @@ class SessionThreads {
   void hold_others(size_t files);
 
   Status commit();
+  // Footers and headers of all; their files are closed.
+  struct Sealed {
+    Status error;                  // the first one; kExhausted: all of it is to be done again
+    std::vector<Status> unsynced;  // of threads that are sealed all the same
+    bool is_whole = true;
+  };
+  Sealed seal();
+  Status remove_journals();  // of all; the first error
 
-  std::vector<StreamPosition> positions() const;
+  // Zero of a stream that was not opened.
+  StreamPosition position(uint32_t stream_id) const;
+  std::vector<StreamPosition> positions() const;  // by stream
   void add_to(SessionTotals& totals) const;
   // What the files of a thread have, and what is missing in them. Nothing changes where they cannot
   // be read.
@@ -82,6 +94,7 @@ class SessionThreads {
     bool uncommitted = false;
     uint64_t known_next[2] = {};
     uint64_t known_dropped[2] = {};
+    bool closed = false;
   };
   Status close_files_of_others(const ThreadWriter* but);
   void count_open_files(size_t before, size_t after);

@@ -39,6 +39,18 @@ Status SpaceGuard::admit(uint64_t stored, uint64_t more, uint64_t pending) {
   return {};
 }
 
+size_t SpaceGuard::room_for(uint64_t stored, std::span<const Page> pages, uint64_t copies,
+                            Status& full) {
+  uint64_t pending = 0;
+  for (size_t at = 0; at < pages.size(); ++at) {
+    const uint64_t bytes = copies * pages[at].bytes.size();
+    full = admit(stored, bytes, pending);
+    if (!full.ok()) return at;
+    pending += bytes;
+  }
+  return pages.size();
+}
+
 Status SpaceGuard::admit_files(uint64_t more) {
   if (limits_.keep_free_files == 0) return {};
   const auto space = fs_.space(directory_);

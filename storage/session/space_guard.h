@@ -6,9 +6,12 @@
 // at more often the fuller it gets, and several sessions at once stay above the mark.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
+#include "formats/core/page.h"
 #include "formats/core/result.h"
 #include "storage/fs/fs.h"
 
@@ -29,6 +32,9 @@ class SpaceGuard {
   // that were admitted before. kLimit: the session may not grow so far. kNoSpace: the disk would
   // have less than is to stay free.
   Status admit(uint64_t stored, uint64_t more, uint64_t pending = 0);
+  // How many of the pages, each written so many times, are admitted one after the other; `full`
+  // says why not all are.
+  size_t room_for(uint64_t stored, std::span<const Page> pages, uint64_t copies, Status& full);
   // Before `more` files and directories are made. kNoSpace: fewer could be made afterwards than are
   // to stay free. The system is asked each time: making one file costs more.
   Status admit_files(uint64_t more);
