@@ -252,18 +252,12 @@ Status StreamJournal::reopen(const std::function<bool(const Gap&)>& keep) {
   // is left out becomes an entry of nothing in its place: nothing is moved, so an end of the daemon
   // or of the power in the middle leaves every other entry as it is.
   slots_ = 1;
-  damaged_entries_ = 0;
-  uint64_t damaged_at_end = 0;
   std::pair<uint64_t, uint64_t> newest[2];  // slot, before_seq
   for (uint64_t slot = 1;; ++slot) {
     auto entry = entry_at(slot);
     if (!entry.ok()) return entry.error();
     if (*entry == nullptr) break;
-    if (!holds(*entry)) {
-      ++damaged_at_end;
-      continue;
-    }
-    damaged_entries_ += std::exchange(damaged_at_end, 0);
+    if (!holds(*entry)) continue;
     slots_ = slot + 1;
     const Gap gap = decode_gap(*entry);
     if (gap.lost == 0) continue;  // left out before

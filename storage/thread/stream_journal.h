@@ -55,7 +55,6 @@ class StreamJournal {
   const std::unique_ptr<StreamIdentity>& identity() const { return identity_; }
   // Every entry but a torn last one holds; false where there is no journal. Changes nothing.
   Result<bool> is_whole();
-  uint64_t damaged_entries() const { return damaged_entries_; }  // found by reopen()
 
   // Appends, or replaces the newest gap of that lane when it stands before the same record.
   Status put(const Gap& gap, bool sync);
@@ -94,7 +93,6 @@ class StreamJournal {
   std::vector<uint8_t> block_;  // what reading holds; empty when the file changed
   uint64_t block_first_slot_ = 0;
   uint64_t slots_ = 1;  // the first is the identity's
-  uint64_t damaged_entries_ = 0;
   uint64_t newest_slot_[2] = {};
   uint64_t newest_before_[2] = {};
   bool unsynced_ = false;

@@ -1,52 +1,57 @@
-// The frames of one agent's data channel: pages go into the session, everything else to the lane's
-// owner. WIRE.md "Pages".
+// The frames of one agent's data channel, in their order: pages and what explains them go into the
+// session; the beginning and the end of a recording, and a refusal, go to the lane's owner. WIRE.md
+// "Pages".
 //
-// Used within a turn of its DataLane; by the Peer between turns, which says which streams are open.
+// Used within a turn of its DataLane; by the Peer between turns.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "daemon/ingest/lane/data_frames.h"
 #include "daemon/ingest/lane/data_lane.h"
-#include "formats/core/keyed_hash.h"
 
 namespace collect::ingest {
 
 class AgentDecoder final : public LaneDecoder {
  public:
-  // `features`: wire::Feature, as agreed on.
-  AgentDecoder(uint64_t features, IngestCounters& counters)
-      : features_(features), counters_(counters) {}
+  // `features`: wire::Feature, as agreed on. The rest as DataFrames has it.
+  AgentDecoder(uint64_t features, IngestCounters& counters, uint32_t most_threads,
+               std::shared_ptr<principal::Account> account, std::shared_ptr<LoadedModules> modules)
+      : features_(features),
+        counters_(counters),
+        frames_(most_threads, std::move(account), std::move(modules)) {}
 
   Status take(Bytes bytes, StoredSession* session, PageUnpacker& unpacker, LaneTurn& turn,
               size_t& taken) override;
   bool in_frame() const override { return false; }  // those bytes are not taken
 
-  // ---- between turns
-  void open_stream(uint32_t id) { next_.try_emplace(id); }
-  void close_stream(uint32_t id) { next_.erase(id); }
-  void close_all_streams() { next_.clear(); }
-  // The number behind the last record of the lane that came on this connection.
-  uint64_t next_seq(uint32_t stream, Lane lane) const;
+  // As DataFrames.
+  void begin_recording(uint32_t recording) { frames_.begin_recording(recording); }
+  std::vector<storage::ThreadIdentity> threads() const { return frames_.threads(); }
 
  private:
-  struct Next {
-    uint64_t of[2] = {0, 0};  // by lane
+  // The pages at the front of `bytes`, into pages_.
+  struct Run {
+    size_t bytes = 0;
+    size_t records_bytes = 0;
+    // What comes behind them:
+    std::string fault;
+    std::optional<wire::Frame> frame;  // that is no page
   };
-
-  // The pages at the front of `bytes`, into pages_; how many bytes they are.
-  size_t decode_pages(Bytes bytes, LaneTurn& turn);
+  Run decode_pages(Bytes bytes, size_t room);
   std::string fault_of(const Page& page);
-  static size_t pass_on_frames(Bytes bytes, LaneTurn& turn);
+  void take_frame(const wire::Frame& frame, StoredSession* session, LaneTurn& turn);
 
   const uint64_t features_;
   IngestCounters& counters_;
-  std::unordered_map<uint32_t, Next, KeyedHash> next_;  // of the streams that are open
+  DataFrames frames_;
   std::vector<Page> pages_;
-  size_t checked_bytes_ = 0;  // at the front of the next bytes: they were taken and could not be
-                              // stored yet
+  size_t checked_bytes_ = 0;  // at the front of the next bytes: these pages could not be stored yet
 };
 
 }  // namespace collect::ingest

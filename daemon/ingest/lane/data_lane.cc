@@ -5,8 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "daemon/ingest/link/limits.h"
-#include "formats/core/crc32.h"
 #include "formats/core/threads.h"
 
 namespace collect::ingest {
@@ -79,7 +77,9 @@ void DataLane::begin_turn() {
         if (must_wait) counters_.reads_held.fetch_add(1, std::memory_order_relaxed);
         if (must_wait && !stop_) return done;
         if (!done.ok()) turn_.end = LaneTurn::End::kDropped;
-        if (turn_.end == LaneTurn::End::kFrames) session.put_off_commit();
+        // More comes at once: a seal, or more threads.
+        const bool more = turn_.end == LaneTurn::End::kFrame || turn_.frames >= kFramesPerTurn;
+        if (more) session.put_off_commit();
         over();
         return must_wait ? Status() : done;
       },
@@ -139,8 +139,8 @@ void DataLane::on_turn() {
       }
       return;
     }
-    case LaneTurn::End::kFrames:
-      if (!deliver_frames(turn.frames)) return;
+    case LaneTurn::End::kFrame:
+      if (!deliver(turn)) return;
       break;
     case LaneTurn::End::kDropped:
       session_ = nullptr;
@@ -152,23 +152,18 @@ void DataLane::on_turn() {
 }
 
 // The lane may be ended within a call. False: it is over.
-bool DataLane::deliver_frames(Bytes frames) {
+bool DataLane::deliver(const LaneTurn& turn) {
   state_ = State::kDelivering;
-  while (!frames.empty()) {
-    wire::Frame frame;
-    const wire::Decoded decoded = wire::decode_frame(frames, &crc32c, frame);
-    COLLECT_CHECK(decoded.status == wire::DecodeStatus::kFrame);
-    const std::shared_ptr<LaneOwner> owner = owner_;
-    const bool goes_on = owner->on_data_frame(frame);
-    if (state_ == State::kEnded) return false;
-    if (!goes_on) {
-      finish_turn();
-      owner_ = nullptr;
-      return false;
-    }
-    frames = frames.subspan(frame.frame_bytes);
-  }
-  return true;
+  wire::Frame frame;
+  frame.type = turn.frame_type;
+  frame.body = turn.frame_body;
+  const std::shared_ptr<LaneOwner> owner = owner_;
+  const bool goes_on = owner->on_data_frame(frame);
+  if (state_ == State::kEnded) return false;
+  if (goes_on) return true;
+  finish_turn();
+  owner_ = nullptr;
+  return false;
 }
 
 void DataLane::end(std::function<void(Link&)> last) {
@@ -207,9 +202,7 @@ Status DataLane::turn(StoredSession* session) {
     begin += taken;
     if (!status.ok() || turn_.end != LaneTurn::End::kMore) break;
     // What was read may not all be taken yet.
-    if (stop_ || turn_.received_bytes >= kReadTurnBytes || turn_.stored_bytes >= kStoreTurnBytes) {
-      break;
-    }
+    if (stop_ || turn_.received_bytes >= kReadTurnBytes || turn_.is_full()) break;
     if (is_empty) {
       turn_.end = read_error_ ? LaneTurn::End::kClosed : LaneTurn::End::kEmpty;
       turn_.error = read_error_;

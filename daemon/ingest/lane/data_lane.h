@@ -1,7 +1,7 @@
 // The data of one connection on its way into a session. A lane works in turns: one thread reads
 // what has come, decodes it, checks it and stores it, while it is in that processor's cache.
 //
-//   io thread:    waits for the socket, carries out what is no data, asks for the next turn
+//   io thread:    waits for the socket, begins and ends recordings, asks for the next turn
 //   data thread:  a turn, as a task of the session's SessionQueue, which commits and reports it
 //
 // While no session takes the data, a turn runs on the io thread: there is nothing to store.
@@ -21,7 +21,9 @@
 #include <system_error>
 #include <vector>
 
+#include "daemon/ingest/link/limits.h"
 #include "daemon/ingest/link/link.h"
+#include "daemon/ingest/link/verdict.h"
 #include "daemon/ingest/session/lane_buffers.h"
 #include "daemon/ingest/session/session_queue.h"
 
@@ -32,17 +34,23 @@ struct LaneTurn {
   enum class End : uint8_t {
     kMore,     // there may be more to read
     kEmpty,    // the socket is empty
-    kFrames,   // `frames` are for the owner
+    kFrame,    // one for the owner
     kFault,    // bytes that must not come
     kClosed,   // the peer ended the stream, or the socket failed
     kDropped,  // the session stores nothing more
   };
   End end = End::kMore;
-  std::vector<uint8_t> frames;  // whole control frames, one behind the other
-  std::string fault;
-  std::error_code error;  // of kClosed
+  wire::FrameType frame_type{};     // of kFrame
+  std::vector<uint8_t> frame_body;  // of kFrame
+  Refusal fault;                    // of kFault
+  std::error_code error;            // of kClosed
   size_t received_bytes = 0;
   size_t stored_bytes = 0;  // as records: an encoded page may be a hundred times longer
+  uint32_t frames = 0;      // that are no pages
+
+  // It has had its share. Each frame may open a stream, and the owner is asked between turns
+  // whether there may be more.
+  bool is_full() const { return stored_bytes >= kStoreTurnBytes || frames >= kFramesPerTurn; }
 };
 
 // Decodes the bytes of one connection and stores what they hold. Used within a turn; by the lane's
@@ -50,8 +58,8 @@ struct LaneTurn {
 class LaneDecoder {
  public:
   virtual ~LaneDecoder() = default;
-  // The next bytes; `taken` are done with, the others come again with more behind them. Without a
-  // session nothing is stored. After an error the same bytes come again, or none.
+  // The next bytes; `taken` are done with, also after an error; the others come again with more
+  // behind them, or nothing comes. Without a session nothing is stored.
   virtual Status take(Bytes bytes, StoredSession* session, PageUnpacker& unpacker, LaneTurn& turn,
                       size_t& taken) = 0;
   // Part of a frame was taken.
@@ -65,7 +73,7 @@ class LaneOwner {
   // False: reading is over.
   virtual bool on_data_frame(const wire::Frame& frame) = 0;
   // Reading is over.
-  virtual void on_data_fault(const std::string& fault) = 0;
+  virtual void on_data_fault(const Refusal& fault) = 0;
   virtual void on_data_end(const std::error_code& error) = 0;
   // Asked before every turn: how long to wait before it; 0: not at all.
   virtual std::chrono::nanoseconds read_wait() = 0;
@@ -99,7 +107,7 @@ class DataLane : public std::enable_shared_from_this<DataLane> {
   void read_without_session();
   void on_turn();
   void finish_turn();
-  bool deliver_frames(Bytes frames);
+  bool deliver(const LaneTurn& turn);
   // Within a turn.
   Status turn(StoredSession* session);
   bool fill(uint8_t* bytes, size_t& end);

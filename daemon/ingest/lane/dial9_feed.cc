@@ -72,7 +72,7 @@ Status FeedDecoder::take(Bytes bytes, StoredSession* session, PageUnpacker& /*un
   turn.stored_bytes += bytes.size();
   if (!is_dial9) {
     turn.end = LaneTurn::End::kFault;
-    turn.fault = text_of(*decoder_.problem());
+    turn.fault = violation(text_of(*decoder_.problem()));
   }
   return {};
 }
@@ -114,8 +114,8 @@ void Dial9Feed::start() {
   lane_->start();
 }
 
-void Dial9Feed::on_data_fault(const std::string& fault) {
-  end(storage::SessionState::kRecovered, fault, fault);
+void Dial9Feed::on_data_fault(const Refusal& fault) {
+  end(storage::SessionState::kRecovered, fault.reason, fault.reason);
 }
 
 // A connection that is closed at a frame's end has said all that it wanted to say.

@@ -66,7 +66,7 @@ class Dial9Feed final : public LaneOwner, public std::enable_shared_from_this<Di
 
   // LaneOwner
   bool on_data_frame(const wire::Frame&) override { return true; }  // there are none
-  void on_data_fault(const std::string& fault) override;
+  void on_data_fault(const Refusal& fault) override;
   void on_data_end(const std::error_code& error) override;
   std::chrono::nanoseconds read_wait() override { return {}; }
 

@@ -14,19 +14,68 @@
 namespace collect::ingest {
 
 AgentRecordings::AgentRecordings(IngestCore& core, asio::io_context& io, AgentProfile& profile,
-                                 AgentConnection& connection, const storage::ResumeKey& key)
-    : core_(core), io_(io), profile_(profile), connection_(connection), resume_key_(key) {}
+                                 AgentConnection& connection, LoadedModules& modules,
+                                 const storage::ResumeKey& key)
+    : core_(core),
+      io_(io),
+      profile_(profile),
+      connection_(connection),
+      modules_(modules),
+      resume_key_(key) {}
 
 AgentSession* AgentRecordings::storing() const {
   return current_ && current_->recording == incoming_ ? current() : nullptr;
 }
 
+void AgentRecordings::restart(std::shared_ptr<AgentDecoder> decoder) {
+  decoder_ = std::move(decoder);
+  take_in(0);
+}
+
 void AgentRecordings::take_in(uint32_t recording) {
+  if (decoder_) decoder_->begin_recording(recording);
   incoming_ = recording;
   connection_.on_storing_changed();
 }
 
 // ---- begin and end
+
+Verdict AgentRecordings::take(const wire::Frame& frame) {
+  return frame.type == wire::FrameType::kRecordingStart
+             ? verdict_on(frame, *this, &AgentRecordings::on_start)
+             : verdict_on(frame, *this, &AgentRecordings::on_end);
+}
+
+Verdict AgentRecordings::on_start(const wire::RecordingStart& start) {
+  const uint32_t recording = start.recording();
+  if (recording == 0) return violation("a recording is numbered from 1");
+  if (start.atf_version() != profile_.hello().atf_version()) {
+    return violation("the recording's ATF version is not that of the hello");
+  }
+  if (incoming_ == recording) return std::nullopt;  // a repeat
+  take_in(recording);
+  if (is_finished(recording)) {
+    ack_ended(recording);
+    return std::nullopt;
+  }
+  if (storing() != nullptr) return std::nullopt;  // it is resumed
+  Verdict begun = begin(start);
+  if (!begun) modules_.begin_recording();
+  return begun;
+}
+
+Verdict AgentRecordings::on_end(const wire::RecordingEnd& end) {
+  if (incoming_ == 0 || end.recording() != incoming_) {
+    return violation("the end of a recording that did not begin");
+  }
+  if (storing() != nullptr) {
+    this->end(end);
+  } else {
+    ack_ended(end.recording());
+  }
+  take_in(0);
+  return std::nullopt;
+}
 
 AgentRecordings::SessionRef AgentRecordings::make_session(uint32_t recording, SystemTime start) {
   auto session = std::make_shared<AgentSession>(core_, io_, profile_.account(), recording);
@@ -123,7 +172,7 @@ void AgentRecordings::end(const wire::RecordingEnd& end) {
   current_->store_lost_without_stream(end.lost_without_stream());
   if (end.has_process_end()) {
     current_->shown.process_end = to_storage(end.process_end());
-    current_->store([ended = current_->shown.process_end](StoredSession& session) {
+    current_->push([ended = current_->shown.process_end](StoredSession& session) {
       session.writer().set_process_end(ended);
       return Status();
     });
@@ -197,6 +246,7 @@ void AgentRecordings::want_positions() {
 
 void AgentRecordings::end_connection() {
   positions_ticket_ = 0;
+  decoder_.reset();  // a turn may still use it
   take_in(0);
 }
 
@@ -278,6 +328,10 @@ void AgentRecordings::on_report(const SessionRef& session, const SessionReport& 
     return;
   }
   session->take_report(report);
+  if (report.detail && (session == current_ || !current_)) {
+    profile_.set_detail(*report.detail);
+    profile_.show();
+  }
   if (report.opened) on_opened(session, *report.opened);
   for (const auto& [ticket, positions] : report.positions) {
     if (ticket != positions_ticket_ || session != current_) continue;

@@ -1,6 +1,7 @@
 // The recordings of one process: the one that is written or waits for its agent, those on their way
 // to being sealed, and which are over for good, so that what the agent repeats of them is dropped.
-// Acks are sent from here.
+// The frames that begin and end them are taken here; between these the lane's turns store what
+// comes (DataFrames). Acks are sent from here.
 //
 // Belongs to the io thread of its Peer, which owns it; what the sessions report comes there.
 #pragma once
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/ingest/lane/agent_decoder.h"
 #include "daemon/ingest/link/verdict.h"
 #include "daemon/ingest/peer/agent_filter.h"
 #include "daemon/ingest/peer/agent_profile.h"
@@ -52,7 +54,8 @@ class AgentConnection {
 class AgentRecordings {
  public:
   AgentRecordings(IngestCore& core, asio::io_context& io, AgentProfile& profile,
-                  AgentConnection& connection, const storage::ResumeKey& key);
+                  AgentConnection& connection, LoadedModules& modules,
+                  const storage::ResumeKey& key);
 
   const storage::ResumeKey& resume_key() const { return resume_key_; }
   // Open, or interrupted; null: none.
@@ -69,6 +72,11 @@ class AgentRecordings {
   // The recording of which the data channel brings the data; 0: of none.
   uint32_t incoming() const { return incoming_; }
   void take_in(uint32_t recording);
+  // A new connection, whose data the decoder takes: no recording has begun on it.
+  void restart(std::shared_ptr<AgentDecoder> decoder);
+  // RecordingStart or RecordingEnd, between two turns. Not empty: the connection has to end; then
+  // nothing has changed.
+  Verdict take(const wire::Frame& frame);
   // Begins it, in place of the current one.
   Verdict begin(const wire::RecordingStart& start);
   // A session that a former collector left unsealed; the agent may come back for it. Before any
@@ -110,6 +118,8 @@ class AgentRecordings {
  private:
   using SessionRef = std::shared_ptr<AgentSession>;
 
+  Verdict on_start(const wire::RecordingStart& start);
+  Verdict on_end(const wire::RecordingEnd& end);
   SessionRef make_session(uint32_t recording, SystemTime start);
   void finish(uint32_t recording) { finished_ = std::max(finished_, recording); }
   void seal_one(SessionRef session, storage::SessionState state, const std::string& reason);
@@ -125,10 +135,12 @@ class AgentRecordings {
   asio::io_context& io_;
   AgentProfile& profile_;
   AgentConnection& connection_;
+  LoadedModules& modules_;
 
   storage::ResumeKey resume_key_;  // in the sessions' files and in the Welcome, and nowhere else
   SessionRef current_;
   std::vector<SessionRef> sealing_;
+  std::shared_ptr<AgentDecoder> decoder_;  // of the data that comes
   uint32_t incoming_ = 0;
   uint32_t begun_ = 0;
   uint32_t finished_ = 0;          // this one and those before

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "daemon/ingest/link/limits.h"
-#include "daemon/ingest/session/loaded_modules.h"
 #include "storage/model/session_layout.h"
 
 namespace collect::ingest {
@@ -35,24 +34,7 @@ void AgentSession::charge_found() {
   files_.set(storage::kFilesPerSession);
 }
 
-Status AgentSession::charge_modules(const std::vector<storage::ModuleInfo>& modules) {
-  return memory_.grow(memory_of(modules));
-}
-
-Status AgentSession::charge_streams(uint32_t streams) {
-  if (streams <= charged_streams_) return {};
-  COLLECT_TRY(memory_.grow(kStreamMemory));
-  COLLECT_TRY(files_.grow(storage::kFilesPerThread));
-  charged_streams_ = streams;
-  return {};
-}
-
 // ---- what comes
-
-void AgentSession::store(SessionQueue::Act act) {
-  progress_at_ = std::chrono::steady_clock::now();
-  push(std::move(act));
-}
 
 void AgentSession::store(const storage::ClockSync& sync) {
   push([sync](StoredSession& session) { return session.writer().clock_sync(sync); });
@@ -71,16 +53,9 @@ void AgentSession::store_lost_without_stream(uint64_t count) {
 }
 
 void AgentSession::take_report(const SessionReport& report) {
-  if (report.totals.stored_bytes != shown.totals.stored_bytes) {
-    progress_at_ = std::chrono::steady_clock::now();
-  }
+  if (report.progress) progress_at_ = std::chrono::steady_clock::now();
   take(report);
-  const uint32_t threads = report.totals.threads;
-  if (threads <= charged_streams_) return;
-  const uint64_t more = threads - charged_streams_;
-  memory_.set(memory_.amount() + more * kStreamMemory);
-  files_.set(files_.amount() + more * storage::kFilesPerThread);
-  charged_streams_ = threads;
+  if (report.detail) show_detail(*report.detail);
 }
 
 void AgentSession::show_detail(DetailMode mode) {

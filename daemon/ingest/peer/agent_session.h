@@ -1,5 +1,6 @@
 // One recording of an agent: a LiveSession, what it takes of its principal's budget until it is
-// sealed, what it waits for, and what people want done with it.
+// sealed (its threads and modules are SessionCharges' part), what it waits for, and what people
+// want done with it.
 //
 // Belongs to the io thread of its Peer.
 #pragma once
@@ -28,18 +29,12 @@ class AgentSession final : public LiveSession {
   Status charge();
   // It is there, whether there is room for it or not.
   void charge_found();
-  Status charge_modules(const std::vector<storage::ModuleInfo>& modules);
-  // So many were opened on this connection. On a new one they are opened again, and are charged
-  // already.
-  Status charge_streams(uint32_t streams);
 
   // ---- what comes
-  // Of the data channel.
-  void store(SessionQueue::Act act);
   void store(const storage::ClockSync& sync);
   void store(const storage::FunctionFilter& filter);
   void store_lost_without_stream(uint64_t count);
-  // Of a report, as LiveSession::take(); storage may have made threads that were not charged.
+  // Of a report, as LiveSession::take().
   void take_report(const SessionReport& report);
   void show_detail(DetailMode mode);
 
@@ -61,7 +56,6 @@ class AgentSession final : public LiveSession {
   principal::Lease place_;
   principal::Lease memory_;
   principal::Lease files_;
-  uint32_t charged_streams_ = 0;
   SteadyTime progress_at_{};  // something arrived
   std::optional<SteadyTime> waiting_since_;
   std::optional<SteadyTime> stop_asked_at_;

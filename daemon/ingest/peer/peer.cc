@@ -22,10 +22,9 @@ Peer::Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent,
     : core_(core),
       io_(io),
       profile_(core, std::move(agent)),
-      recordings_(core, io, profile_, *this, key),
+      recordings_(core, io, profile_, *this, *modules_, key),
       commands_(profile_, recordings_, *this),
-      control_frames_(core.observer, profile_, recordings_, commands_, modules_),
-      data_frames_(core.options, profile_, recordings_, modules_),
+      control_frames_(core.observer, profile_, recordings_, commands_, *modules_),
       keep_alive_(core.options.heartbeat) {}
 
 Peer::~Peer() = default;
@@ -57,7 +56,9 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std
     adopt_control(is_new);
     return;
   }
-  decoder_ = std::make_shared<AgentDecoder>(profile_.agreed_features(), core_.counters);
+  decoder_ =
+      std::make_shared<AgentDecoder>(profile_.agreed_features(), core_.counters,
+                                     core_.options.threads_per_agent, profile_.account(), modules_);
   data_ = std::make_shared<DataLane>(io_, std::move(link), shared_from_this(), decoder_,
                                      core_.lane_buffers, core_.counters);
   const AgentSession* session = recordings_.current();
@@ -109,7 +110,7 @@ void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
   data->link().send(wire::FrameType::kWelcome, message);
   if (data_ != data) return;  // sending failed and ended it
   data_up_ = true;
-  data_frames_.restart(decoder_);
+  recordings_.restart(decoder_);
   if (connected()) became_connected();
   if (data_ == data) data->start();
 }
@@ -184,13 +185,9 @@ Verdict Peer::on_refuse(const wire::Refuse& refusal) {
 bool Peer::on_data_frame(const wire::Frame& frame) {
   const bool is_refused = frame.type == wire::FrameType::kRefuse;
   const Verdict verdict =
-      is_refused ? verdict_on(frame, *this, &Peer::on_refuse) : data_frames_.take(frame);
+      is_refused ? verdict_on(frame, *this, &Peer::on_refuse) : recordings_.take(frame);
   if (verdict) refuse(*verdict);
   return !is_refused && !verdict;
-}
-
-void Peer::on_data_fault(const std::string& fault) {
-  refuse(violation(fault));
 }
 
 void Peer::on_bad_frame(Link& link, wire::FrameError error) {
@@ -308,8 +305,8 @@ void Peer::links_are_down(const std::string& reason) {
   data_.reset();
   control_up_ = data_up_ = false;
   recordings_.end_connection();
-  data_frames_.end_connection();
-  modules_.end_connection();
+  decoder_.reset();
+  modules_->end_connection();
   clock_probes_.stop();
   down_since_ = std::chrono::steady_clock::now();
   commands_.fail_all("the agent's connection ended: " + reason);

@@ -24,7 +24,6 @@
 #include "daemon/ingest/peer/agent_profile.h"
 #include "daemon/ingest/peer/agent_recordings.h"
 #include "daemon/ingest/peer/control_frames.h"
-#include "daemon/ingest/peer/data_frames.h"
 #include "daemon/ingest/peer/keep_alive.h"
 #include "daemon/ingest/session/core.h"
 #include "daemon/ingest/session/loaded_modules.h"
@@ -81,9 +80,11 @@ class Peer final : public LinkOwner,
 
   const AgentSnapshot& agent() const { return profile_.shown(); }
   // Of the current recording, or the last one.
-  std::vector<storage::ModuleInfo> modules() const { return modules_.all(); }
+  std::vector<storage::ModuleInfo> modules() const { return modules_->all(); }
   // Those that record on this connection, by id.
-  std::vector<storage::ThreadIdentity> threads() const { return data_frames_.threads(); }
+  std::vector<storage::ThreadIdentity> threads() const {
+    return decoder_ ? decoder_->threads() : std::vector<storage::ThreadIdentity>();
+  }
   bool connected() const override { return control_up_ && data_up_; }
 
   // LinkOwner and LaneOwner
@@ -91,7 +92,7 @@ class Peer final : public LinkOwner,
   void on_bad_frame(Link& link, wire::FrameError error) override;
   void on_link_end(Link& link, const std::string& reason) override;
   bool on_data_frame(const wire::Frame& frame) override;
-  void on_data_fault(const std::string& fault) override;
+  void on_data_fault(const Refusal& fault) override { refuse(fault); }
   void on_data_end(const std::error_code& error) override;
   std::chrono::nanoseconds read_wait() override;
 
@@ -133,11 +134,10 @@ class Peer final : public LinkOwner,
   asio::io_context& io_;
   AgentProfile profile_;
   SenderProcess sender_;
-  LoadedModules modules_;
+  const std::shared_ptr<LoadedModules> modules_ = std::make_shared<LoadedModules>();
   AgentRecordings recordings_;
   AgentCommands commands_;
   ControlFrames control_frames_;
-  DataFrames data_frames_;
   KeepAlive keep_alive_;  // of control_
   ClockProbes clock_probes_;
 

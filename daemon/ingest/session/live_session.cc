@@ -39,8 +39,7 @@ void LiveSession::take(const SessionReport& report) {
     show(true);
   }
   shown.totals = report.totals;
-  if (shown.totals.stored_bytes != stored_bytes_) put_at_ = std::chrono::steady_clock::now();
-  stored_bytes_ = shown.totals.stored_bytes;
+  if (report.progress) put_at_ = std::chrono::steady_clock::now();
   unshown_ = true;
 }
 

@@ -54,7 +54,6 @@ class LiveSession {
   SteadyTime shown_at_{};
   SteadyTime put_at_{};      // something came for it
   SteadyTime settled_at_{};  // the last commit for its own sake
-  uint64_t stored_bytes_ = 0;
 };
 
 }  // namespace collect::ingest

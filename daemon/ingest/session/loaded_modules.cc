@@ -26,6 +26,7 @@ uint64_t memory_of(const std::vector<storage::ModuleInfo>& modules) {
 }
 
 void LoadedModules::add(const std::vector<storage::ModuleInfo>& modules) {
+  std::lock_guard lock(mutex_);
   for (const storage::ModuleInfo& module : modules) {
     if (modules_.size() < storage::kMaxModules || modules_.contains(module.module_id)) {
       modules_[module.module_id] = module;
@@ -44,10 +45,12 @@ Verdict LoadedModules::add_early(const std::vector<storage::ModuleInfo>& modules
 
 void LoadedModules::begin_recording() {
   early_memory_.reset();
+  std::lock_guard lock(mutex_);
   modules_.clear();
 }
 
 std::vector<storage::ModuleInfo> LoadedModules::all() const {
+  std::lock_guard lock(mutex_);
   std::vector<storage::ModuleInfo> all;
   all.reserve(modules_.size());
   for (const auto& [id, module] : modules_) all.push_back(module);

@@ -1,11 +1,12 @@
 // The modules of one process, by which names of functions become ids. An agent that asks for a
 // function filter names them before it records; those of a recording come with its data.
 //
-// Belongs to the io thread of its Peer.
+// add() and all() may be called by any thread; the rest belongs to the io thread of the Peer.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -35,7 +36,8 @@ class LoadedModules {
   std::vector<storage::ModuleInfo> all() const;  // by id
 
  private:
-  std::map<uint32_t, storage::ModuleInfo> modules_;
+  mutable std::mutex mutex_;
+  std::map<uint32_t, storage::ModuleInfo> modules_;  // guarded by mutex_
   std::optional<principal::Lease> early_memory_;
 };
 

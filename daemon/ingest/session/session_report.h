@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/ingest/link/snapshot.h"
 #include "daemon/ingest/session/rate_watch.h"
 #include "formats/core/keyed_hash.h"
 #include "storage/manifest/session_health.h"
@@ -29,6 +30,8 @@ struct SessionReport {
     storage::SessionHealth health{};
   };
   std::optional<Opened> opened;
+  bool progress = false;             // data came
+  std::optional<DetailMode> detail;  // what the agent records now
   // Instead: this recording is sealed and complete already, in this session. Nothing is stored.
   std::optional<std::string> repeated;
   std::unordered_map<uint32_t, storage::StreamPosition, KeyedHash>

@@ -36,6 +36,8 @@ bool is_storage_fault(Code code) {
 
 void SessionReport::merge(SessionReport later) {
   if (later.opened) opened = std::move(later.opened);
+  progress |= later.progress;
+  if (later.detail) detail = later.detail;
   if (later.repeated) repeated = std::move(later.repeated);
   for (const auto& [stream, position] : later.stored) stored[stream] = position;
   stalls_next = std::max(stalls_next, later.stalls_next);
@@ -109,10 +111,8 @@ Status StoredSession::resume(const std::string& directory) {
     return {};
   }
   writer_ = std::move(resumed).value();
-  for (const storage::StreamPosition& position : writer_->positions()) {
-    positions_[position.stream_id] = position;
-  }
   counted_ = writer_->totals();  // those were counted by the collector that stored them
+  charges_.hold_threads(counted_.threads);
   opened();
   return {};
 }
@@ -150,19 +150,24 @@ Status StoredSession::store(std::span<const Page> sent, PageUnpacker& unpacker) 
 
 Status StoredSession::store_run() {
   if (run_of_pages_.empty()) return {};
+  next_before_run_.clear();
+  for (const Page& page : run_of_pages_) {
+    next_before_run_.push_back(rate_watch_ ? writer_->position(page.stream_id).index_next : 0);
+  }
   COLLECT_TRY(writer_->append_pages(run_of_pages_));
   uint64_t decoded = 0;
-  for (const Page& page : run_of_pages_) {
+  for (size_t at = 0; at < run_of_pages_.size(); ++at) {
+    const Page& page = run_of_pages_[at];
+    touched_.insert(page.stream_id);
     if (watch_ && page.lane == Lane::kIndex) watch_->look_at(page);
-    storage::StreamPosition& position = position_of(page.stream_id);
-    uint64_t& next = page.lane == Lane::kIndex ? position.index_next : position.detail_next;
     if (rate_watch_ && page.lane == Lane::kIndex) {
-      rate_watch_->look_at(page, next - std::min(next, page.first_seq));
+      rate_watch_->look_at(page,
+                           next_before_run_[at] - std::min(next_before_run_[at], page.first_seq));
     }
-    next = std::max(next, page.first_seq + page.record_count);
     if (page.encoded_by != Codec::kRaw) ++decoded;
     uncommitted_bytes_ += page.bytes.size();
   }
+  report_.progress = true;
   dependencies_.counters->pages_stored.fetch_add(run_of_pages_.size(), std::memory_order_relaxed);
   dependencies_.counters->pages_decoded.fetch_add(decoded, std::memory_order_relaxed);
   run_of_pages_.clear();
@@ -171,22 +176,33 @@ Status StoredSession::store_run() {
 
 Status StoredSession::store_passthrough(storage::PassthroughKind kind,
                                         std::span<const Bytes> parts) {
+  report_.progress = true;
   return writer_->append_passthrough(kind, parts);
+}
+
+Status StoredSession::add_modules(const std::vector<storage::ModuleInfo>& modules) {
+  report_.progress = true;
+  if (dependencies_.observer != nullptr) dependencies_.observer->modules_loaded(modules);
+  return writer_->add_modules(modules);
+}
+
+Status StoredSession::open_stream(const storage::StreamInfo& stream) {
+  report_.progress = true;
+  return writer_->open_stream(stream);
 }
 
 // Records that were numbered and never came are lost for good: the stream's last word counts them.
 // A repeated close is answered as the first one: that answer may have been lost with the link.
 Status StoredSession::close_stream(const storage::StreamEnd& end) {
-  storage::StreamPosition& position = position_of(end.stream_id);
-  if (!position.closed) COLLECT_TRY(writer_->close_stream(end));
-  position.index_next = std::max(position.index_next, end.index_count);
-  position.detail_next = std::max(position.detail_next, end.detail_count);
-  position.closed = true;
+  report_.progress = true;
+  if (!writer_->position(end.stream_id).closed) COLLECT_TRY(writer_->close_stream(end));
+  touched_.insert(end.stream_id);
   return {};
 }
 
 // Those of one stream that follow each other are one call.
 Status StoredSession::add_stalls(const ArrivedStalls& arrived) {
+  report_.progress = true;
   std::vector<storage::Stall> of_stream;
   for (size_t at = 0; at < arrived.stalls.size();) {
     const uint32_t stream = arrived.stalls[at].stream_id;
@@ -201,7 +217,9 @@ Status StoredSession::add_stalls(const ArrivedStalls& arrived) {
 }
 
 // A repeat comes after a reconnect.
-Status StoredSession::change_detail(const storage::DetailStateChange& change) {
+Status StoredSession::change_detail(const storage::DetailStateChange& change, DetailMode mode) {
+  report_.progress = true;
+  report_.detail = mode;
   if (change.at_ns <= last_detail_change_ns_) return {};
   last_detail_change_ns_ = change.at_ns;
   return writer_->detail_state(change);
@@ -211,14 +229,6 @@ void StoredSession::watch(const EventsWanted& wanted) {
   watch_.reset();
   if (wanted.events.empty()) return;
   watch_.emplace(writer_->identity().version, wanted.events, wanted.on_seen);
-}
-
-// To be changed: what moved goes into the next report.
-storage::StreamPosition& StoredSession::position_of(uint32_t stream) {
-  touched_.insert(stream);
-  storage::StreamPosition& position = positions_[stream];
-  position.stream_id = stream;
-  return position;
 }
 
 // ---- the end of a round
@@ -238,7 +248,7 @@ Status StoredSession::commit() {
     stalls_next_ = 0;
     tickets_.clear();
   }
-  for (const uint32_t stream : touched_) report_.stored[stream] = positions_[stream];
+  for (const uint32_t stream : touched_) report_.stored[stream] = writer_->position(stream);
   touched_.clear();
   report_.stalls_next = std::exchange(stalls_next_, 0);
   answer_tickets();
@@ -254,10 +264,8 @@ bool StoredSession::take_put_off() {
 void StoredSession::answer_tickets() {
   if (writer_ == nullptr && !failed_) return;  // not opened yet: that waits for something
   for (const uint64_t ticket : tickets_) {
-    std::vector<storage::StreamPosition> all;
-    all.reserve(positions_.size());
-    for (const auto& [stream, position] : positions_) all.push_back(position);
-    report_.positions.emplace_back(ticket, std::move(all));
+    report_.positions.emplace_back(
+        ticket, writer_ ? writer_->positions() : std::vector<storage::StreamPosition>());
   }
   tickets_.clear();
 }
@@ -314,6 +322,7 @@ void StoredSession::close() {
   rate_memory_.set(0);
   writer_.reset();
   charges_.hold_open_files(0);
+  charges_.release();
 }
 
 SessionReport StoredSession::take_report() {

@@ -1,4 +1,4 @@
-// One session as it is stored: its Session, the position of each stream, and the report of
+// One session as it is stored: its files (storage::Session), its charges, and the report of
 // what was done since the last commit.
 //
 // Used by one thread at a time: by the data thread that runs a round of its SessionQueue, and from
@@ -13,7 +13,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -81,9 +80,20 @@ class StoredSession {
   Status store(std::span<const Page> sent, PageUnpacker& unpacker);
   // Whole frames of a stream of another format: the parts, one behind the other.
   Status store_passthrough(storage::PassthroughKind kind, std::span<const Bytes> parts);
+  Status add_modules(const std::vector<storage::ModuleInfo>& modules);
+  Status open_stream(const storage::StreamInfo& stream);
   Status close_stream(const storage::StreamEnd& end);
   Status add_stalls(const ArrivedStalls& arrived);
-  Status change_detail(const storage::DetailStateChange& change);
+  // `mode` is shown, of a repeat too.
+  Status change_detail(const storage::DetailStateChange& change, DetailMode mode);
+  // Before they are stored. An error: the principal has too much. A stream that is open already is
+  // charged already.
+  Status charge_thread(uint32_t stream) {
+    return writer_->has_stream(stream) ? Status() : charges_.charge_thread();
+  }
+  Status charge_modules(const std::vector<storage::ModuleInfo>& modules) {
+    return charges_.charge_modules(modules);
+  }
   void watch(const EventsWanted& wanted);
   // All positions go into the report after the next commit.
   void want_positions(uint64_t ticket) { tickets_.push_back(ticket); }
@@ -116,7 +126,10 @@ class StoredSession {
   const std::string& recover_directory() const { return recover_directory_; }
   void count_totals();
   void set_totals(const storage::SessionTotals& totals) { counted_ = totals; }
-  void report_sealed(SessionReport::Sealed sealed) { report_.sealed = std::move(sealed); }
+  void report_sealed(SessionReport::Sealed sealed) {
+    charges_.release();
+    report_.sealed = std::move(sealed);
+  }
   void close();
 
  private:
@@ -125,7 +138,6 @@ class StoredSession {
   Status check_room() const;
   bool must_wait_for_manifest();
   void answer_tickets();
-  storage::StreamPosition& position_of(uint32_t stream);
 
   // constant after construction
   const Dependencies dependencies_;
@@ -135,9 +147,9 @@ class StoredSession {
   std::string name_;  // "session_…/pid_…"; stays when it is sealed
   std::string directory_;
   std::unique_ptr<storage::Session> writer_;
-  std::unordered_map<uint32_t, storage::StreamPosition, KeyedHash> positions_;
   std::unordered_set<uint32_t, KeyedHash> touched_;  // streams that moved since the last commit
   std::vector<Page> run_of_pages_;
+  std::vector<uint64_t> next_before_run_;  // by page, for rate_watch_: record numbers
   std::optional<EventWatch> watch_;
   std::optional<RateWatch> rate_watch_;  // if the agent asks for it
   principal::Lease rate_memory_;

@@ -17,6 +17,7 @@ using fakes::index_page_header;
 using testing::HasSubstr;
 using End = LaneTurn::End;
 
+constexpr uint32_t kRecording = 3;
 constexpr uint32_t kStream = 7;
 
 std::vector<uint8_t> page(uint64_t first, uint32_t count, uint32_t stream = kStream) {
@@ -24,8 +25,22 @@ std::vector<uint8_t> page(uint64_t first, uint32_t count, uint32_t stream = kStr
                                  index_events(first, count));
 }
 
-std::vector<uint8_t> control() {
-  return fakes::frame_bytes(wire::FrameType::kStreamClose, wire::StreamClose());
+std::vector<uint8_t> open_stream(uint32_t stream = kStream) {
+  wire::StreamOpen open;
+  open.set_recording(kRecording);
+  open.set_stream_id(stream);
+  return fakes::frame_bytes(wire::FrameType::kStreamOpen, open);
+}
+
+std::vector<uint8_t> close_stream(uint64_t index_count) {
+  wire::StreamClose close;
+  close.set_stream_id(kStream);
+  close.set_index_count(index_count);
+  return fakes::frame_bytes(wire::FrameType::kStreamClose, close);
+}
+
+std::vector<uint8_t> end_recording() {
+  return fakes::frame_bytes(wire::FrameType::kRecordingEnd, wire::RecordingEnd());
 }
 
 void add(std::vector<uint8_t>& to, const std::vector<uint8_t>& more) {
@@ -34,22 +49,32 @@ void add(std::vector<uint8_t>& to, const std::vector<uint8_t>& more) {
 
 class AgentDecoderTest : public ::testing::Test {
  protected:
-  AgentDecoderTest() { decoder_.open_stream(kStream); }
+  AgentDecoderTest() { begin(); }
+  // Another connection, on which the stream is open.
+  void begin(uint64_t features = wire::kFeatureColumns) {
+    decoder_ = std::make_unique<AgentDecoder>(features, counters_, kDefaultThreadsPerAgent,
+                                              budget_.account(principal::Principal::of_uid(1)),
+                                              std::make_shared<LoadedModules>());
+    decoder_->begin_recording(kRecording);
+    EXPECT_EQ(fault_of(open_stream()), "");
+  }
   // As a lane does while no session takes the data.
   LaneTurn take(Bytes bytes, size_t& taken) {
     LaneTurn turn;
-    EXPECT_TRUE(decoder_.take(bytes, nullptr, unpacker_, turn, taken).ok());
+    taken = 0;
+    EXPECT_TRUE(decoder_->take(bytes, nullptr, unpacker_, turn, taken).ok());
     return turn;
   }
   std::string fault_of(const std::vector<uint8_t>& bytes) {
     size_t taken = 0;
     const LaneTurn turn = take(bytes, taken);
-    EXPECT_EQ(turn.end, turn.fault.empty() ? End::kMore : End::kFault);
-    return turn.fault;
+    EXPECT_EQ(turn.end, turn.fault.reason.empty() ? End::kMore : End::kFault);
+    return turn.fault.reason;
   }
 
   IngestCounters counters_;
-  AgentDecoder decoder_{wire::kFeatureColumns, counters_};
+  principal::Budget budget_{{}};
+  std::unique_ptr<AgentDecoder> decoder_;
   PageUnpacker unpacker_;
 };
 
@@ -59,90 +84,97 @@ TEST_F(AgentDecoderTest, WholePagesAreTakenAndTheRestStays) {
   const size_t whole = bytes.size();
   const std::vector<uint8_t> third = page(15, 1);
   for (size_t part = 0; part < third.size(); part += 7) {
-    AgentDecoder decoder(wire::kFeatureColumns, counters_);
-    decoder.open_stream(kStream);
+    begin();
     std::vector<uint8_t> cut = bytes;
     cut.insert(cut.end(), third.begin(), third.begin() + static_cast<ptrdiff_t>(part));
-    LaneTurn turn;
     size_t taken = 0;
-    ASSERT_TRUE(decoder.take(cut, nullptr, unpacker_, turn, taken).ok());
+    const LaneTurn turn = take(cut, taken);
     EXPECT_EQ(taken, whole) << part << " bytes of the third";
     EXPECT_EQ(turn.end, End::kMore);
     EXPECT_EQ(turn.stored_bytes, 15u * 32);
-    EXPECT_EQ(decoder.next_seq(kStream, Lane::kIndex), 15u);
+    EXPECT_EQ(fault_of(page(14, 1)), "page of stream 7 jumps back from record 15 to 14");
   }
 }
 
-TEST_F(AgentDecoderTest, FramesOfTheOwnerEndTheTurnUpToTheNextPage) {
-  std::vector<uint8_t> frames = control();
-  add(frames, control());
+TEST_F(AgentDecoderTest, TakesPagesAndFramesInOneTurn) {
+  std::vector<uint8_t> bytes = page(0, 2);
+  add(bytes, close_stream(2));
+  add(bytes, open_stream(8));
+  add(bytes, page(0, 3, 8));
+  size_t taken = 0;
+  const LaneTurn turn = take(bytes, taken);
+  EXPECT_EQ(turn.end, End::kMore);
+  EXPECT_EQ(taken, bytes.size());
+  EXPECT_EQ(turn.frames, 2u);
+  EXPECT_EQ(turn.stored_bytes, 5u * 32);
+  EXPECT_EQ(decoder_->threads().size(), 1u);
+}
+
+TEST_F(AgentDecoderTest, RecordingEndEndsTheTurn) {
   std::vector<uint8_t> bytes = page(0, 1);
-  add(bytes, frames);
+  add(bytes, end_recording());
   const size_t before_page = bytes.size();
   add(bytes, page(1, 1));
   size_t taken = 0;
   const LaneTurn turn = take(bytes, taken);
-  EXPECT_EQ(turn.end, End::kFrames);
-  EXPECT_EQ(turn.frames, frames);
+  EXPECT_EQ(turn.end, End::kFrame);
+  EXPECT_EQ(turn.frame_type, wire::FrameType::kRecordingEnd);
   EXPECT_EQ(taken, before_page);
-  EXPECT_EQ(decoder_.next_seq(kStream, Lane::kIndex), 1u) << "the second page comes again";
+  EXPECT_EQ(fault_of(page(1, 1)), "") << "the second page comes again";
 }
 
 TEST_F(AgentDecoderTest, OnlySoManyFramesAtOnce) {
   std::vector<uint8_t> bytes;
-  for (uint32_t i = 0; i < kFramesPerTurn + 1; ++i) add(bytes, control());
+  for (uint32_t i = 0; i < kFramesPerTurn + 1; ++i) add(bytes, open_stream());
   size_t taken = 0;
   const LaneTurn turn = take(bytes, taken);
-  EXPECT_EQ(turn.end, End::kFrames);
-  EXPECT_EQ(taken, bytes.size() - control().size());
+  EXPECT_EQ(turn.end, End::kMore);
+  EXPECT_TRUE(turn.is_full());
+  EXPECT_EQ(taken, bytes.size() - open_stream().size());
 }
 
 TEST_F(AgentDecoderTest, PageOfAStreamThatIsNotOpenIsAFault) {
   EXPECT_EQ(fault_of(page(0, 1, kStream + 1)), "page of stream 8, which is not open");
-  decoder_.close_stream(kStream);
+  EXPECT_EQ(fault_of(close_stream(0)), "");
   EXPECT_EQ(fault_of(page(0, 1)), "page of stream 7, which is not open");
-  decoder_.open_stream(kStream);
+  EXPECT_EQ(fault_of(open_stream()), "");
   EXPECT_EQ(fault_of(page(0, 1)), "");
-  decoder_.close_all_streams();
+  decoder_->begin_recording(kRecording + 1);
   EXPECT_EQ(fault_of(page(1, 1)), "page of stream 7, which is not open");
-  EXPECT_EQ(decoder_.next_seq(kStream, Lane::kIndex), 0u);
 }
 
 TEST_F(AgentDecoderTest, RecordsMayBeMissingButNotComeTwice) {
   EXPECT_EQ(fault_of(page(0, 10)), "");
   EXPECT_EQ(fault_of(page(50, 10)), "") << "what is missing is counted elsewhere";
   EXPECT_EQ(fault_of(page(59, 2)), "page of stream 7 jumps back from record 60 to 59");
-  decoder_.open_stream(kStream);  // again: it goes on where it was
-  EXPECT_EQ(decoder_.next_seq(kStream, Lane::kIndex), 60u);
-  EXPECT_EQ(decoder_.next_seq(kStream, Lane::kDetail), 0u) << "lanes are numbered apart";
+  EXPECT_EQ(fault_of(open_stream()), "") << "a repeat";
+  EXPECT_EQ(fault_of(page(59, 2)), "page of stream 7 jumps back from record 60 to 59");
+  EXPECT_EQ(fault_of(close_stream(59)), "stream 7 closes with fewer records than it sent");
+  EXPECT_EQ(fault_of(close_stream(60)), "") << "no detail came: lanes are numbered apart";
 }
 
 TEST_F(AgentDecoderTest, CodecMustHaveBeenAgreedOn) {
   const auto tuples =
       fakes::tuple_page_frame_bytes(index_page_header(kStream, 0, 200), index_events(0, 200));
   EXPECT_EQ(fault_of(tuples), "page of codec 2, which was not agreed on");
-  AgentDecoder agreed(wire::kFeatureTuples, counters_);
-  agreed.open_stream(kStream);
-  LaneTurn turn;
+  begin(wire::kFeatureTuples);
   size_t taken = 0;
-  ASSERT_TRUE(agreed.take(tuples, nullptr, unpacker_, turn, taken).ok());
-  EXPECT_EQ(turn.fault, "");
+  const LaneTurn turn = take(tuples, taken);
+  EXPECT_EQ(turn.fault.reason, "");
   EXPECT_EQ(turn.stored_bytes, 200u * 32) << "as records";
 }
 
 TEST_F(AgentDecoderTest, EachFlippedByteIsSeenAndAWrongPageCounted) {
   const std::vector<uint8_t> sound = page(0, 3);
   for (size_t at = 0; at < sound.size(); ++at) {
-    AgentDecoder decoder(wire::kFeatureColumns, counters_);
-    decoder.open_stream(kStream);
+    begin();
     std::vector<uint8_t> bytes = sound;
     bytes[at] ^= 0x20;
-    LaneTurn turn;
     size_t taken = 0;
-    ASSERT_TRUE(decoder.take(bytes, nullptr, unpacker_, turn, taken).ok());
+    const LaneTurn turn = take(bytes, taken);
     EXPECT_EQ(taken, 0u) << at;
     EXPECT_EQ(turn.end, End::kFault) << at;
-    EXPECT_FALSE(turn.fault.empty()) << at;
+    EXPECT_FALSE(turn.fault.reason.empty()) << at;
   }
   EXPECT_EQ(counters_.pages_bad_checksum, 3u * 32) << "flips of its records";
 }
@@ -155,7 +187,7 @@ TEST_F(AgentDecoderTest, TakesBytesBeforeAFault) {
   const LaneTurn turn = take(bytes, taken);
   EXPECT_EQ(taken, sound);
   EXPECT_EQ(turn.end, End::kFault);
-  EXPECT_THAT(turn.fault, HasSubstr("jumps back from record 4 to 2"));
+  EXPECT_THAT(turn.fault.reason, HasSubstr("jumps back from record 4 to 2"));
 }
 
 }  // namespace

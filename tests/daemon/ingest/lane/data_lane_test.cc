@@ -26,7 +26,7 @@ class HeardLane final : public LaneOwner {
   bool goes_on = true;
   int asked = 0;
   std::vector<FrameType> frames;
-  std::vector<std::string> faults;
+  std::vector<std::string> faults;  // reasons
   std::vector<std::error_code> ends;
   std::function<void()> on_frame;
 
@@ -35,7 +35,7 @@ class HeardLane final : public LaneOwner {
     if (on_frame) on_frame();
     return goes_on;
   }
-  void on_data_fault(const std::string& fault) override { faults.push_back(fault); }
+  void on_data_fault(const Refusal& fault) override { faults.push_back(fault.reason); }
   void on_data_end(const std::error_code& error) override { ends.push_back(error); }
   std::chrono::nanoseconds read_wait() override {
     ++asked;
@@ -55,18 +55,39 @@ class DataLaneTest : public SessionQueueTest {
   void begin_lane(std::vector<uint8_t> early = {}) {
     begin();
     open();
-    push(storage::StreamInfo{1, 11, "thread", 1});
-    settle();
     make_lane(std::move(early));
     lane_->store_into(queue_);
+    const auto opened = open_stream(1);
+    queue_->push([&](StoredSession& session) { return take(opened, &session); });
+    settle();
   }
   void make_lane(std::vector<uint8_t> early) {
     std::tie(link_, other_) = loop_.link(std::move(early));
-    decoder_ = std::make_shared<AgentDecoder>(wire::kFeatureColumns, core_->counters);
-    decoder_->open_stream(1);
+    decoder_ = std::make_shared<AgentDecoder>(wire::kFeatureColumns, core_->counters,
+                                              core_->options.threads_per_agent, account_, modules_);
+    decoder_->begin_recording(1);
     owner_ = std::make_shared<HeardLane>();
     lane_ = std::make_shared<DataLane>(loop_.io(), link_, owner_, decoder_, core_->lane_buffers,
                                        core_->counters);
+  }
+  // As a turn does.
+  Status take(const std::vector<uint8_t>& bytes, StoredSession* session) {
+    LaneTurn turn;
+    size_t taken = 0;
+    return decoder_->take(bytes, session, unpacker_, turn, taken);
+  }
+  static std::vector<uint8_t> open_stream(uint32_t id) {
+    wire::StreamOpen stream;
+    stream.set_recording(1);
+    stream.set_stream_id(id);
+    stream.set_thread_id(10 + id);
+    return fakes::frame_bytes(FrameType::kStreamOpen, stream);
+  }
+  static std::vector<uint8_t> close_stream(uint32_t id, uint64_t index_count) {
+    wire::StreamClose close;
+    close.set_stream_id(id);
+    close.set_index_count(index_count);
+    return fakes::frame_bytes(FrameType::kStreamClose, close);
   }
   static std::vector<uint8_t> page(uint64_t first, uint32_t count) {
     return fakes::page_frame_bytes(index_page_header(1, first, count), index_events(first, count));
@@ -97,30 +118,47 @@ class DataLaneTest : public SessionQueueTest {
 
   std::shared_ptr<Link> link_;
   FrameSocket other_;
+  const std::shared_ptr<LoadedModules> modules_ = std::make_shared<LoadedModules>();
   std::shared_ptr<AgentDecoder> decoder_;
   std::shared_ptr<HeardLane> owner_;
   std::shared_ptr<DataLane> lane_;
 };
 
-const auto kClose = fakes::frame_bytes(FrameType::kStreamClose, wire::StreamClose());
+const auto kEnd = fakes::frame_bytes(FrameType::kRecordingEnd, wire::RecordingEnd());
 
-TEST_F(DataLaneTest, PagesAreStoredAndFramesDeliveredInTheirOrder) {
+TEST_F(DataLaneTest, StoresPagesAndDeliversRecordingFramesInOrder) {
   begin_lane();
   std::vector<uint8_t> bytes = page(0, 10);
   add(bytes, page(10, 10));
-  add(bytes, kClose);
-  add(bytes, kClose);
+  add(bytes, kEnd);
+  add(bytes, kEnd);
   add(bytes, page(20, 5));
-  uint64_t before_frame = 0;
-  owner_->on_frame = [&] { before_frame = decoder_->next_seq(1, Lane::kIndex); };
+  std::vector<uint64_t> before_frame;
+  owner_->on_frame = [&] { before_frame.push_back(core_->counters.pages_stored); };
   lane_->start();
   send(bytes);
   ASSERT_TRUE(stored(25));
-  EXPECT_THAT(owner_->frames, ElementsAre(FrameType::kStreamClose, FrameType::kStreamClose));
-  EXPECT_EQ(before_frame, 20u);
+  EXPECT_THAT(owner_->frames, ElementsAre(FrameType::kRecordingEnd, FrameType::kRecordingEnd));
+  EXPECT_THAT(before_frame, ElementsAre(2, 2));
   EXPECT_EQ(records(25), index_events(0, 25));
   EXPECT_EQ(core_->counters.bytes_received, bytes.size());
   EXPECT_EQ(core_->counters.pages_stored, 3u);
+}
+
+// The owner hears nothing of them: they are stored between the pages that they explain.
+TEST_F(DataLaneTest, FramesBetweenPagesAreStoredWithinTheTurn) {
+  begin_lane();
+  std::vector<uint8_t> bytes = page(0, 10);
+  add(bytes, close_stream(1, 12));
+  add(bytes, open_stream(2));
+  add(bytes, fakes::page_frame_bytes(index_page_header(2, 0, 5), index_events(0, 5)));
+  lane_->start();
+  send(bytes);
+  ASSERT_TRUE(loop_.run_until([&] { return stored_[2].index_next == 5 && stored_[1].closed; }));
+  EXPECT_EQ(stored_[1].index_next, 12u) << "two are lost";
+  EXPECT_THAT(owner_->frames, IsEmpty());
+  ASSERT_EQ(decoder_->threads().size(), 1u);
+  EXPECT_EQ(*decoder_->threads()[0].thread_id, 12u);
 }
 
 TEST_F(DataLaneTest, BytesReadBeforeAreDecodedWithoutTheSocket) {
@@ -209,8 +247,8 @@ TEST_F(DataLaneTest, TurnEndsBehindSoManyBytesOfRecords) {
 TEST_F(DataLaneTest, OwnerEndsTheReading) {
   begin_lane();
   std::vector<uint8_t> bytes = page(0, 10);
-  add(bytes, kClose);
-  add(bytes, kClose);
+  add(bytes, kEnd);
+  add(bytes, kEnd);
   add(bytes, page(10, 10));
   lane_->start();
   owner_->goes_on = false;
@@ -276,7 +314,7 @@ TEST_F(DataLaneTest, WithoutASessionNothingIsStored) {
   begin_lane();
   lane_->store_into(nullptr);
   std::vector<uint8_t> bytes = page(0, 10);
-  add(bytes, kClose);
+  add(bytes, kEnd);
   owner_->on_frame = [this] { lane_->store_into(queue_); };
   add(bytes, page(10, 10));
   lane_->start();
@@ -291,9 +329,9 @@ TEST_F(DataLaneTest, ReadsFramesAtOnceWithoutASession) {
   lane_->store_into(nullptr);
   lane_->start();
   loop_.run();
-  ASSERT_TRUE(other_.send_bytes(kClose));
+  ASSERT_TRUE(other_.send_bytes(kEnd));
   lane_->read_now();
-  EXPECT_THAT(owner_->frames, ElementsAre(FrameType::kStreamClose));
+  EXPECT_THAT(owner_->frames, ElementsAre(FrameType::kRecordingEnd));
 }
 
 // The link is the turn's until that is over.
@@ -322,7 +360,7 @@ TEST_F(DataLaneTest, ReadsOnAfterTheSessionFailed) {
   push(storage::StreamEnd{.stream_id = 99, .thread_name = {}});  // of no stream
   ASSERT_TRUE(loop_.run_until([&] { return failed_.has_value(); }));
   std::vector<uint8_t> bytes = page(0, 10);
-  add(bytes, kClose);
+  add(bytes, kEnd);
   send(bytes);
   ASSERT_TRUE(loop_.run_until([&] { return !owner_->frames.empty(); }));
   EXPECT_EQ(core_->counters.events_stored, 0u);
@@ -347,6 +385,26 @@ TEST_F(DataLaneTest, RetriesPagesAfterTransientStorageErrors) {
   EXPECT_FALSE(failed_.has_value());
   EXPECT_THAT(owner_->faults, IsEmpty());
   EXPECT_EQ(records(30), index_events(0, 30));
+}
+
+TEST_F(DataLaneTest, RetriesFramesAfterTransientStorageErrors) {
+  fs_ = &faulty_;
+  begin_lane();
+  lane_->start();
+  ASSERT_TRUE(other_.send_bytes(page(0, 10)));
+  ASSERT_TRUE(stored(10));
+  hold();
+  faulty_.set_plan({.fail_at = faulty_.changes(), .code = Code::kExhausted});
+  std::vector<uint8_t> bytes = open_stream(2);
+  add(bytes, fakes::page_frame_bytes(index_page_header(2, 0, 5), index_events(0, 5)));
+  ASSERT_TRUE(other_.send_bytes(bytes));
+  loop_.run();
+  let_go();
+  ASSERT_TRUE(loop_.run_until([&] { return stored_[2].index_next == 5; }));
+  EXPECT_GE(core_->counters.reads_held, 1u);
+  EXPECT_FALSE(failed_.has_value());
+  EXPECT_THAT(owner_->faults, IsEmpty());
+  EXPECT_EQ(account_->used(principal::Resource::kMemory), 2 * kStreamMemory) << "charged once";
 }
 
 TEST(LaneBuffersTest, OneUsedLastIsUsedNextAndIdleOnesAreFreed) {

@@ -55,7 +55,7 @@ TEST_F(FeedDecoderTest, PiecesOfAnySizeComeToTheSame) {
     for (size_t at = 0; at < stream.size(); at += piece) {
       const LaneTurn turn =
           take(decoder, Bytes(stream).subspan(at, std::min(piece, stream.size() - at)));
-      ASSERT_EQ(turn.end, End::kMore) << turn.fault;
+      ASSERT_EQ(turn.end, End::kMore) << turn.fault.reason;
     }
     EXPECT_EQ(decoder.received_bytes(), stream.size());
     EXPECT_FALSE(decoder.in_frame());
@@ -69,7 +69,7 @@ TEST_F(FeedDecoderTest, RejectsOtherStreamsNamingTheRule) {
   const LaneTurn turn =
       take(decoder, Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
   EXPECT_EQ(turn.end, End::kFault);
-  EXPECT_THAT(turn.fault, StartsWith("dial9: "));
+  EXPECT_THAT(turn.fault.reason, StartsWith("dial9: "));
 }
 
 TEST_F(FeedDecoderTest, FaultInTheMiddleSaysWhere) {
@@ -78,7 +78,7 @@ TEST_F(FeedDecoderTest, FaultInTheMiddleSaysWhere) {
   FeedDecoder decoder;
   const LaneTurn turn = take(decoder, stream);
   EXPECT_EQ(turn.end, End::kFault);
-  EXPECT_THAT(turn.fault, HasSubstr("18"));
+  EXPECT_THAT(turn.fault.reason, HasSubstr("18"));
 }
 
 TEST_F(FeedDecoderTest, FrameThatIsTooLargeIsAFaultBeforeItIsWhole) {

@@ -30,14 +30,14 @@ class AgentRecordingsTest : public PeerPartsTest {
   }
   void open_streams(uint32_t count) {
     for (uint32_t id = 1; id <= count; ++id) {
-      recordings().current()->store([id](StoredSession& session) {
+      recordings().current()->push([id](StoredSession& session) {
         return session.writer().open_stream({id, id + 100, "thread", 1});
       });
     }
     run();
   }
   void store_events(uint32_t stream, uint32_t count) {
-    recordings().current()->store([this, stream, count](StoredSession& session) {
+    recordings().current()->push([this, stream, count](StoredSession& session) {
       const std::vector<uint8_t> events = fakes::index_events(0, count);
       const Page page{fakes::index_page_header(stream, 0, count), events, {}};
       return session.store(std::span(&page, 1), unpacker_);
@@ -246,7 +246,7 @@ TEST_F(AgentRecordingsTest, AcksNameEachStreamOnce) {
   record_and_open(1);
   constexpr uint32_t kStreams = wire::kMaxAcksPerFrame + 1;
   for (uint32_t id = 1; id <= kStreams; ++id) {
-    recordings().current()->store([id](StoredSession& session) -> Status {
+    recordings().current()->push([id](StoredSession& session) -> Status {
       COLLECT_TRY(session.writer().open_stream({id, id + 100, "thread", 1}));
       return session.close_stream({.stream_id = id, .thread_name = "", .end_ns = 9});
     });
@@ -338,7 +338,7 @@ TEST_F(AgentRecordingsTest, EndWhoseDataIsLostIsNotTheEnd) {
   begin();
   record_and_open(1);
   faulty_.set_plan({.fail_at = faulty_.changes(), .lasting = true});
-  recordings().current()->store(
+  recordings().current()->push(
       [](StoredSession& session) { return session.writer().open_stream({1, 101, "thread", 1}); });
   recordings().end(end_of(1));
   EXPECT_TRUE(recordings().is_finished(1));
@@ -351,7 +351,7 @@ TEST_F(AgentRecordingsTest, EndWhoseDataIsLostIsNotTheEnd) {
 TEST_F(AgentRecordingsTest, InvalidRecordsEndTheRecordingForGood) {
   begin();
   record_and_open(1);
-  recordings().current()->store(
+  recordings().current()->push(
       [](StoredSession&) -> Status { return Error{Code::kDamaged, "these are no records"}; });
   ASSERT_TRUE(loop_.run_until([this] { return !recordings().any(); }));
   ASSERT_EQ(heard().bad_data.size(), 1u);
@@ -359,6 +359,29 @@ TEST_F(AgentRecordingsTest, InvalidRecordsEndTheRecordingForGood) {
   EXPECT_THAT(heard().not_stored, IsEmpty());
   EXPECT_TRUE(recordings().is_finished(1));
   EXPECT_THAT(ended(), ElementsAre(1));
+}
+
+TEST_F(AgentRecordingsTest, ARecordingHasANumberAndTheVersionOfTheHello) {
+  begin();
+  EXPECT_EQ(data(FrameType::kRecordingStart, start_of(0)), "a recording is numbered from 1");
+  wire::RecordingStart start = start_of(1);
+  start.set_atf_version(1);
+  EXPECT_THAT(data(FrameType::kRecordingStart, start), HasSubstr("ATF version"));
+  EXPECT_FALSE(recordings().any());
+}
+
+TEST_F(AgentRecordingsTest, DropsRepeatedFramesOfFinishedRecordings) {
+  begin();
+  EXPECT_EQ(data(FrameType::kRecordingStart, start_of(1)), "");
+  EXPECT_EQ(data(FrameType::kRecordingEnd, end_of(1)), "");
+  ASSERT_TRUE(loop_.run_until([this] { return !recordings().any(); }));
+  EXPECT_THAT(ended(), ElementsAre(1));
+  EXPECT_EQ(data(FrameType::kRecordingStart, start_of(1)), "");
+  EXPECT_FALSE(recordings().any());
+  EXPECT_EQ(data(FrameType::kStreamOpen, stream_of(1, 1)), "");
+  EXPECT_EQ(data(FrameType::kModules, modules_of({"/bin/a"})), "");
+  EXPECT_EQ(data(FrameType::kRecordingEnd, end_of(1)), "");
+  EXPECT_THAT(ended(), ElementsAre(1, 1)) << "told at its beginning, and at its end";
 }
 
 }  // namespace

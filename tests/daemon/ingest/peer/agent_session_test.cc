@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include "daemon/ingest/session/loaded_modules.h"
 #include "storage/model/session_layout.h"
 #include "tests/daemon/ingest/peer/peer_parts.h"
 
@@ -50,42 +49,14 @@ TEST_F(AgentSessionTest, ItIsChargedUntilItIsGone) {
   begin_session();
   EXPECT_EQ(session_->shown.recording, 5u);
   ASSERT_TRUE(session_->charge().ok());
-  ASSERT_TRUE(session_->charge_streams(1).ok());
-  const std::vector<storage::ModuleInfo> modules(3);
-  ASSERT_TRUE(session_->charge_modules(modules).ok());
   EXPECT_EQ(used(Resource::kSessions), 1u);
-  EXPECT_EQ(used(Resource::kMemory), kSessionMemory + kStreamMemory + memory_of(modules));
-  EXPECT_EQ(used(Resource::kInodes), storage::kFilesPerSession + storage::kFilesPerThread);
+  EXPECT_EQ(used(Resource::kMemory), kSessionMemory);
+  EXPECT_EQ(used(Resource::kInodes), storage::kFilesPerSession);
   session_.reset();
   EXPECT_EQ(used(Resource::kSessions), 0u);
   EXPECT_EQ(used(Resource::kMemory), 0u);
   EXPECT_EQ(used(Resource::kInodes), 0u);
   core_->live_sessions.fetch_sub(1);
-}
-
-TEST_F(AgentSessionTest, StreamsThatAreOpenedAgainAreChargedOnce) {
-  begin_session();
-  ASSERT_TRUE(session_->charge_streams(1).ok());
-  ASSERT_TRUE(session_->charge_streams(2).ok());
-  // Another connection.
-  ASSERT_TRUE(session_->charge_streams(1).ok());
-  ASSERT_TRUE(session_->charge_streams(2).ok());
-  EXPECT_EQ(used(Resource::kMemory), 2 * kStreamMemory);
-  ASSERT_TRUE(session_->charge_streams(3).ok());
-  EXPECT_EQ(used(Resource::kMemory), 3 * kStreamMemory);
-}
-
-TEST_F(AgentSessionTest, ThreadsThatStorageMadeAreChargedToo) {
-  begin_session();
-  ASSERT_TRUE(session_->charge_streams(1).ok());
-  SessionReport report;
-  report.totals.threads = 4;
-  session_->take_report(report);
-  EXPECT_EQ(used(Resource::kMemory), 4 * kStreamMemory);
-  EXPECT_EQ(used(Resource::kInodes), 4 * storage::kFilesPerThread);
-  report.totals.threads = 2;
-  session_->take_report(report);
-  EXPECT_EQ(used(Resource::kMemory), 4 * kStreamMemory);
 }
 
 TEST_F(AgentSessionTest, OneThatIsFoundIsThereWithoutRoom) {

@@ -33,7 +33,7 @@ class ControlFramesTest : public PeerPartsTest {
   void begin_frames() {
     begin();
     frames_ = std::make_unique<ControlFrames>(asked_, parts_->profile, parts_->recordings,
-                                              parts_->commands, parts_->modules);
+                                              parts_->commands, *parts_->modules);
   }
   std::string say(FrameType type, const google::protobuf::MessageLite& message) {
     return said(*frames_, type, message);

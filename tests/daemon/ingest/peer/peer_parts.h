@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "daemon/ingest/peer/control_frames.h"
-#include "daemon/ingest/peer/data_frames.h"
 #include "storage/manifest/manifest.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/daemon/ingest/io_loop.h"
@@ -57,14 +56,19 @@ class PeerParts final : public AgentConnection, public std::enable_shared_from_t
   PeerParts(IngestCore& core, asio::io_context& io, const wire::Hello& hello,
             const storage::ResumeKey& key)
       : profile(core, agent_from_hello(hello)),
-        recordings(core, io, profile, *this, key),
+        recordings(core, io, profile, *this, *modules, key),
         commands(profile, recordings, *this),
-        control_frames(core.observer, profile, recordings, commands, modules),
-        data_frames(core.options, profile, recordings, modules),
-        decoder(std::make_shared<AgentDecoder>(0, core.counters)) {
+        control_frames(core.observer, profile, recordings, commands, *modules),
+        core_(core) {
     profile.greet(hello, principal::Principal::of_uid(1), "peer", "");
-    data_frames.restart(decoder);
+    connect_data();
     heard.storing.clear();
+  }
+  // A new connection for data.
+  void connect_data() {
+    decoder = std::make_shared<AgentDecoder>(0, core_.counters, core_.options.threads_per_agent,
+                                             profile.account(), modules);
+    recordings.restart(decoder);
   }
 
   bool connected() const override { return control.is_connected; }
@@ -93,12 +97,14 @@ class PeerParts final : public AgentConnection, public std::enable_shared_from_t
   HeardRecordings heard;
   SentFrames control;
   AgentProfile profile;
-  LoadedModules modules;
+  const std::shared_ptr<LoadedModules> modules = std::make_shared<LoadedModules>();
   AgentRecordings recordings;
   AgentCommands commands;
   ControlFrames control_frames;
-  DataFrames data_frames;
   std::shared_ptr<AgentDecoder> decoder;
+
+ private:
+  IngestCore& core_;
 };
 
 class PeerPartsTest : public IngestTest {
@@ -169,8 +175,33 @@ class PeerPartsTest : public IngestTest {
     run();
     return verdict_ ? verdict_->reason : "";
   }
+  // The same of the data channel, as a lane takes it.
   std::string data(wire::FrameType type, const google::protobuf::MessageLite& message) {
-    return said(parts_->data_frames, type, message);
+    return data(fakes::frame_bytes(type, message));
+  }
+  std::string data(const std::vector<uint8_t>& bytes) {
+    LaneTurn turn;
+    PageUnpacker unpacker;
+    const auto take = [&](StoredSession* session) {
+      size_t taken = 0;
+      return parts_->decoder->take(bytes, session, unpacker, turn, taken);
+    };
+    if (AgentSession* session = recordings().storing()) {
+      session->queue->push([&](StoredSession& stored) { return take(&stored); });
+      run();
+    } else {
+      EXPECT_TRUE(take(nullptr).ok());
+    }
+    verdict_.reset();
+    if (turn.end == LaneTurn::End::kFault) verdict_ = turn.fault;
+    if (turn.end == LaneTurn::End::kFrame) {
+      wire::Frame frame;
+      frame.type = turn.frame_type;
+      frame.body = turn.frame_body;
+      verdict_ = parts_->recordings.take(frame);
+      run();
+    }
+    return verdict_ ? verdict_->reason : "";
   }
   std::string control(wire::FrameType type, const google::protobuf::MessageLite& message) {
     return said(parts_->control_frames, type, message);

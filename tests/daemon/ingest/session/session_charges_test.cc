@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "daemon/ingest/link/limits.h"
+#include "daemon/ingest/session/loaded_modules.h"
+#include "storage/model/session_layout.h"
 
 namespace collect::ingest {
 namespace {
@@ -41,6 +43,31 @@ TEST(SessionChargesTest, OpenFilesAreChargedAndOverTheLimitWhenOthersNeedThem) {
   charges.hold_open_files(0);
   other.set(400);
   EXPECT_EQ(charges.open_files(), kLeastOpenFiles);
+}
+
+TEST(SessionChargesTest, ThreadsAndModulesAreChargedUntilTheRelease) {
+  principal::BudgetLimits limits;
+  limits[Resource::kMemory].total = 4 * (4 * kStreamMemory) / 3;  // one may have three quarters
+  limits[Resource::kInodes].total = 1'000;
+  principal::Budget budget(limits);
+  const auto account = budget.account(principal::Principal::of_uid(1000));
+  const std::vector<storage::ModuleInfo> modules(3);
+  SessionCharges charges(account);
+  EXPECT_TRUE(charges.charge_thread().ok());
+  EXPECT_TRUE(charges.charge_modules(modules).ok());
+  EXPECT_EQ(account->used(Resource::kMemory), kStreamMemory + memory_of(modules));
+  EXPECT_EQ(account->used(Resource::kInodes), storage::kFilesPerThread);
+  // A resumed session has them, whether there is room or not.
+  charges.hold_threads(5);
+  EXPECT_EQ(account->used(Resource::kMemory), 5 * kStreamMemory + memory_of(modules));
+  EXPECT_EQ(account->used(Resource::kInodes), 5 * storage::kFilesPerThread);
+  charges.hold_threads(2);
+  EXPECT_EQ(account->used(Resource::kInodes), 5 * storage::kFilesPerThread);
+  EXPECT_EQ(charges.charge_thread().code(), Code::kExhausted);
+  EXPECT_EQ(charges.charge_modules(modules).code(), Code::kExhausted);
+  charges.release();
+  EXPECT_EQ(account->used(Resource::kMemory), 0u);
+  EXPECT_EQ(account->used(Resource::kInodes), 0u);
 }
 
 // What was written too much is waited for; a quarter of what the records take is given back.

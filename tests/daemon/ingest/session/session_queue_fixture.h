@@ -64,7 +64,8 @@ class SessionQueueTest : public IngestTest {
     queue_->push([=](StoredSession& session) { return session.writer().clock_sync(sync); });
   }
   void push(const storage::DetailStateChange& change) {
-    queue_->push([=](StoredSession& session) { return session.change_detail(change); });
+    queue_->push(
+        [=](StoredSession& session) { return session.change_detail(change, DetailMode::kOff); });
   }
   void push(const ArrivedStalls& stalls) {
     queue_->push([=](StoredSession& session) { return session.add_stalls(stalls); });

@@ -1,7 +1,7 @@
 // Names of threads that change while they are recorded.
 #include <gmock/gmock.h>
 
-#include "daemon/ingest/peer/data_frames.h"
+#include "daemon/ingest/lane/data_frames.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 
 namespace collect::ingest {

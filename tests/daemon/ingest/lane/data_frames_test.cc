@@ -1,5 +1,6 @@
-// The frames of a data channel by hand: what is kept of them, and which end the connection.
-#include "daemon/ingest/peer/data_frames.h"
+// The frames between the pages of a data channel: what is stored of them, and which end the
+// connection.
+#include "daemon/ingest/lane/data_frames.h"
 
 #include <gmock/gmock.h>
 
@@ -30,7 +31,7 @@ class DataFramesTest : public PeerPartsTest {
   }
   std::vector<uint64_t> thread_ids() const {
     std::vector<uint64_t> ids;
-    for (const auto& thread : parts_->data_frames.threads()) ids.push_back(*thread.thread_id);
+    for (const auto& thread : parts_->decoder->threads()) ids.push_back(*thread.thread_id);
     return ids;
   }
 };
@@ -64,7 +65,7 @@ TEST_F(DataFramesTest, EverythingOfARecordingIsStored) {
   EXPECT_EQ(manifest.threads.size(), 2u);
   EXPECT_EQ(manifest.stalls.size(), 1u);
   EXPECT_EQ(manifest.detail_windows.size(), 1u);
-  EXPECT_EQ(parts_->modules.all().size(), 1u);
+  EXPECT_EQ(parts_->modules->all().size(), 1u);
 }
 
 TEST_F(DataFramesTest, RejectsFramesBeforeTheRecordingBegins) {
@@ -83,15 +84,6 @@ TEST_F(DataFramesTest, RejectsFramesBeforeTheRecordingBegins) {
   EXPECT_NE(recordings().current(), nullptr) << "the session waits, as after any other break";
 }
 
-TEST_F(DataFramesTest, RecordingHasANumberAndTheVersionOfTheHello) {
-  begin();
-  EXPECT_EQ(data(FrameType::kRecordingStart, start_of(0)), "a recording is numbered from 1");
-  wire::RecordingStart start = start_of(1);
-  start.set_atf_version(1);
-  EXPECT_THAT(data(FrameType::kRecordingStart, start), HasSubstr("ATF version"));
-  EXPECT_FALSE(recordings().any());
-}
-
 TEST_F(DataFramesTest, RepeatOfTheStartChangesNothing) {
   begin_recording();
   EXPECT_EQ(open_stream(1), "");
@@ -107,29 +99,15 @@ TEST_F(DataFramesTest, AnotherConnectionGoesOnWithTheSameSession) {
   EXPECT_EQ(data(FrameType::kModules, modules_of({"/bin/a"})), "");
   const AgentSession* session = recordings().current();
   recordings().end_connection();
-  parts_->data_frames.end_connection();
+  parts_->connect_data();
   EXPECT_THAT(thread_ids(), IsEmpty());
-  parts_->data_frames.restart(parts_->decoder);
   begin_recording();
   EXPECT_EQ(recordings().storing(), session);
-  EXPECT_EQ(parts_->modules.all().size(), 1u) << "it is the same recording";
+  EXPECT_EQ(parts_->modules->all().size(), 1u) << "it is the same recording";
   EXPECT_EQ(open_stream(1), "");
   EXPECT_EQ(used(principal::Resource::kMemory) / kStreamMemory,
             (kSessionMemory + kStreamMemory) / kStreamMemory)
       << "the stream is charged once";
-}
-
-TEST_F(DataFramesTest, DropsRepeatedFramesOfFinishedRecordings) {
-  begin_recording();
-  EXPECT_EQ(data(FrameType::kRecordingEnd, end_of(1)), "");
-  ASSERT_TRUE(loop_.run_until([this] { return !recordings().any(); }));
-  EXPECT_THAT(ended(), ElementsAre(1));
-  begin_recording();
-  EXPECT_FALSE(recordings().any());
-  EXPECT_EQ(open_stream(1), "");
-  EXPECT_EQ(data(FrameType::kModules, modules_of({"/bin/a"})), "");
-  EXPECT_EQ(data(FrameType::kRecordingEnd, end_of(1)), "");
-  EXPECT_THAT(ended(), ElementsAre(1, 1)) << "told at its beginning, and at its end";
 }
 
 TEST_F(DataFramesTest, StreamClosesWithWhatItSent) {
@@ -192,12 +170,8 @@ TEST_F(DataFramesTest, BytesThatAreNoMessageAndFramesOfTheOtherChannelAreRefused
        {FrameType::kRecordingStart, FrameType::kModules, FrameType::kStreamOpen,
         FrameType::kStreamClose, FrameType::kDetailState, FrameType::kStalls,
         FrameType::kRecordingEnd}) {
-    wire::Frame frame;
-    frame.type = type;
-    frame.body = bytes;
-    const Verdict verdict = parts_->data_frames.take(frame);
-    ASSERT_TRUE(verdict.has_value()) << static_cast<int>(type);
-    EXPECT_THAT(verdict->reason, HasSubstr("the body is no collect.wire."));
+    EXPECT_THAT(data(fakes::frame_bytes(type, Bytes(bytes))),
+                HasSubstr("the body is no collect.wire."));
   }
   for (const FrameType type : {FrameType::kHello, FrameType::kAck, FrameType::kCommand,
                                FrameType::kHeartbeat, FrameType::kBye, FrameType::kCounters}) {
