@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <string>
 
+#include "agent/transport/sock_diag.h"
 #include "daemon/principal/principal.h"
 #include "formats/core/result.h"
-#include "agent/transport/sock_diag.h"
 
 namespace collect::principal {
 

@@ -361,7 +361,7 @@ TEST_F(AgentRecordingsTest, InvalidRecordsEndTheRecordingForGood) {
   EXPECT_THAT(ended(), ElementsAre(1));
 }
 
-TEST_F(AgentRecordingsTest, ARecordingHasANumberAndTheVersionOfTheHello) {
+TEST_F(AgentRecordingsTest, RecordingHasANumberAndTheVersionOfTheHello) {
   begin();
   EXPECT_EQ(data(FrameType::kRecordingStart, start_of(0)), "a recording is numbered from 1");
   wire::RecordingStart start = start_of(1);
