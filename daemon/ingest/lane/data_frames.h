@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "daemon/ingest/link/verdict.h"
@@ -67,7 +68,7 @@ class DataFrames {
   uint32_t recording_ = 0;
   StoredSession* session_ = nullptr;  // within take()
   SessionQueue::Act to_store_;        // null: nothing
-  // Changed by the turn alone, with the mutex held; others read it with the mutex held.
+  // The turn's. Streams come and go, and names change, with the mutex held: threads() reads them.
   std::unordered_map<uint32_t, OpenStream, KeyedHash> streams_;
   mutable std::mutex streams_mutex_;
 };
