@@ -75,7 +75,7 @@ void start(AttachRequest& request) {
   if (!settings_from_block(request.variables, sizeof request.variables, settings, &error)) {
     return end(request, patch::kAttachFailed, error);
   }
-  // Of a child nobody would hear that it ends by _exit() or exec(): this library came too late to
+  // Of a child no one would hear that it ends by _exit() or exec(): this library came too late to
   // stand before these.
   settings.this_process_only = true;
   stop_agent(kStopFlushMs);

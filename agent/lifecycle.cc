@@ -55,11 +55,11 @@ void after_fork_in_parent() {
 }
 
 // In the child only the forking thread exists. Nothing is started here: most children exec at once.
-// The first event starts the agent anew; the rings were not copied (MADV_WIPEONFORK).
+// The first event starts the agent again; the rings were not copied (MADV_WIPEONFORK).
 void after_fork_in_child() {
   sleds_after_fork_in_child();
   tls_stream = nullptr;
-  // Its epoch goes on, so that no thread's copy passes for a new one.
+  // Its epoch continues, so that no thread's copy passes for a new one.
   const uint64_t state = g_state.load(std::memory_order_relaxed);
   const bool is_filtered = program_is_filtered();
   enter_run_in_child(!started_with.this_process_only, is_filtered ? kFiltered : nullptr);

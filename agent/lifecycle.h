@@ -24,7 +24,7 @@ bool agent_running();
 // The same without an event.
 void start_early();
 
-// First event in a forked child: the parent's rings and thread are not here, so begin anew, as a
+// First event in a forked child: the parent's rings and thread are not here, so begin again, as a
 // process of its own. Called from a hook.
 // False: it is not ready for this event.
 bool restart_in_child();

@@ -1,4 +1,4 @@
-// The loaded object (executable or library) that the agent's code lies in.
+// The loaded object (executable or library) that the agent's code is in.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ PlanFile read_open(int fd) {
   struct stat status{};
   if (sys::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
     return {nullptr, 0, "it is no file"};
-  // Its bytes become code of this process: nobody else may have written them.
+  // Its bytes become code of this process: no one else may have written them.
   if ((status.st_uid != sys::geteuid() && status.st_uid != 0) ||
       (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return {nullptr, 0, "others may have written it"};

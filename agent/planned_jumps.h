@@ -27,7 +27,7 @@ inline bool move_distance(uint8_t* place, int64_t away) {
   return fits(moved, 32);
 }
 
-// What stands at `from` then. False: too far.
+// What is at `from` then. False: too far.
 inline bool make_jump(uint64_t from, uint64_t stub, uint8_t* jump) {
   const auto away = static_cast<int64_t>(stub - (from + kPlanJumpBytes));
   const auto distance = static_cast<int32_t>(away);

@@ -125,7 +125,7 @@ Range windows_in(const PlannedModule& module, const ElfW(Phdr) & segment, const 
   return range;
 }
 
-// Makes the code of every segment from `index` on writable, then writes. What lies between them
+// Makes the code of every segment from `index` on writable, then writes. What is between them
 // stays as it is. Null, or why nothing was written.
 const char* write_from(size_t index, uint64_t region, const PlannedModule& module,
                        const PlanView& plan) {
@@ -210,7 +210,7 @@ const char* why_not_alone() {
   struct stat status{};
   constexpr uint64_t kOfFolder = 2;  // links that a folder has without one inside
   if (sys::stat("/proc/self/task", &status) != 0 || status.st_nlink <= kOfFolder) {
-    return "without /proc nobody can say whether the program has other threads";
+    return "without /proc no one can say whether the program has other threads";
   }
   return status.st_nlink == kOfFolder + 1 ? nullptr : "the program has other threads already";
 }
@@ -298,7 +298,7 @@ const char* replace_from(size_t index, const Prepared& one, bool& any) {
 #endif
 
 // The plan of a module, checked. `file.bytes` is null when it has none, or one that can't be used:
-// then that is said, but of a module that is gone. `hold` is null where nobody else runs, and then
+// then that is said, but of a module that is gone. `hold` is null where no one else runs, and then
 // that is checked.
 PlanFile checked_plan(const char* folder, const PlannedModule& module, HoldModule hold, void* holds,
                       PlanView& plan) {

@@ -19,7 +19,7 @@ void apply_plans(const char* folder);
 // that are not traced yet: `*jumps_at` is the address of patch::AttachJump[*count], by ascending
 // address. Null, or why nothing can be traced. Then either they are written, use_prepared(), or
 // none of them is, drop_prepared(). Modules are held (module_holds.h) until after that.
-// Where nobody can stop the process, write_prepared() writes them while its threads run, on arm64
+// Where no one can stop the process, write_prepared() writes them while its threads run, on arm64
 // alone: there a window is one instruction. Null: use_prepared() is next; or why no jump is there.
 const char* prepare_plans(const char* folder, HoldModule hold, void* holds, uint64_t* jumps_at,
                           uint64_t* count);

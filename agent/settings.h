@@ -1,4 +1,4 @@
-// What an agent was told to do, from the C API or from COLLECT_* variables. AGENT.md lists them.
+// What an agent was asked to do, from the C API or from COLLECT_* variables. AGENT.md lists them.
 // Plain data in fixed storage: read once at start, constant afterwards.
 #pragma once
 
@@ -68,7 +68,7 @@ struct Settings {
   bool start_recording = true;
   bool log = false;  // COLLECT_LOG=1: diagnostics on standard error
   // How long the collector may take for the rest after the end: of exit(), which waits for it, or
-  // of the drain process, for which nobody waits.
+  // of the drain process, for which no one waits.
   uint32_t exit_flush_ms = kThreadFlushMs;
 };
 
@@ -76,7 +76,7 @@ struct Settings {
 // larger. Never changed; no constant, because arm64's linker pads what is read-only to 64 KiB.
 extern Settings default_settings;
 
-// Whether the program runs for somebody who may not have its rights: set-uid, set-gid, with file
+// Whether the program runs for someone who may not have its rights: set-uid, set-gid, with file
 // capabilities, or however else the system says so. Its environment is then that user's, and
 // nothing in it holds.
 bool is_privileged();

@@ -50,7 +50,7 @@ bool share(T& block) {
 }
 
 // Zeroed memory, or null. `before`: what an earlier call gave for the same table; in a forked child
-// it is mapped anew in its place.
+// it is mapped again in its place.
 void* map_table(size_t bytes, void* before = nullptr);
 void unmap_table(void* table, size_t bytes);
 

@@ -42,7 +42,7 @@ size_t copy_printable(char* out, size_t out_bytes, const char* source, size_t so
 const char* errno_text(int error_number) {
   switch (error_number) {
     case ECONNREFUSED:
-      return "nobody listens there";
+      return "no one listens there";
     case ENOENT:
       return "no such file";
     case ETIMEDOUT:

@@ -41,7 +41,7 @@ size_t copy_utf8(char* out, size_t out_bytes, const char* source, size_t source_
 // (formats/core/TEXT.md) becomes '?' too.
 size_t copy_printable(char* out, size_t out_bytes, const char* source, size_t source_bytes);
 
-// What error numbers mean to somebody who reads a status line. strerror may allocate.
+// What error numbers mean to someone who reads a status line. strerror may allocate.
 const char* errno_text(int error_number);
 
 }  // namespace collect::agent

@@ -8,7 +8,7 @@ find_package(Protobuf REQUIRED)
 find_package(GTest REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
 
-# gRPC and what it stands on are 45 shared libraries, and a program that links them takes three times as
+# gRPC and what it is built on are 45 shared libraries, and a program that links them takes three times as
 # long to start: linked into it where their archives are there. OpenSSL, zlib and c-ares, which read
 # untrusted bytes first, stay shared, so that the system's updates reach them.
 # ThreadSanitizer, which does not see their locks, knows them by the names of the shared ones.

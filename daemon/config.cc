@@ -66,7 +66,7 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-// What stands for the value in --help; null: the type says it.
+// What represents the value in --help; null: the type says it.
 const char* value_name(std::string_view key) {
   if (key == "root" || key == "perfetto_ui" || key.ends_with("_directories") ||
       key.ends_with("_roots"))

@@ -19,7 +19,7 @@ inline constexpr char kDefaultWeb[] = "127.0.0.1:7712";  // of --web without an 
 inline constexpr uint64_t kMaxConfigBytes = 1u << 20;
 
 struct Config {
-  std::string root;  // empty until default_root() or somebody says otherwise
+  std::string root;  // empty until default_root() or someone says otherwise
   std::string ingest = "127.0.0.1:7710";
   std::string control = "127.0.0.1:7711";
   std::string web = "off";      // or an address of this machine
@@ -107,7 +107,7 @@ void each_key(Settings& config, Visit&& visit) {
   visit("token_file", "file with the token that agents must prove to know", config.token_file);
   visit("guest_token_file",
         "file with a token by which agents of users whom local_access keeps out get in over TCP; "
-        "nobody else is asked for it",
+        "no one else is asked for it",
         config.guest_token_file);
   visit("control_token_file", "file with the token that clients of the control plane must show",
         config.control_token_file);

@@ -1,5 +1,5 @@
-// Sockets that a service manager listens on and hands over, as sd_listen_fds(3) has it. It goes on
-// listening while the daemon is away: who connects meanwhile waits in the socket.
+// Sockets that a service manager listens on and hands over, as sd_listen_fds(3) has it. It
+// continues listening while the daemon is away: who connects meanwhile waits in the socket.
 //
 // DAEMON.md "Socket activation". Main thread only, before there are others.
 #pragma once

@@ -114,7 +114,7 @@ Result<ingest::IngestOptions> ingest_options(const Config& config, const Access&
   return options;
 }
 
-// The lookup stands in another directory: what the settings say is made absolute here.
+// The lookup is in another directory: what the settings say is made absolute here.
 symbolize::SymbolizerOptions symbol_options(const Config& config) {
   symbolize::SymbolizerOptions options;
   options.program = symbolize::symbolizer_program();
@@ -168,7 +168,7 @@ Result<std::unique_ptr<web::WebServer>> start_web(const Config& config, const Ac
   return web::WebServer::start(options, collector);
 }
 
-// Null when nobody wants them.
+// Null when no one wants them.
 Result<std::unique_ptr<metrics::MetricsServer>> start_metrics(const Config& config,
                                                               Collector& collector) {
   if (config.metrics == "off") return std::unique_ptr<metrics::MetricsServer>();
@@ -255,7 +255,7 @@ void wait_for_the_end(const sigset_t& signals, const CommandLine& line, Collecto
   }
 }
 
-// The settings say what is wanted; a socket that somebody else listens on is where it is.
+// The settings say what is wanted; a socket that someone else listens on is where it is.
 void note_other_address(const char* key, const std::string& wanted, const std::string& bound) {
   if (wanted == bound) return;
   spdlog::info("{}: the inherited socket is at {}; the setting {} is not used", key, bound, wanted);
@@ -349,7 +349,7 @@ int serve(const CommandLine& line) {
   if (!in_time) spdlog::warn("not every session was dealt with in time; the next start does it");
   (*control)->shutdown(control::ControlServer::kShutdownDeadline);
   notice.reset();
-  // Everything is stored and nobody is connected: what is left is memory, which the system takes
+  // Everything is stored and no one is connected: what is left is memory, which the system takes
   // back sooner than we could.
   ::_exit(EXIT_SUCCESS);
 }
@@ -357,7 +357,7 @@ int serve(const CommandLine& line) {
 // Of this machine (memory, threads, descriptors): contained where it was met, and said.
 void log_fault(const std::string& what, const Error& error) {
   static ingest::LogRateLimiter lines;
-  const std::string line = lines.admit(what + ": " + to_string(error) + "; it goes on");
+  const std::string line = lines.admit(what + ": " + to_string(error) + "; it continues");
   if (!line.empty()) spdlog::error("{}", line);
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# committed_texts.sh BUILD_DIR: writes the files of this tree anew that follow from the code: what
+# committed_texts.sh BUILD_DIR: writes the files of this tree again that follow from the code: what
 # commands print, what exports contain, the reference pages of the guide, the image of the control
 # plane. `cmake --build BUILD_DIR --target committed-texts` builds what it needs and runs it. Tests
 # compare these files with the code: look at the differences before you commit them.

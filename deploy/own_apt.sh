@@ -2,7 +2,7 @@
 # fetched while the system's lists and architectures stay as they are.
 #
 #   own_apt_begin FOLDER [ARCHITECTURE]   takes the machine's own Debian 12 archive, and its lists
-#   own_apt WORD…                         apt-get in FOLDER; what it downloads lies there
+#   own_apt WORD…                         apt-get in FOLDER; what it downloads is there
 
 own_apt_begin() {
   own_apt_folder=$1 own_apt_architecture=${2:-$(dpkg --print-architecture)}

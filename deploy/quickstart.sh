@@ -4,7 +4,7 @@
 # Installs what is missing, builds, then does the main job: a program that parses JSON on four threads
 # with a library of 24,000 lines that knows nothing of us is traced, function by function, into files;
 # while it runs, detail recording is switched on and off through gRPC. Takes a few minutes the first
-# time, most of it the build, and a few seconds when run again. In a terminal the collector goes on
+# time, most of it the build, and a few seconds when run again. In a terminal the collector continues
 # serving its live page at the end, until Ctrl-C.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -106,7 +106,7 @@ has_events() { [ "$(sum_of events "$1")" -gt "$2" ]; }
 wait_until "a million events at collector a" has_events "$first_control" 1000000
 shown kill -9 "$first"
 wait "$first" 2>/dev/null || true
-say "The program goes on at collector b …"
+say "The program continues at collector b …"
 wait_until "a million events at collector b" has_events "$second_control" 1000000
 start_collector a "$first_ingest"
 say "Collector a is back, and seals what it had."

@@ -27,11 +27,11 @@ namespace collect::agent {
 namespace {
 
 constexpr size_t kStackBytes = 256 * 1024;
-// The thread keeps its deadline itself. If the system does not let it run, exit() goes on without
+// The thread keeps its deadline itself. If the system does not let it run, exit() continues without
 // it.
 constexpr uint32_t kStopSlackMs = 3000;
 
-// More than a megabyte of buffers and tables, touched as far as used. Constructed anew at each
+// More than a megabyte of buffers and tables, touched as far as used. Constructed again at each
 // start.
 alignas(DrainThread) unsigned char g_memory[sizeof(DrainThread)];
 
@@ -89,7 +89,7 @@ int create_thread_without_signals(DrainThread* drain) {
   return error;
 }
 
-// A drain process that somebody killed does not end by its own word.
+// A drain process that someone killed does not end by its own word.
 bool drain_process_died() {
   return g_by_drain_process && is_process_over(g_control.drain_pid.load(std::memory_order_relaxed));
 }
@@ -114,7 +114,7 @@ void end_drain(DrainThread* drain, uint64_t deadline_ms) {
   if (wait_for_end(deadline_ms)) {
     g_drain.store(nullptr, std::memory_order_release);
   } else if (drain_process_died()) {
-    // What it had is nobody's: this copy of the drain gives the rings back.
+    // What it had is no one's: this copy of the drain gives the rings back.
     drain->drop_recording();
     g_control.connected.store(false, std::memory_order_relaxed);
     set_status("the agent was stopped; its drain process had died");

@@ -45,7 +45,7 @@ void log_line(bool enabled, const char* text);
 
 // Around fork, on the forking thread: between the first two no descriptor of ours is half-made. The
 // last one, in the child, closes the child's copies without disturbing the parent's connection; the
-// child begins anew with drain_start(). Without the first two the last one works all the same, but
+// child begins again with drain_start(). Without the first two the last one works all the same, but
 // a descriptor that was being made at that moment stays open in the child.
 void drain_before_fork();
 void drain_after_fork_in_parent();

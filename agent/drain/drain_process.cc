@@ -103,7 +103,7 @@ long copy_process(void (*entry)(), unsigned char* stack_end) {
   return sys::checked(result);
 }
 
-// Before it has taken over: the process goes on with a thread.
+// Before it has taken over: the process continues with a thread.
 [[noreturn]] void give_up() {
   Drainer nobody = Drainer::kNone;
   (void)g_control.drainer.compare_exchange_strong(nobody, Drainer::kThread);
@@ -147,7 +147,7 @@ bool needs_directory(const Settings& settings) {
   leave(0);
 }
 
-// Between the process and its drain process: it ends at once, so that the drain process is nobody's
+// Between the process and its drain process: it ends at once, so that the drain process is no one's
 // child.
 [[noreturn]] void run_between() {
   (void)sys::call(SYS_setsid);

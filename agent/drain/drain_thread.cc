@@ -107,7 +107,7 @@ bool DrainThread::must_see_first_event() const {
 
 // Whether the thread may end: at once when nothing is left to say, at the deadline in any case.
 bool DrainThread::finished() {
-  // Without a collector to come, everything recorded would be for nobody.
+  // Without a collector to come, everything recorded would be for no one.
   if (!link_.is_up() && is_run_over()) return true;
   if (link_.given_up() && !must_see_first_event()) return true;
   if (traced_ != nullptr) watch_process();
@@ -165,7 +165,7 @@ uint64_t DrainThread::noted_exit_code() const {
   return newest_event_ns() < until_ns ? code : 0;
 }
 
-// The end of the process is a stop that nobody waits for.
+// The end of the process is a stop that no one waits for.
 void DrainThread::watch_process() {
   if (process_over_) return;
   const TracedProcess::Life life = traced_->look(monotonic_ms(), noted_exit_code());
@@ -277,7 +277,7 @@ void DrainThread::note_stats() {
   request_stop(settings_.exit_flush_ms);
 }
 
-// Whether threads that wait for a free page have waited long enough for somebody to take one.
+// Whether threads that wait for a free page have waited long enough for someone to take one.
 bool DrainThread::page_wait_timed_out() const {
   uint64_t since_ms = link_.down_since_ms();
   const Spool& spool = shipper_.streams().spool();
@@ -288,7 +288,7 @@ bool DrainThread::page_wait_timed_out() const {
   return now_ms_ - since_ms > kPageWaitTimeoutMs;
 }
 
-// How long nobody needs this thread, unless a socket says so.
+// How long no one needs this thread, unless a socket says so.
 int DrainThread::wait_ms() const {
   if (start_filter_.is_wanted() && g_control.holds.load(std::memory_order_relaxed)) return 1;
   if (exit_answered_ms_ != 0 && now_ms_ - exit_answered_ms_ < kBusyMs) return 1;

@@ -23,7 +23,7 @@
 
 namespace collect::agent {
 
-// After nobody took pages for so long, neither a collector nor a spool, FullPolicy::kWait waits no
+// After no one took pages for so long, neither a collector nor a spool, FullPolicy::kWait waits no
 // longer.
 inline constexpr uint64_t kPageWaitTimeoutMs = 30000;
 // What other threads record after a thread has called exit() or _exit() comes sooner than this.
@@ -108,7 +108,7 @@ class DrainThread {
   uint64_t exit_answered_ms_ = 0;
   bool up_since_stop_ = false;
   TracedProcess* traced_ = nullptr;   // null: this is a thread of it
-  bool process_over_ = false;         // nobody waits for the drain process any more
+  bool process_over_ = false;         // no one waits for the drain process any more
   uint64_t least_left_ = UINT64_MAX;  // in the buffer and the spool, since then
   bool writers_settled_ = false;
   bool was_ever_up_ = false;

@@ -30,7 +30,7 @@ class RecordingState {
 
   // As the settings say, if they ask for a recording and it would not be over at once.
   void begin_by_itself();
-  // Somebody asks for one: begins it where none is, and reports the one that runs to the collector
+  // Someone asks for one: begins it where none is, and reports the one that runs to the collector
   // even when it holds nothing. Not while one is ending.
   void ask();
   // Stops it. `process_end` may be null.
@@ -41,15 +41,15 @@ class RecordingState {
   // From an Ack: recording `number` is sealed, or the collector wants no more of it. True: it was
   // this one, and there is none now.
   bool collector_ended(uint64_t now_ms, uint32_t number);
-  // Once the collector has seen the process, nobody has to be told of a recording without a thread:
-  // one that is ending is over then.
+  // Once the collector has seen the process, no one has to be informed of a recording without a
+  // thread: one that is ending is over then.
   void end_kept(uint64_t now_ms);
   // Gives up whatever was recorded.
   void drop();
 
   // What the recorder holds by now, for the limit of bytes.
   void count(const RecorderStats& stats);
-  // Ends it if it has reached a limit. The program goes on, as after a StopRecording.
+  // Ends it if it has reached a limit. The program continues, as after a StopRecording.
   void end_at_limit(uint64_t now_ms, uint64_t now_ns);
   // When it ends by itself, on the clock of events; 0: at no time.
   uint64_t until_ns() const { return until_ns_; }

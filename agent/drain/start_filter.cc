@@ -10,13 +10,13 @@ static_assert(kMaxFilterText == wire::kMaxFilterText);
 void StartFilter::say_if_late() {
   if (late_said_ || control_.released_ns.load(std::memory_order_relaxed) == 0) return;
   late_said_ = true;
-  log_line("no function filter has come yet; the program goes on, and is recorded when it comes");
+  log_line("no function filter has come yet; the program continues, and is recorded when it comes");
 }
 
 bool StartFilter::ask(uint64_t features, SendBuffer& out) {
   if (is_asked_) return false;
   if ((features & wire::kFeatureStartFilter) == 0) {
-    is_asked_ = true;  // but nobody is waited for
+    is_asked_ = true;  // but no one is waited for
     log_line("this collector makes no function filter, so nothing is recorded");
     return false;
   }

@@ -41,7 +41,7 @@ class StartFilter {
   bool ask(uint64_t features, SendBuffer& out);
   // Asks again on the next one.
   void link_is_down();
-  // A function filter holds. Any will do: somebody may have set another one meanwhile. Begins the
+  // A function filter holds. Any will do: someone may have set another one meanwhile. Begins the
   // recording, and lets the program go, if it was wanted.
   void has_come();
 

@@ -16,7 +16,7 @@ struct LoadedObject {
 };
 
 // Calls `scan` once while no other thread is in here; it may call for_each_object. The two numbers
-// change when something was loaded or unloaded; both are kObjectsUncounted where nobody counts.
+// change when something was loaded or unloaded; both are kObjectsUncounted where no one counts.
 inline constexpr uint64_t kObjectsUncounted = UINT64_MAX;
 void with_objects(void (*scan)(uint64_t loads, uint64_t unloads, void* argument), void* argument);
 

@@ -75,7 +75,7 @@ void for_each_object(void (*visit)(const LoadedObject&, void*), void* argument) 
     for_each_command(header, [&](const load_command& command) {
       if (command.cmd != LC_SEGMENT_64) return;
       const auto& segment = reinterpret_cast<const segment_command_64&>(command);
-      // In the system's shared cache the data of all images lies apart from their code.
+      // In the system's shared cache the data of all images is apart from their code.
       if ((segment.initprot & VM_PROT_EXECUTE) == 0) return;
       const uint64_t begin = slide + segment.vmaddr;
       if (begin < object.begin) object.begin = begin;

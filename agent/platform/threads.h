@@ -48,8 +48,8 @@ bool only_this_thread_left();
 uint64_t voluntary_switches();
 
 // A barrier on the threads that write, which costs them nothing: a store of ours is visible to
-// each, and theirs to us. `elsewhere`: they are another process's, and ours must be told of it at
-// the start. Registering is for the thread that starts the agent.
+// each, and theirs to us. `elsewhere`: they are another process's, and ours must be informed of it
+// at the start. Registering is for the thread that starts the agent.
 void register_barrier(bool elsewhere);
 void barrier_all_threads();
 

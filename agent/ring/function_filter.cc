@@ -100,7 +100,7 @@ void refresh_filter(StreamFilter& filter, bool first) {
   const uint32_t generation = filter_state.generation.load(std::memory_order_acquire);
   if (first) filter.base = generation;
   if (generation == filter.now.generation) return;
-  // Without a filter nothing was counted: what was called then is what lies below all spans.
+  // Without a filter nothing was counted: what was called then is what is below all spans.
   if (filter.is_idle()) filter.base = first ? generation : 0;
   if (filter.now.open != 0) {
     if (filter.past_count == kMaxFilterSpans) {

@@ -28,7 +28,7 @@ inline constexpr uint64_t kPlaceBelow = 16;
 inline constexpr uint64_t kPlaceBelow = 0;
 #endif
 
-// Places are aligned to words. Of a sled, which lies at the function's first instruction.
+// Places are aligned to words. Of a sled, which is at the function's first instruction.
 inline constexpr uint64_t kPlaceOfSled = 1;
 
 enum OpenCallFlags : uint64_t {

@@ -107,7 +107,7 @@ bool recorder_init(const Settings& settings);
 // New settings for a recorder that is there, while nothing is recorded; its memory stays as it is.
 void recorder_configure(const Settings& settings);
 bool recorder_ready();
-// In a forked child, after shared_memory_after_fork_in_child(): set-up begins anew.
+// In a forked child, after shared_memory_after_fork_in_child(): set-up begins again.
 void recorder_after_fork_in_child();
 // Device clock, ns: the platform's continuous clock, read by the CPU counter.
 uint64_t now_ns();
@@ -170,7 +170,7 @@ bool all_acknowledged(Stream& stream);
 // any record that comes after it: take spans first, stalls after, and send the stalls first.
 bool take_stall(Stream& stream, ThreadStall& stall);
 // Gives slot and pages back. The stream has ended and all is acknowledged, or the recording is over
-// and nobody wants it any more.
+// and no one wants it any more.
 void release_stream(Stream& stream);
 
 // ---- modules [drain]. Append-only; 0 .. module_count()-1. A record that refers to a module is
@@ -216,7 +216,8 @@ FullPolicy full_policy();
 void set_full_policy(FullPolicy policy);
 
 // With FullPolicy::kWait: whether a full ring may still hold the program up. The drain thread
-// clears it when the link has been gone for too long and at exit, so that the host program goes on.
+// clears it when the link has been gone for too long and at exit, so that the host program
+// continues.
 void allow_waiting(bool allowed);
 
 // Marks the calling thread as the agent's own: its calls are never recorded.

@@ -1,11 +1,11 @@
 // Stalls of one thread: the times in which it waited for a page. Its own lines of the stream; the
 // short path never looks at them.
 //
-// A wait begins and goes on in page_wait.cc, and is added when the hook that waited has written its
-// event: so the waits of one event are one stall, which lies behind that event and before the next.
-// The thread adds, the drain takes out; when the drain is behind, the stalls that have no room are
-// joined, so that their number and their sum stay exact. What is under way can be seen by the drain
-// all the time, for the thread may be killed in it.
+// A wait begins and continues in page_wait.cc, and is added when the hook that waited has written
+// its event: so the waits of one event are one stall, which is behind that event and before the
+// next. The thread adds, the drain takes out; when the drain is behind, the stalls that have no
+// room are joined, so that their number and their sum stay exact. What is under way can be seen by
+// the drain all the time, for the thread may be killed in it.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ struct StallRing {
   }
 };
 
-// Producer's; `now_ns` is not before the thread's last event. A wait that is under way goes on.
+// Producer's; `now_ns` is not before the thread's last event. A wait that is under way continues.
 void begin_wait(StallRing& stalls, uint64_t now_ns);
 void continue_wait(StallRing& stalls, uint64_t now_ns);
 // By a handler that interrupts the producer.

@@ -124,7 +124,7 @@ struct alignas(kCacheLine) Stream {
 
   // Producer's, general path.
   std::atomic<uint64_t> epoch_state{0};  // g_state of the last refresh
-  bool hooks_are_direct = false;  // no hook of the program's own stands before ours: unwinding.cc
+  bool hooks_are_direct = false;  // no hook of the program's own is before ours: unwinding.cc
   uint64_t landed_stack = 0;      // unwinding.cc: of the last landing in a frame with open calls
   uint32_t thread_id = 0;
   std::atomic<uint32_t> waiting{0};  // inside a hook, but at a safe point: waits for a page

@@ -10,7 +10,7 @@
 namespace collect::agent {
 namespace {
 
-// What is known of a slot beside its stream, which is made anew each time the slot is taken.
+// What is known of a slot beside its stream, which is made again each time the slot is taken.
 struct Slot {
   std::atomic<uint32_t> published;
   std::atomic<uint32_t> free_next;
@@ -18,7 +18,7 @@ struct Slot {
 };
 
 // A thread keeps its pointer to a stream of a recording that is over, and looks at it again in its
-// next hook. Until then the slot is nobody else's, also when the drain has done with it.
+// next hook. Until then the slot is no one else's, also when the drain has done with it.
 enum Holders : uint32_t { kHeldByThread = 1, kHeldByDrain = 2 };
 
 Stream* streams = nullptr;  // kMaxStreams of them, untouched until used

@@ -1,6 +1,6 @@
 // clone() of the host program: threads that have no thread-local memory of their own are not
 // recorded (ring/shared_threads.h). The C library's own threads and processes do not come this way.
-// Not in the archive: in a static program there would be nobody to pass the call on to.
+// Not in the archive: in a static program there would be no one to pass the call on to.
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdarg.h>

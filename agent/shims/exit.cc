@@ -1,4 +1,4 @@
-// _exit and _Exit of the host program, which run no destructors. The library stands before the C
+// _exit and _Exit of the host program, which run no destructors. The library is before the C
 // library in the search order when it is preloaded or linked.
 #include <sys/syscall.h>
 #include <unistd.h>

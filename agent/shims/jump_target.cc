@@ -26,11 +26,11 @@ uint64_t word_of(const void* buffer) {
 
 }  // namespace
 
-// A buffer of our own is filled, whose stack pointer is known: it lies in this frame. That tells
+// A buffer of our own is filled, whose stack pointer is known: it is in this frame. That tells
 // how it is kept, whichever C library this is.
 [[gnu::noinline]] uint64_t jump_target(const void* buffer) {
   jmp_buf probe;
-  (void)_setjmp(probe);  // nobody jumps there
+  (void)_setjmp(probe);  // no one jumps there
   const uint64_t kept = word_of(probe);
   const uint64_t wanted = word_of(buffer);
 #if defined(__x86_64__)

@@ -1,7 +1,7 @@
 // A thread that gives itself a name by pthread_setname_np (by prctl: prctl.cc): the moment, and the
 // name of a thread that ends before the drain looks at it. Names that others give, and those of
 // direct system calls, the drain finds by itself while the thread lives (ring/thread_watch.cc). The
-// library stands before the C library in the search order when it is preloaded, or linked before
+// library is before the C library in the search order when it is preloaded, or linked before
 // it. Not in the archive.
 #include <dlfcn.h>
 #include <errno.h>

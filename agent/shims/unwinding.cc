@@ -1,7 +1,7 @@
 // The unwinder's and the C library's functions that leave frames without a return: where an
-// exception comes to rest, where it is caught, and longjmp. The library stands before the others in
+// exception comes to rest, where it is caught, and longjmp. The library is before the others in
 // the search order when it is preloaded, or linked before them. Not in the archive: in a static
-// program there would be nobody to pass these calls on to.
+// program there would be no one to pass these calls on to.
 //
 // Any thread, any state of the program: memory may be short (std::bad_alloc), locks may be held, a
 // signal handler may jump. So what is called is found when the library is loaded, as far as it is
@@ -21,7 +21,7 @@ namespace {
 
 namespace agent = collect::agent;
 
-// A function that one of ours stands in for.
+// A function that one of ours replaces.
 //
 // It is looked for behind this library. What only a library of a dlopen without RTLD_GLOBAL brings
 // along is found through who calls: that object and what it needs.
@@ -92,7 +92,7 @@ uint64_t here() {
   return reinterpret_cast<uint64_t>(__builtin_frame_address(0));
 }
 
-// What nobody defines nobody could have called without us either.
+// What no one defines no one could have called without us either.
 template <class Function>
 Function found(Real& real, const void* caller) {
   auto* function = reinterpret_cast<Function>(real.of(caller));

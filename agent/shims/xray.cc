@@ -17,7 +17,7 @@ namespace atf = collect::atf;
 using atf::EventKind;
 
 // Where the trampolines have put things: how many words above their block the return address
-// stands, which leads to the function's caller; which of the words are arguments or results.
+// is, which leads to the function's caller; which of the words are arguments or results.
 #if defined(__x86_64__)
 constexpr uint32_t kArguments = 6;
 constexpr uint32_t kResults = 2;

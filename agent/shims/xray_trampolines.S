@@ -1,6 +1,6 @@
 /* One half of collect_xray.o: where patched sleds go. Each saves what the function and its caller
  * may not lose, hands it to the agent's handler, which keeps all vector registers as they are, and
- * puts it back. Which sled calls and which jumps here, and with what, stands in agent/ring/sleds.cc.
+ * puts it back. Which sled calls and which jumps here, and with what, is in agent/ring/sleds.cc.
  *
  * The handlers lie in collect_xray_this_module at HANDLERS (xray_module.h).
  */
@@ -64,7 +64,7 @@
 	CALLED_FROM_SLED collect_xray_enter, 0
 	CALLED_FROM_SLED collect_xray_tail, 2
 
-/* The sled stands where the function's ret was: this returns to the caller. Some languages return
+/* The sled is where the function's ret was: this returns to the caller. Some languages return
  * three words, in rax, rdx and rcx. */
 	.globl collect_xray_exit
 	.hidden collect_xray_exit

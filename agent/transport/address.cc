@@ -145,7 +145,7 @@ const char* resolve_connect(const char* text, AddressList& out) {
   }
   uint16_t port = 0;
   if (const char* digits = after(text, "tcp:")) {
-    if (!parse_port(digits, nullptr, port) || port == 0) return "behind tcp: stands one port";
+    if (!parse_port(digits, nullptr, port) || port == 0) return "behind tcp: is one port";
     return set_host("127.0.0.1", port, out);
   }
   const char* colon = std::strrchr(text, ':');
@@ -158,7 +158,7 @@ const char* resolve_connect(const char* text, AddressList& out) {
     ++begin;
     --end;
   } else if (std::memchr(text, ':', static_cast<size_t>(colon - text)) != nullptr) {
-    return "a number of IPv6 stands in brackets";
+    return "a number of IPv6 is in brackets";
   }
   char host[256];
   const auto length = static_cast<size_t>(end - begin);

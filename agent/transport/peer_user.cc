@@ -83,7 +83,7 @@ Server tcp_server(const sockaddr_storage& here, const sockaddr_storage& there) {
     const bool is_handed_over = listens && listener_uid == 0;
     return {is_handed_over ? PeerUser::kTrusted : judge(uid), uid};
   }
-  // Nobody holds it: it waits for the listener, or was closed, and then nobody reads from it.
+  // No one holds it: it waits for the listener, or was closed, and then no one reads from it.
   if (!listens) return {PeerUser::kUnknown, 0};
   return {judge(listener_uid), listener_uid};
 }
@@ -138,7 +138,7 @@ bool is_loopback(const sockaddr_storage& address) {
   return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-// Whether every directory above the socket belongs to root or `uid`, and nobody else can write it.
+// Whether every directory above the socket belongs to root or `uid`, and no one else can write it.
 // The name is the one that was dialled: the listener's own may mean another file here.
 bool is_out_of_reach(const Address& dialled, uid_t uid) {
   sockaddr_un local{};

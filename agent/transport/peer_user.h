@@ -18,8 +18,8 @@ enum class PeerUser : uint8_t {
   // The system does not say: the peer has closed already, is in another network namespace, or this
   // process may not ask (Android's apps).
   kUnknown,
-  // The system has no such question for TCP: Apple's, some emulators. Nobody can be told apart, and
-  // on iPhones usbmux ends in loopback TCP, so everybody is served. AGENT.md "Known issues".
+  // The system has no such question for TCP: Apple's, some emulators. No one can be distinguished,
+  // and on iPhones usbmux ends in loopback TCP, so everybody is served. AGENT.md "Known issues".
   kCannotAsk,
   kNotAsked,  // this process has no descriptor left to ask with: no fault of the peer's
 };
@@ -35,7 +35,7 @@ struct Server {
 
 // Of a connection that this process made to `dialled`. A connection is made before anybody accepts
 // it, and then only the listener has an owner: both are asked for. A Unix socket in a directory
-// that only root and its owner can write is trusted whoever the owner is, because nobody else can
+// that only root and its owner can write is trusted whoever the owner is, because no one else can
 // have put it there. A host that is not this one is trusted: its users are not ours to tell.
 Server server_user(int connected, const Address& dialled);
 

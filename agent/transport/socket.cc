@@ -32,7 +32,7 @@ bool is_path(const Address& address) {
   return address.is_local() && reinterpret_cast<const sockaddr_un*>(&address.storage)->sun_path[0];
 }
 
-// TCP can connect to itself when a loopback port is free: nobody listens there then.
+// TCP can connect to itself when a loopback port is free: no one listens there then.
 bool is_connected_to_itself(int fd) {
   sockaddr_storage here{};
   sockaddr_storage there{};
@@ -135,7 +135,7 @@ int Socket::bind_and_listen(const Address& address) {
 
 int Socket::listen(const Address& address) {
   if (is_path(address)) {
-    // A socket file outlives its listener. If nobody answers there it is a dead one's.
+    // A socket file outlives its listener. If no one answers there it is a dead one's.
     const char* path = reinterpret_cast<const sockaddr_un*>(&address.storage)->sun_path;
     struct stat found{};
     if (sys::lstat(path, &found) == 0 && S_ISSOCK(found.st_mode)) {

@@ -46,7 +46,7 @@ constexpr size_t kRecordBytes = 16 * 1024;
 constexpr size_t kMaxPemBytes = 256 * 1024;
 
 TlsSession g_sessions[kMaxTlsSessions];
-SSL_CTX* g_context = nullptr;  // made once; a forked child goes on with it
+SSL_CTX* g_context = nullptr;  // made once; a forked child continues with it
 char g_pem[kMaxPemBytes];
 
 struct NotForking {

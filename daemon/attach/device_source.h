@@ -65,7 +65,7 @@ class DeviceSource {
   // "collect_agent_4711" on Android, "tcp:7720" on iOS.
   virtual void find_agents(const std::string& serial, OnAgents done) = 0;
 
-  // A connected stream to that endpoint, ready for the agent protocol. kNotFound: nobody listens
+  // A connected stream to that endpoint, ready for the agent protocol. kNotFound: no one listens
   // there, or the device is not there; kUnavailable: the server or the device failed, try again.
   virtual void open(const std::string& serial, const std::string& endpoint, OnOpen done) = 0;
 };

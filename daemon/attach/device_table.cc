@@ -66,7 +66,7 @@ void DeviceTable::start() {
 
 void DeviceTable::stop() {
   for (const auto& source : sources_) source->stop();
-  devices_.clear();  // their timers are cancelled, and find nobody
+  devices_.clear();  // their timers are cancelled, and find no one
 }
 
 // ---- what the sources tell
@@ -301,7 +301,7 @@ Status DeviceTable::attach(const std::string& address) {
 
 Result<std::string> DeviceTable::status_of(const std::string& address) {
   const Found found = find(address);
-  if (found.device == nullptr) return Error{Code::kNotFound, address + ": nobody listens there"};
+  if (found.device == nullptr) return Error{Code::kNotFound, address + ": no one listens there"};
   const Endpoint& endpoint = found.device->endpoints[found.name];
   return endpoint.is_up ? "" : endpoint.status;
 }

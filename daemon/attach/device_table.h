@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 
 // The search for agents asks the device for a shell, which shows in what is recorded there: some
 // milliseconds of one of its processors. At once when a device comes, then often for a while, for
-// somebody is likely to start an app; so too when an agent on it ended, and when somebody asks.
+// someone is likely to start an app; so too when an agent on it ended, and when someone asks.
 inline constexpr milliseconds kFreshSearchPause{500};
 inline constexpr milliseconds kFreshTime{10'000};
 inline constexpr milliseconds kSearchPause{1'500};
@@ -89,14 +89,14 @@ class DeviceTable {
   void report(const std::string& address, EndpointReport report);
   // An agent that was dialled there is `agent`, and its links are up or not; is_gone: for good.
   void agent_is(const std::string& address, const std::string& agent, bool is_up, bool is_gone);
-  // Somebody detached it: it is left alone until nobody listens there any more.
+  // Someone detached it: it is left alone until no one listens there any more.
   void release(const std::string& address);
-  // Somebody wants it dialled, found or not, and released or not. kNotFound: no such device;
+  // Someone wants it dialled, found or not, and released or not. kNotFound: no such device;
   // kUnsupported: it can't be used.
   Status attach(const std::string& address);
-  // Somebody wants to know what there is now.
+  // Someone wants to know what there is now.
   void search();
-  // What came of dialling it, for people; empty: it is up. kNotFound: nobody listens there.
+  // What came of dialling it, for people; empty: it is up. kNotFound: no one listens there.
   Result<std::string> status_of(const std::string& address);
 
   std::vector<DeviceView> devices() const;   // any thread

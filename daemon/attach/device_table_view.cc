@@ -66,7 +66,7 @@ DeviceView DeviceTable::view_of(const Device& device) const {
     view.device.advice = std::move(advice);
   };
   if (!device.is_present) {
-    say(DeviceState::kAbsent, kUnplugged, "plug it in again: what was recorded goes on");
+    say(DeviceState::kAbsent, kUnplugged, "plug it in again: what was recorded continues");
   } else if (!device.shown.is_usable) {
     view.state = DeviceState::kBlocked;
   } else if (serves) {

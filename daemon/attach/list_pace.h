@@ -1,4 +1,4 @@
-// Each list of devices may cost a search of all of them, and lines of the log. Nobody plugs phones
+// Each list of devices may cost a search of all of them, and lines of the log. No one plugs phones
 // in as fast as a server can say so: the first lists pass at once, those of a flood at a steady
 // pace, the newest each time; what came and went in between is left out. On the thread of the
 // io_context.

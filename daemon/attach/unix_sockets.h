@@ -17,7 +17,7 @@ struct ListeningAgents {
 };
 
 // The abstract stream sockets "@collect_agent_<digits>" that listen. Connections that a listener
-// has accepted carry its name too, and are told apart by their flags.
+// has accepted carry its name too, and are distinguished by their flags.
 ListeningAgents parse_listening_agents(std::string_view proc_net_unix);
 
 }  // namespace collect::attach

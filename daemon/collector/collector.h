@@ -33,7 +33,7 @@ struct CollectorOptions {
 
 class Collector final : public control::CollectorApi, private ingest::IngestObserver {
  public:
-  // Binds the ingest address; nobody is served before run(). `fs` outlives the collector.
+  // Binds the ingest address; no one is served before run(). `fs` outlives the collector.
   static Result<std::unique_ptr<Collector>> create(CollectorOptions options, storage::Fs& fs);
   ~Collector() override;
 
@@ -78,7 +78,7 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
 
   Collector(const ingest::IngestOptions& options, storage::Fs& fs,
             const symbolize::SymbolizerOptions& symbols, upload::StoreRequest store);
-  // A session that is in the store, unless somebody uses it.
+  // A session that is in the store, unless someone uses it.
   void remove(const std::string& name);
 
   // IngestObserver

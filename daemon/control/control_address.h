@@ -23,7 +23,7 @@ struct ControlAddress {
 
 Result<ControlAddress> parse_control_address(std::string_view text);
 
-// A socket that listens on the address, to own; of a Unix socket, a file that nobody listens on any
+// A socket that listens on the address, to own; of a Unix socket, a file that no one listens on any
 // more is replaced, and the mode of the new one is for its owner alone. Errors name the address.
 Result<int> listen_on(const ControlAddress& address);
 

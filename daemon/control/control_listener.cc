@@ -138,7 +138,7 @@ bool ControlListener::accept_one() {
   return errno != ENOBUFS && errno != ENOMEM;
 }
 
-// A connection that nobody accepts would make the listener ready for ever, and its client wait.
+// A connection that no one accepts would make the listener ready for ever, and its client wait.
 void ControlListener::turn_away_beyond_descriptors() {
   if (reserve_ >= 0) ::close(reserve_);
   const int handle = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);

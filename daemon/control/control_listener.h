@@ -3,7 +3,7 @@
 // and never answer again after it has run out of them.
 //
 // Who may connect is decided here, once for each connection: DAEMON.md "Who gets in". A descriptor
-// is kept in reserve, so that the port goes on answering, with an end of the connection, when the
+// is kept in reserve, so that the port continues answering, with an end of the connection, when the
 // process has none left.
 //
 // One thread of its own. start() and stop() belong to the owner; the rest is for any thread.
@@ -44,7 +44,7 @@ class ControlListener {
     std::string unix_path;  // a socket file of our own: given its mode now, removed at the end
   };
 
-  // Listens; nobody is accepted before start(). Errors as listen_on() has them.
+  // Listens; no one is accepted before start(). Errors as listen_on() has them.
   static Result<std::unique_ptr<ControlListener>> open(const ControlAddress& address,
                                                        const Options& options);
   // The same with a socket that listens already, and to own.

@@ -1,4 +1,4 @@
-// Stands between the clients of the control plane and gRPC: each accepted connection gets a socket
+// Is between the clients of the control plane and gRPC: each accepted connection gets a socket
 // pair, gRPC has the other end of it, and every byte passes here. So the frames of plain HTTP/2 are
 // counted before gRPC works for them, the rate of calls is bounded for each principal, whoever may
 // not call gets an answer that gRPC has no part in, and the end of a connection is known.

@@ -35,7 +35,7 @@ class ControlServer {
   // `address` is "host:port" (port 0: any free one) or "unix:/path". On a Unix socket `local` alone
   // says who may connect, and is the mode of its file. Errors: kInvalidArgument for what is no such
   // address, and for one that other machines can reach without TLS and a token or a client
-  // certificate; kAlreadyExists when somebody listens there already, kPermission, kIo. The files of
+  // certificate; kAlreadyExists when someone listens there already, kPermission, kIo. The files of
   // `access` are known to hold. `collector` must outlive the server. `listening`, if there is one,
   // is a socket that is used instead of `address`, to own: where it is bound decides what it needs,
   // and the mode of a Unix socket is left to who made it.

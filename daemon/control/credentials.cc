@@ -14,7 +14,7 @@ constexpr const char* kBrowserMetadata[] = {"origin", "sec-fetch-site", "sec-fet
 
 constexpr std::string_view kScheme = "Bearer ";
 
-// TLS 1.2 suites that nobody can use, because no pre-shared key is ever set. The suites of 1.3 are
+// TLS 1.2 suites that no one can use, because no pre-shared key is ever set. The suites of 1.3 are
 // on another list.
 constexpr const char* kNoOlderSuites = "PSK-AES256-GCM-SHA384";
 

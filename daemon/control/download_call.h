@@ -36,7 +36,7 @@ class DownloadCall final : public MessageStream, public std::enable_shared_from_
     call->watch_id_ = call->live_->add_watch([weak] {
       if (const auto download = weak.lock()) {
         download->end({grpc::StatusCode::UNAVAILABLE,
-                       "the collector is shutting down; go on at this offset when it is back"});
+                       "the collector is shutting down; continue at this offset when it is back"});
       }
     });
     if (call->watch_id_ == 0) {

@@ -66,7 +66,7 @@ class Http2Meter {
 
   Http2Frames client_{true};
   Http2Frames server_{false};
-  std::set<uint32_t> open_;  // begun by the client, ended by nobody
+  std::set<uint32_t> open_;  // begun by the client, ended by no one
   uint32_t last_stream_ = 0;
   uint64_t header_block_bytes_ = 0;  // of the block that is coming, or came last
 };

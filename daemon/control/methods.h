@@ -35,7 +35,7 @@ class Methods {
     methods_[typeid(Request)] = std::move(method);
   }
 
-  // kUnsupported: nobody serves it.
+  // kUnsupported: no one serves it.
   template <class Response, class Request>
   void call(const Request& request, Callback<Response> done) const {
     const auto found = methods_.find(typeid(Request));

@@ -92,7 +92,7 @@ template <class Backlog>
 class WatchCall final : public MessageStream,
                         public std::enable_shared_from_this<WatchCall<Backlog>> {
  public:
-  // `at_shutdown`: what the client is told when the server ends it.
+  // `at_shutdown`: what the client is informed when the server ends it.
   static std::shared_ptr<WatchCall> open(
       std::shared_ptr<LiveCalls> live,
       const char* at_shutdown = "the collector is shutting down; watch again when it is back") {

@@ -14,7 +14,7 @@ class RefusalLog {
 
   explicit RefusalLog(std::chrono::seconds period) : period_(period) {}
 
-  // Somebody was refused. How many were since the last line, this one included; 0: no line now.
+  // Someone was refused. How many were since the last line, this one included; 0: no line now.
   uint64_t count(Time now) {
     ++refused_;
     if (now < next_) return 0;

@@ -49,7 +49,7 @@ constexpr const char* kRunFooter =
     "run uses the collector at --control (default 127.0.0.1:7711 if you or root listen there,\n"
     "else /run/collectord/control.sock). If none answers there, or with -o, run starts one for\n"
     "this run. With -o, --control is the address at which that collector listens; otherwise it is\n"
-    "an error if nobody answers at a given --control.\n"
+    "an error if no one answers at a given --control.\n"
     "\n"
     "The program gets the agent through LD_PRELOAD and COLLECT_* variables. Your own COLLECT_*\n"
     "variables apply if no option says otherwise, except for COLLECT_CONNECT and COLLECT_LISTEN.\n"

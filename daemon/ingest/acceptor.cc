@@ -123,7 +123,7 @@ void Acceptor::accept_next() {
       });
 }
 
-// Out of descriptors: whoever waits is told to come again, instead of waiting here unseen.
+// Out of descriptors: whoever waits is asked to come again, instead of waiting here unseen.
 void Acceptor::on_accept_error(const std::error_code& error) {
   uint32_t turned_away = 0;
   if (errno_error(error.value(), "").code == Code::kExhausted) {
@@ -161,7 +161,7 @@ void Acceptor::on_accepted(Socket socket) {
     return;
   }
   link->set_principal(user->principal);
-  // Its own share first: who has used it up takes nobody else's place.
+  // Its own share first: who has used it up takes no one else's place.
   if (!origin.empty()) {
     auto place = origins_->enter(origin, core_.options.connections_per_address);
     if (!place) {

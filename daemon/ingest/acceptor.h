@@ -25,7 +25,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 
   // kInvalidArgument: no such address, or one that others than this machine can reach without
   // showing who they are.
-  // kAlreadyExists: somebody listens there. Called before the io thread runs.
+  // kAlreadyExists: someone listens there. Called before the io thread runs.
   Status open(const std::string& address);
   // The same for a socket that listens already: where it is bound decides what it needs. Owns it.
   Status take_over(int listening);

@@ -85,7 +85,7 @@ void DialTarget::on_connected(Result<ConnectedSocket> connected) {
 }
 
 void DialTarget::greet(std::shared_ptr<Link> link) {
-  // Somebody asked for this connection: it is charged, and not refused.
+  // Someone asked for this connection: it is charged, and not refused.
   using principal::Lease;
   if (std::string origin = origin_of(link->socket()); !origin.empty()) {
     link->set_principal({principal::Principal::Kind::kAddress, std::move(origin)});
@@ -140,7 +140,7 @@ void DialTarget::on_welcome(std::shared_ptr<Link> link, const CheckedHello& chec
   report(DialReport::State::kUp, "");
 }
 
-// The pair lives and dies together: when both are gone, everything begins anew.
+// The pair lives and dies together: when both are gone, everything begins again.
 void DialTarget::on_lease_ended() {
   --links_;
   if (step_ == Step::kStopped || links_ != 0) return;

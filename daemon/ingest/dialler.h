@@ -2,7 +2,7 @@
 // plain `adb forward` or `iproxy` accepts here and ends when no app listens behind it: an end
 // before the hello means "no agent there yet".
 //
-// Runs on one io thread. An address shows as an agent in state DIALING while nobody answers; an
+// Runs on one io thread. An address shows as an agent in state DIALING while no one answers; an
 // endpoint on a device is shown with its device, by whoever attached it.
 #pragma once
 
@@ -71,7 +71,7 @@ class Dialler {
 
   // On the io thread. The entry as it is shown; an address that is attached already is taken so.
   Result<AgentSnapshot> attach(const std::string& address);
-  // A place that only `connector` can reach; what comes of it is told to `on_dial`.
+  // A place that only `connector` can reach; what comes of it is asked to `on_dial`.
   // kAlreadyExists, kLimit.
   Status attach(const std::string& name, Connector connector, OnDial on_dial);
   bool detach(const std::string& name);  // false: it is not attached

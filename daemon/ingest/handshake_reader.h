@@ -17,9 +17,9 @@ namespace collect::ingest {
 class HandshakeReader final : public LinkOwner,
                               public std::enable_shared_from_this<HandshakeReader> {
  public:
-  // The hello holds and so does the token's proof; the link is open and nobody reads it.
+  // The hello holds and so does the token's proof; the link is open and no one reads it.
   using OnHello = std::function<void(std::shared_ptr<Link>, const CheckedHello&)>;
-  // Instead of a hello, a dial9 header came; the link is open, nobody reads it, and has the header
+  // Instead of a hello, a dial9 header came; the link is open, no one reads it, and has the header
   // among its early bytes.
   using OnFeed = std::function<void(std::shared_ptr<Link>)>;
   // Exactly one of them is called, unless the io thread ends first.
@@ -37,7 +37,7 @@ class HandshakeReader final : public LinkOwner,
   HandshakeReader(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
                   OnFailure on_failure, OnFeed on_feed, std::string user_refusal);
 
-  // Somebody else needs the slot: ends the connection without a word.
+  // Someone else needs the slot: ends the connection without a word.
   void evict(const std::string& reason);
   // Let go of when this connection is decided.
   void hold(std::shared_ptr<void> lease) { lease_ = std::move(lease); }

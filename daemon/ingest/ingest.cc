@@ -290,7 +290,7 @@ bool Ingest::stop(milliseconds bound) {
       ++told;
     });
   }
-  // Reports of sealed sessions come to the io threads, which go on until all is done.
+  // Reports of sealed sessions come to the io threads, which continue until all is done.
   while (told != threads_.size() || core_.live_sessions != 0) {
     if (std::chrono::steady_clock::now() >= deadline && told == threads_.size()) break;
     if (!core_.options.stepped) {

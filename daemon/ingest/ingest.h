@@ -20,7 +20,7 @@ namespace collect::ingest {
 
 class Ingest {
  public:
-  // Binds the address; nobody is served before run(). `fs` and `observer` outlive it.
+  // Binds the address; no one is served before run(). `fs` and `observer` outlive it.
   static Result<std::unique_ptr<Ingest>> bind(IngestOptions options, storage::Fs& fs,
                                               IngestObserver& observer);
   ~Ingest();

@@ -11,7 +11,7 @@
 
 namespace collect::inject {
 
-// Whether a shared object or an executable defines this dynamic symbol. True also where nobody can
+// Whether a shared object or an executable defines this dynamic symbol. True also where no one can
 // say, because it is no ELF file, or has no table of sections.
 bool defines(const std::string& path, const std::string& symbol);
 

@@ -115,7 +115,7 @@ Status for_each_run(const ProcessMemory& memory, const Jumps& jumps, Use use) {
 struct Compare {
   Status operator()(const patch::AttachJump& jump, const uint8_t* there) const {
     if (std::memcmp(there, jump.original, jump.bytes) == 0) return {};
-    return Error{Code::kDamaged, "the code of the process was changed by somebody else"};
+    return Error{Code::kDamaged, "the code of the process was changed by someone else"};
   }
   Status done(uint64_t, const std::vector<uint8_t>&) const { return {}; }
 };
@@ -153,7 +153,7 @@ Result<StopOutcome> write_jumps(pid_t pid, const ProcessMemory& memory, const Ju
     const auto moved = process.move_out_of(jumps, deadline);
     if (!moved.ok()) return moved.error();
     COLLECT_TRY(for_each_run(memory, jumps, Compare{}));
-    // Nobody writes to it now: an agent that has waited too long has given up before.
+    // No one writes to it now: an agent that has waited too long has given up before.
     const auto state = memory.get<uint32_t>(state_at);
     if (!state.ok()) return state.error();
     if (*state != patch::kAttachPrepared) {

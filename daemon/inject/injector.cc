@@ -251,7 +251,7 @@ class Attachment {
                                        std::string(std::strerror(static_cast<int>(*result)))};
   }
 
-  // An agent that has prepared its jumps goes back by itself when nobody writes them.
+  // An agent that has prepared its jumps goes back by itself when no one writes them.
   Status check_cancelled() const {
     if (!is_cancelled_ || !is_cancelled_()) return {};
     return Error{Code::kCancelled, "interrupted"};

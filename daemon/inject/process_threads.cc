@@ -59,7 +59,7 @@ bool is_first_thread(pid_t tid) {
 
 void reap_ended_threads(pid_t pid) {
   for_each_thread(pid, [pid](pid_t tid, char state) {
-    // The first thread stands for the process, for which its parent waits.
+    // The first thread represents the process, for which its parent waits.
     if (state == kEnded && tid != pid) (void)::waitpid(tid, nullptr, __WALL | WNOHANG);
   });
 }

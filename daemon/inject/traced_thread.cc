@@ -166,7 +166,7 @@ Status TracedThread::await_stop(Deadline deadline) {
       take(status);
       break;
     }
-    if (which != 0 || looked != 0) {  // it ended, or nobody knows it any more
+    if (which != 0 || looked != 0) {  // it ended, or no one knows it any more
       return ended(std::exchange(tid_, 0));
     }
     if (std::chrono::steady_clock::now() > deadline) {

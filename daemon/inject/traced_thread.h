@@ -23,11 +23,11 @@ bool is_ended_call(const user_regs_struct& registers);
 
 class TracedThread {
  public:
-  // Goes on running. kPermission: the system forbids it; other errors of ptrace(2) likewise.
+  // Continues running. kPermission: the system forbids it; other errors of ptrace(2) likewise.
   static Result<TracedThread> seize(pid_t tid);
   TracedThread(TracedThread&& other) noexcept;
   TracedThread& operator=(TracedThread&&) = delete;
-  // Lets it go; a stopped one goes on.
+  // Lets it go; a stopped one continues.
   ~TracedThread();
 
   pid_t tid() const { return tid_; }
@@ -46,7 +46,7 @@ class TracedThread {
   bool in_group_stop() const { return group_stop_; }
 
   // Of a stopped one. A system call that the stop has ended with EINTR, as epoll_wait(2) is, is
-  // made again when the thread goes on, unless a signal waits for it, which may be what it is to
+  // made again when the thread continues, unless a signal waits for it, which may be what it is to
   // see.
   Status mend_interruption();
 
@@ -56,7 +56,7 @@ class TracedThread {
  private:
   explicit TracedThread(pid_t tid) : tid_(tid) {}
   // What waitpid said: a signal that was about to be delivered is kept, and delivered when the
-  // thread goes on.
+  // thread continues.
   void take(int status);
 
   pid_t tid_;
@@ -75,7 +75,7 @@ class BorrowedThread {
   static Result<BorrowedThread> borrow(TracedThread& thread);
   const user_regs_struct& registers() const { return registers_; }
   // Stops the thread first, if it runs. Where that takes long it is waited for all the same: it
-  // could not go on as somebody else.
+  // could not go on as someone else.
   Status give_back() const;
 
  private:

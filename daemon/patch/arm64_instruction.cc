@@ -201,7 +201,7 @@ uint32_t entries_of(Bytes code, const std::vector<Instruction>& instructions, si
   return 0;
 }
 
-// Values of registers that adr, adrp and add have made, along the code as it stands.
+// Values of registers that adr, adrp and add have made, along the code as it is.
 class KnownAddresses {
  public:
   void follow(uint32_t word, Instruction& one) {

@@ -207,7 +207,7 @@ void CodeMap::read_table(const Table& found, const std::vector<Instruction>& ins
       // A number of instructions: assemblers count them within a section, so it is no entry.
       if (table.shift != 0) return;
       const Frame* other = table_->find(to);
-      // From a part that nobody calls, an entry may also lead back to the function itself.
+      // From a part that no one calls, an entry may also lead back to the function itself.
       const bool is_possible = other != nullptr && (!parts_[index_of(*other)].is_called ||
                                                     !parts_[found.frame].is_called);
       if (!is_possible) return;
@@ -231,7 +231,7 @@ void CodeMap::read_tables() {
   }
 }
 
-// A frame that nobody calls and that is entered, or left, in the middle of things.
+// A frame that no one calls and that is entered, or left, in the middle of things.
 void CodeMap::find_fragments() {
   for (size_t i = 0; i < parts_.size(); ++i) {
     const Frame& frame = table_->frames[i];

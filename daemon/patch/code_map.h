@@ -35,7 +35,7 @@ class CodeMap {
   Bytes code(const Frame& frame) const {
     return image_->at(frame.begin).first(frame.end - frame.begin);
   }
-  // Whether anything leads to `address` other than what stands before it.
+  // Whether anything leads to `address` other than what is before it.
   bool is_target(uint32_t address) const;
   size_t index_of(const Frame& frame) const {
     return static_cast<size_t>(&frame - table_->frames.data());

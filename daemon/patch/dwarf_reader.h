@@ -78,7 +78,7 @@ class DwarfReader {
     if ((form & 0x70) == 0x30) base = data;
     if ((form & 0x70) > 0x30) ok_ = false;
     const uint64_t value = raw(form);
-    if ((form & 0x70) == 0x20) ok_ = false;  // relative to text: nobody's on this processor
+    if ((form & 0x70) == 0x20) ok_ = false;  // relative to text: no one's on this processor
     return value == 0 ? 0 : base + value;    // null stays null
   }
   // The same without what it is relative to: a length.

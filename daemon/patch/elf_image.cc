@@ -38,7 +38,7 @@ bool is_hook(std::string_view name) {
   return name == "__cyg_profile_func_enter" || name == "collect_xray_register";
 }
 
-// Lists of places that the compiler left for somebody who changes the code: nobody jumps there.
+// Lists of places that the compiler left for someone who changes the code: no one jumps there.
 bool is_entry_list_name(std::string_view name) {
   return name == "__patchable_function_entries" || name == "__mcount_loc";
 }

@@ -46,7 +46,7 @@ class ElfImage {
   // Addresses of code that data, relocations or the dynamic symbols name; sorted, each once.
   const std::vector<uint32_t>& code_pointers() const { return pointers_; }
   // Beginnings of functions that the compiler left to be changed (-fpatchable-function-entry,
-  // -mrecord-mcount, -fxray-instrument), as the file lists them: nobody jumps there.
+  // -mrecord-mcount, -fxray-instrument), as the file lists them: no one jumps there.
   const std::vector<uint32_t>& listed_entries() const { return entries_; }
 
  private:

@@ -15,7 +15,7 @@ inline constexpr size_t kShapeLook = 12;  // instructions before an indirect jum
 enum class Flow : uint8_t {
   kOn,            // to the next instruction
   kPadding,       // nop
-  kTrap,          // int3: padding that nobody may reach
+  kTrap,          // int3: padding that no one may reach
   kStop,          // ud2, hlt
   kJump,          // to `target`
   kBranch,        // to `target` or on
@@ -36,7 +36,7 @@ struct Instruction {
   bool is_landing = false;  // endbr64; bti, paciasp
   bool is_movable = true;
   bool takes_address = false;  // lea, adr of `target`
-  bool reads_target = false;   // arm64: loads what stands there
+  bool reads_target = false;   // arm64: loads what is there
   uint32_t value = 0;          // an immediate or a displacement that may be an address; 0: none
 
   uint32_t end() const { return address + length; }

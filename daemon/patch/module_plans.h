@@ -10,7 +10,7 @@
 
 namespace collect::patch {
 
-// Stands for the program itself among the patterns: --dynamic without a pattern, as CLI11 has a
+// Is for the program itself among the patterns: --dynamic without a pattern, as CLI11 has a
 // flag without a value.
 inline constexpr char kProgramItself[] = "true";
 

@@ -135,7 +135,7 @@ Result<std::vector<uint8_t>> plan_for(const std::string& path, const std::string
   fs::create_directories(cache, error);
   remove_old(cache);
   // One that can't be kept is made again next time. One of a file that was replaced meanwhile has a
-  // name that nobody asks for.
+  // name that no one asks for.
   if (kept_name(path) == name) (void)write_file(cache + "/" + name, *plan);
   return plan;
 }

@@ -33,7 +33,7 @@ class PlanFolder {
   // The plan of the file `module`, under the name by which agents look for it: the build id, or
   // where there is none, device and inode of the file (kFileBegin).
   Status add(const std::vector<uint8_t>& plan, const std::string& module) const;
-  // Lets other users read the plans that are in it, and nobody write: for a process of another
+  // Lets other users read the plans that are in it, and no one write: for a process of another
   // user.
   Status share() const;
 

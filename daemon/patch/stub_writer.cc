@@ -54,7 +54,7 @@ class StubWriter {
     region_.resize(at + sizeof value);
     store_le(region_.data() + at, value);
   }
-  // What stands so many bytes further on.
+  // What is so many bytes further on.
   void align(size_t before) {
     while ((region_.size() + before) % kStubAlignment != 0) byte(kNop);
   }
@@ -65,7 +65,7 @@ class StubWriter {
     return found != code_.exits.end() && found->index == index ? &*found : nullptr;
   }
 
-  // Whether the last thing that it does leads on to what stands behind it. A call returns there by
+  // Whether the last thing that it does leads on to what is behind it. A call returns there by
   // itself.
   bool goes_on(const Window& window) const {
     for (uint32_t i = window.end; i-- > window.begin;) {

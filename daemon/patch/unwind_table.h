@@ -1,4 +1,4 @@
-// Where functions begin and end, and where in them the stack pointer stands right below the
+// Where functions begin and end, and where in them the stack pointer is right below the
 // caller's frame: from .eh_frame_hdr and .eh_frame, which stripped files keep. PATCH.md "What is
 // read".
 #pragma once

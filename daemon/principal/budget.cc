@@ -62,7 +62,7 @@ size_t Budget::accounts() const {
   return accounts_.size();
 }
 
-// With mutex_ held, so that nobody gets a new share of an account meanwhile. Looks through them at
+// With mutex_ held, so that no one gets a new share of an account meanwhile. Looks through them at
 // most once a second, or when there are too many.
 void Budget::forget_idle(Clock::time_point now) {
   const bool many = accounts_.size() >= kMaxIdleAccounts;

@@ -41,7 +41,7 @@ const char* resource_name(Resource resource);
 std::string to_string(const Principal& principal);
 
 inline constexpr uint64_t kShareOfFree = 3;
-// An account that nobody uses is kept for this long, so that its rates are not forgotten with a
+// An account that no one uses is kept for this long, so that its rates are not forgotten with a
 // connection; and of so many at most.
 inline constexpr std::chrono::seconds kKeepAccount{60};
 inline constexpr size_t kMaxIdleAccounts = 1'024;

@@ -1,4 +1,4 @@
-// Work of many principals for one thread, in an order by which nobody waits for what others have
+// Work of many principals for one thread, in an order by which no one waits for what others have
 // much of: the principal that has had least time comes next, and within it first come, first
 // served.
 //

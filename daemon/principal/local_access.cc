@@ -84,7 +84,7 @@ std::string LocalAccess::refusal(const Peer& peer) const {
   if (who_ == Who::kAny) return {};
   const std::string rule = "local_access is \"" + text_ + "\"";
   if (peer.principal.kind != Principal::Kind::kUid) {
-    return "nobody knows which user connects (" + peer.unknown + "), and " + rule +
+    return "no one knows which user connects (" + peer.unknown + "), and " + rule +
            "; use a Unix socket, or keep the connection open until the collector closes it";
   }
   if (peer.uid == own_ || peer.uid == 0) return {};

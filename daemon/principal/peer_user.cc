@@ -65,7 +65,7 @@ uint16_t port_of(const sockaddr_storage& address) {
   return ntohs(as<sockaddr_in6>(address).sin6_port);
 }
 
-// Whether every directory above the socket at `path` belongs to root or `uid`, and nobody else can
+// Whether every directory above the socket at `path` belongs to root or `uid`, and no one else can
 // write it.
 bool is_out_of_reach(const std::string& path, uid_t uid) {
   if (!path.starts_with('/')) return false;
@@ -227,7 +227,7 @@ Result<Peer> PeerLookup::identify_server(const sockaddr_storage& here,
   if (accepted->inode != 0 && !is_handed_over) {
     return local_peer(accepted->uid, is_overflow_uid_ours());
   }
-  // Nobody holds it: it waits for the listener, or was closed, and then nobody reads from it.
+  // No one holds it: it waits for the listener, or was closed, and then no one reads from it.
   if (listens) return local_peer(listener->uid, is_overflow_uid_ours());
   return listener.ok() ? unknown_peer(kClosed) : unknown_or_exhausted(listener.error());
 }
@@ -269,7 +269,7 @@ Result<SocketAnswer> PeerLookup::ask_kernel(const sockaddr_storage& own,
   if (!make_diag_question(own, other, ++sequence_, question)) return no_answer(EAFNOSUPPORT);
   uint8_t bytes[1024];
   KernelReply reply;
-  // The kernel answers within send(); what lies there before is of a question that failed.
+  // The kernel answers within send(); what is there before is of a question that failed.
   ssize_t got = ::send(netlink_, &question, sizeof question, 0);
   while (got >= 0 && !reply.is_ours) {
     got = ::recv(netlink_, bytes, sizeof bytes, MSG_DONTWAIT);

@@ -44,8 +44,8 @@ class PeerLookup {
   // Of a connection that this process made: whether it is served by this process's user or by root,
   // or is not on this machine. A Unix socket (`path` as it was dialled) may be any user's where no
   // other one can have put it: every directory above is root's or that user's, and written by
-  // nobody else. kPermission: somebody else serves it, or the system does not say who; the message
-  // goes on after an address. Systems without sock_diag say it of no TCP connection, and are let
+  // no one else. kPermission: someone else serves it, or the system does not say who; the message
+  // continues after an address. Systems without sock_diag say it of no TCP connection, and are let
   // be.
   Status check_server(int connected, const std::string& path = "");
 
@@ -71,7 +71,7 @@ Principal address_principal(const sockaddr_storage& address);
 // 127.0.0.0/8, ::1, and the first within IPv6.
 bool is_loopback(const sockaddr_storage& address);
 
-// The uid shown for users that have none in our user namespace is nobody's: a Peer of kUnknown.
+// The uid shown for users that have none in our user namespace is no one's: a Peer of kUnknown.
 Peer local_peer(uid_t uid, bool is_overflow_uid_ours);
 
 // Only a socket that is still held counts; a listener on the same port is another socket.

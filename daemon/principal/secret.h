@@ -1,4 +1,4 @@
-// Secrets that somebody shows to be let in.
+// Secrets that someone shows to be let in.
 #pragma once
 
 #include <cstddef>

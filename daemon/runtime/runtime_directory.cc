@@ -21,7 +21,7 @@ constexpr char kSharedDirectory[] = "/tmp";
 constexpr char kHalfMade[] = ".new-";
 constexpr int kPublishAttempts = 3;
 
-// A directory of this user's that nobody else writes to.
+// A directory of this user's that no one else writes to.
 bool is_own(const std::string& path) {
   struct stat status{};
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&

@@ -2,7 +2,7 @@
 // $XDG_RUNTIME_DIR/collectord, else /run/user/UID/collectord, else /tmp/collectord-UID. CTL.md
 // "What runs, what is newest".
 //
-// Nobody else can have put anything there: the directory is this user's and has mode 0700, what is
+// No one else can have put anything there: the directory is this user's and has mode 0700, what is
 // above it can be written by this user or root alone (or is sticky, as /tmp), and no link is
 // followed. A file appears whole or not at all.
 #pragma once

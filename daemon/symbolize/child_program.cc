@@ -110,7 +110,7 @@ std::string fault_of(int status) {
   if (signal == SIGXCPU) {
     return "ended: more than " + std::to_string(kLookupCpuSeconds) + " s of CPU time";
   }
-  if (signal == SIGKILL) return "ended: somebody killed it, or memory ran out";
+  if (signal == SIGKILL) return "ended: someone killed it, or memory ran out";
   if (signal == SIGSYS) return "ended: it made a system call that it may not make";
   return "crashed (signal " + std::to_string(signal) + ")";
 }
@@ -180,7 +180,7 @@ class Child {
 
   // Whether it has ended, or does within the bound.
   bool ends() {
-    if (pidfd_.get() < 0) return true;  // a kernel without: nobody can say
+    if (pidfd_.get() < 0) return true;  // a kernel without: no one can say
     pollfd gone[] = {{pidfd_.get(), POLLIN, {}}};
     const timespec bound{.tv_sec = kReapBound.count(), .tv_nsec = {}};
     sigset_t all;

@@ -1,4 +1,4 @@
-// Which functions somebody means who writes a word for them: to the daemon (filter, detail) and to
+// Which functions someone means who writes a word for them: to the daemon (filter, detail) and to
 // collectctl's commands for files. One meaning for all of them.
 #pragma once
 

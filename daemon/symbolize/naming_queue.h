@@ -3,7 +3,7 @@
 // the end of the queue.
 //
 // What is not named when the daemon ends is marked as pending in its manifest, so that the next
-// start goes on. What was begun kMaxNamingTries times without an orderly end is given up.
+// start continues. What was begun kMaxNamingTries times without an orderly end is given up.
 //
 // Thread-safe. `fs` and `on_named` outlive it.
 #pragma once
@@ -51,7 +51,7 @@ class NamingQueue {
   // Ends all work on this session, and returns when nothing touches its files any more: before
   // they are removed.
   void forget(const std::string& name);
-  // Goes on for as long as `bound`, then leaves the rest pending. Once.
+  // Continues for as long as `bound`, then leaves the rest pending. Once.
   void stop(std::chrono::milliseconds bound);
 
   const Symbolizer& symbolizer() const { return symbolizer_; }

@@ -19,7 +19,7 @@ Result<std::string> read_commit_text(S3Client& client, Retries& retries, const s
 Result<Commit> read_commit(S3Client& client, Retries& retries, const std::string& prefix);
 
 // Whether an error of read_commit(), or of a part's download, is of that part alone: it is damaged,
-// gone, of a later version, or nobody may read it. The others are handled.
+// gone, of a later version, or no one may read it. The others are handled.
 bool is_of_one_part(const Error& error);
 
 }  // namespace collect::upload

@@ -33,7 +33,7 @@ Result<bool> agrees(storage::Fs& fs, const std::string& path, const CommittedFil
   return (*source)->file_bytes() == wanted.bytes && (*source)->file_crc32c() == wanted.crc32c;
 }
 
-// The rest of the object after a connection that broke goes on where it ended.
+// The rest of the object after a connection that broke continues where it ended.
 Status fetch(S3Client& client, Retries& retries, const std::string& key, ObjectSink& sink,
              uint64_t object_bytes) {
   const auto got = retries.run([&]() -> Result<uint64_t> {

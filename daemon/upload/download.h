@@ -29,7 +29,7 @@ Result<CommittedParts> list_committed_parts(S3Client& client, Retries& retries,
 
 // Into `<root>/<session>`, the directory that it had; `root` is there. Every file's size and
 // checksum is compared with COMMIT before it gets its name, and manifest.json comes last. A file
-// that is there already and agrees is kept, so an interrupted download goes on; one that differs:
+// that is there already and agrees is kept, so an interrupted download continues; one that differs:
 // kAlreadyExists. kDamaged: an object is not what COMMIT says. kNoSpace: COMMIT announces more than
 // there is room for; nothing is begun. The path of the session's directory.
 // With `wanted`, only the files whose paths it takes.

@@ -87,7 +87,7 @@ Result<std::string> part_prefix(const storage::SessionIdentity& identity, const 
   const auto& id = identity.process_id;
   if (std::all_of(id.begin(), id.end(), [](uint8_t byte) { return byte == 0; })) {
     return Error{Code::kUnsupported,
-                 "the session has no process id, by which its parts are told from others"};
+                 "the session has no process id, by which its parts are distinguished from others"};
   }
   const std::string session = session_of(hex_bytes(id), identity.recording);
   // Spreads sessions over what a server keeps together; all parts of a session are in one place.

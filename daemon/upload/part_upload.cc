@@ -54,7 +54,7 @@ Result<std::vector<OpenUpload>> PartUpload::open_uploads(const std::string& pref
   return open;
 }
 
-// What is still open belongs to nobody, and is paid for.
+// What is still open belongs to no one, and is paid for.
 Status PartUpload::abort_open(const std::string& prefix) {
   const auto open = open_uploads(prefix);
   if (!open.ok()) return open.error();
@@ -96,13 +96,13 @@ Status PartUpload::commit(const std::string& prefix, const std::string& json) {
   const auto put = to_.retries.run(
       [&] { return to_.client.put(prefix + kCommitName, bytes_of(json), options); });
   if (put.ok() || put.code() != Code::kAlreadyExists) return put.ok() ? Status() : put.error();
-  // Of an earlier try whose answer was lost; or somebody else's.
+  // Of an earlier try whose answer was lost; or someone else's.
   const auto there = read_commit_text(to_.client, to_.retries, prefix);
   if (!there.ok()) return there.error();
   if (*there == json) return {};
   const auto other = commit_from_json(*there);
   if (!other.ok() && other.code() == Code::kDamaged) return other.error();
-  return Error{Code::kAlreadyExists, prefix + kCommitName + " was written by somebody else"};
+  return Error{Code::kAlreadyExists, prefix + kCommitName + " was written by someone else"};
 }
 
 bool PartUpload::has_tables(const std::string& prefix, const FoundObjects& found) const {

@@ -1,5 +1,5 @@
 // What collectctl and collectord ask collect-store for: its arguments, each NAME=VALUE. The program
-// is one of its own so that nobody else loads an HTTP library, and so that what it does costs
+// is one of its own so that no one else loads an HTTP library, and so that what it does costs
 // neither the recording's memory nor its time. Constant after parsing; any thread.
 #pragma once
 

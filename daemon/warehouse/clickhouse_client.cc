@@ -11,7 +11,7 @@
 namespace collect::warehouse {
 namespace {
 
-// What no row can contain but by luck: drawn anew for each client.
+// What no row can contain but by luck: drawn again for each client.
 std::string draw_boundary() {
   std::random_device random;
   std::string boundary = "collect-rows";

@@ -12,7 +12,7 @@
 namespace collect::web {
 namespace {
 
-constexpr size_t kWriteBytes = 64u << 10;  // at once, after which the deadline begins anew
+constexpr size_t kWriteBytes = 64u << 10;  // at once, after which the deadline begins again
 
 }  // namespace
 
@@ -244,7 +244,7 @@ void Connection::expire_after(std::chrono::milliseconds time) {
 }
 
 void Connection::on_deadline() {
-  // It may have been set anew while this waited for its turn.
+  // It may have been set again while this waited for its turn.
   if (deadline_.expiry() > asio::steady_timer::clock_type::now()) return;
   if (state_ == State::kReading && !reader_.is_empty()) {
     closes_ = true;

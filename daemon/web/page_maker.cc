@@ -40,7 +40,7 @@ void PageMaker::make(PageRequest request, Cancelled cancelled, Done done) {
       done);
 }
 
-// False: nobody waits for the page any more.
+// False: no one waits for the page any more.
 bool PageMaker::begin(const Cancelled& cancelled) {
   const std::lock_guard lock(mutex_);
   if (stopping_ || *cancelled) return false;

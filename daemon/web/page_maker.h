@@ -22,7 +22,7 @@ namespace collect::web {
 
 class PageMaker {
  public:
-  // A page counts against kMaxPages as long as somebody holds this.
+  // A page counts against kMaxPages as long as someone holds this.
   struct Page {
     std::string html;
     std::shared_ptr<void> slot;

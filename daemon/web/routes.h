@@ -20,7 +20,7 @@ class Routes {
   Routes(const WebAccess& access, control::CollectorApi& collector, LiveFeed& feed,
          PageMaker& pages, std::optional<PageRequest::Symbols> symbols, std::string viewer);
 
-  // Answers exactly once. `cancelled` is set when nobody waits for the answer any more.
+  // Answers exactly once. `cancelled` is set when no one waits for the answer any more.
   void serve(const HttpRequest& request, PageMaker::Cancelled cancelled, AnswerTo answer);
 
  private:

@@ -15,7 +15,7 @@
 
 namespace collect::web {
 
-// The session's name as it stands there, within `target`; `request` has what is wanted of it.
+// The session's name as it is there, within `target`; `request` has what is wanted of it.
 // kInvalidArgument: numbers that are none, that are missing, or that nothing asks for.
 Result<std::string_view> read_session_target(std::string_view target, PageRequest& request);
 

@@ -46,7 +46,7 @@ class WebAccess {
   bool is_our_host(std::string_view host) const;
 
   const WebSecrets secrets_;
-  const std::string host_;  // as it stands in addresses: IPv6 in brackets
+  const std::string host_;  // as it is in addresses: IPv6 in brackets
   const std::string address_;
   const std::string cookie_name_;  // cookies do not know ports
 };

@@ -68,7 +68,7 @@ Status listen_on(tcp::acceptor& acceptor, const tcp::endpoint& endpoint, const s
 
 std::string describe(const principal::Principal& principal) {
   return principal.kind == principal::Principal::Kind::kUid ? "user " + principal.id
-                                                            : "somebody on this machine";
+                                                            : "someone on this machine";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #!/system/bin/sh
-# Starts a debuggable app with the agent preloaded; lies in lib/<abi>/ of its APK beside
+# Starts a debuggable app with the agent preloaded; is in lib/<abi>/ of its APK beside
 # libcollect_agent.so. README.md says what else it takes.
 folder=$(cd "$(dirname "$0")" && pwd)
 # What `collectctl android run` says, if it started the app.

@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command_help  # noqa: E402
 import shells  # noqa: E402
 
-# What the word in --help that stands for a value is completed to. A word that is not here is
+# What the word in --help that represents a value is completed to. A word that is not here is
 # completed to nothing, and tests/deploy says so.
 KINDS = {
     "FILE": "files", "DIRECTORY": "directories", "PATH": "files", "INPUT": "files",

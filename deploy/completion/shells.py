@@ -1,5 +1,5 @@
 """One function for each shell: the completion of a program as text. `commands` are all of its
-commands, itself first; kind_of(command, word, choices) says what stands for a value."""
+commands, itself first; kind_of(command, word, choices) says what represents a value."""
 
 import os
 

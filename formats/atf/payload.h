@@ -1,4 +1,4 @@
-// What stands in a function detail record. Two forms occur: the documented one, which we write, and
+// What is in a function detail record. Two forms occur: the documented one, which we write, and
 // a raw block of 516 bytes, which the published tracer writes. Anything else stays opaque bytes.
 #pragma once
 

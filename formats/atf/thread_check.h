@@ -5,7 +5,7 @@
 //     report = check.finish();
 //
 // Ranges of any size give the same report, to the byte. Memory: that of the report, and what look()
-// returned and nobody added yet (at most kMaxListed findings and the functions of the range).
+// returned and no one added yet (at most kMaxListed findings and the functions of the range).
 #pragma once
 
 #include <atomic>

@@ -12,7 +12,7 @@ namespace collect::calls {
 
 inline constexpr uint64_t kNoEvent = std::numeric_limits<uint64_t>::max();
 
-// When something happened: on the clock, and on the clock that stands still in stalls
+// When something happened: on the clock, and on the clock that stops in stalls
 // (RunningTime). `seq` is the number of the event in its thread, from 0; `detail_seq` its detail
 // record's, atf::kNoDetail without one.
 struct Moment {
@@ -81,8 +81,8 @@ struct Gap {
 // time. All of one thread come in order; the next thread begins with another ThreadCalls.
 // - on_call_begin: `call.depth` calls were given and have not ended.
 // - on_call_end: always the innermost call that was given and has not ended; each call ends once.
-//   `end.ns` never lies before the begin, but of a call cut by a gap it may lie before ends that
-//   were given earlier, where nobody knew at the gap which calls survived it (CALLS.md "Gaps").
+//   `end.ns` never is before the begin, but of a call cut by a gap it may lie before ends that
+//   were given earlier, where no one knew at the gap which calls survived it (CALLS.md "Gaps").
 // - on_lone_end: a return (kReturned) or an exception (kUnwound) of a function of which no call is
 //   open.
 // - on_untimed: a call deeper than OpenCalls::kMaxDepth, or the end of one.

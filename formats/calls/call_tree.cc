@@ -50,7 +50,7 @@ void CallTree::add(FunctionSlots& slots, const CallTree& other, const FunctionSl
     }
     number_here.push_back(here);
     GroupTimes times = node.times;
-    // What lies within calls that are counted there already.
+    // What is within calls that are counted there already.
     if (here == kOther && number_here[node.parent] == kOther) times.total_ns = 0;
     nodes_[here].times.add(times);
   }

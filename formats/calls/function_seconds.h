@@ -14,7 +14,7 @@
 
 namespace collect::calls {
 
-// Seconds of the time of day, or of the device's clock where nobody knows the time of day (both 0).
+// Seconds of the time of day, or of the device's clock where no one knows the time of day (both 0).
 struct SecondClock {
   static constexpr uint64_t kSecondNs = 1'000'000'000;
 

@@ -1,4 +1,4 @@
-// Dense numbers for function ids, so that what is kept of each function lies in an array.
+// Dense numbers for function ids, so that what is kept of each function is in an array.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace collect::calls {
 class FunctionSlots {
  public:
   static constexpr size_t kMaxFunctions = size_t{1} << 22;
-  // Stands for every function beyond the limit.
+  // Is for every function beyond the limit.
   static constexpr uint64_t kOther = UINT64_MAX;
 
   uint32_t slot_of(uint64_t function_id) {

@@ -1,6 +1,6 @@
 // Which of the calls that are open on a thread are the outermost ones of their group, which is a
 // function or a module: the time of a group is the time of those, so that a call within another of
-// its group counts once. Behind a gap nobody may know whether the calls around are still open: then
+// its group counts once. Behind a gap no one may know whether the calls around are still open: then
 // a call counts by itself, and what it took is left out of an outer one that proves to have gone
 // on. Used on one thread. CALLS.md "Gaps".
 #pragma once
@@ -43,7 +43,7 @@ class Nesting {
     return ended;
   }
 
-  // From here on the calls that are open are measured anew.
+  // From here on the calls that are open are measured again.
   void restart() {
     for (Call& call : calls_) call.inner_ns = 0;
   }

@@ -81,7 +81,7 @@ class OpenCalls {
   }
 
   // Events are missing behind `last`. `survivors`: so many calls, from the outermost on, are known
-  // to be open behind the gap, and the others have ended in it. Without: nobody knows.
+  // to be open behind the gap, and the others have ended in it. Without: no one knows.
   template <class F>
   void gap(const Moment& last, std::optional<size_t> survivors, F&& ended) {
     too_deep_ = 0;
@@ -119,7 +119,8 @@ class OpenCalls {
     has_gap_ = false;
   }
 
-  // From here on the calls that are open are measured anew: what came before is outside the window.
+  // From here on the calls that are open are measured again: what came before is outside the
+  // window.
   void restart_times(uint64_t running_ns) {
     for (Frame& frame : frames_) {
       frame.begin_running_ns = running_ns;

@@ -16,7 +16,7 @@ struct PathNode {
   // Slots of nodes that are no function.
   static constexpr uint32_t kRoot = UINT32_MAX;
   static constexpr uint32_t kAfterLoss = UINT32_MAX - 1;  // calls whose callers were lost
-  static constexpr uint32_t kOther = UINT32_MAX - 2;      // paths that are not told apart
+  static constexpr uint32_t kOther = UINT32_MAX - 2;      // paths that are not distinguished
 
   uint32_t parent = 0;  // lower than the node's own number
   uint32_t slot = kRoot;

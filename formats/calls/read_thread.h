@@ -60,7 +60,7 @@ struct GapOutcome {
   bool is_doubt = false;
 };
 
-// How read_thread() goes over the events, and who is told of its steps.
+// How read_thread() goes over the events, and who is informed of its steps.
 struct ReadSteps {
   uint64_t first_seq = 0;  // the events before were resumed
   size_t first_gap = 0;    // so were the gaps before

@@ -22,7 +22,7 @@ void RunningTime::add(uint64_t first_ns, uint64_t last_ns, const Stall& stall) {
 }
 
 RunningTime::RunningTime(const std::vector<Stall>& stalls) {
-  // Those of the whole process first: of the thread's own, only what lies beside them counts.
+  // Those of the whole process first: of the thread's own, only what is beside them counts.
   std::vector<Stall> sorted = stalls;
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return a.is_of_process != b.is_of_process ? a.is_of_process : a.first_ns < b.first_ns;

@@ -25,7 +25,7 @@ class RunningTime {
   // it begins is none.
   explicit RunningTime(const std::vector<Stall>& stalls);
 
-  // A time on a clock that stands still in stalls. Cheap where times grow, correct where they
+  // A time on a clock that stops in stalls. Cheap where times grow, correct where they
   // don't.
   uint64_t at(uint64_t ns) { return pieces_.empty() ? ns : ns - stalled_until(ns); }
   // How much of the time before `ns` was stalled.

@@ -17,7 +17,7 @@
 
 namespace collect::calls {
 
-// Both ends belong to it. Of a call that lies partly in it, that part is measured.
+// Both ends belong to it. Of a call that is partly in it, that part is measured.
 struct Window {
   uint64_t first_ns = 0;  // device clock
   uint64_t last_ns = std::numeric_limits<uint64_t>::max();
@@ -161,7 +161,7 @@ class ThreadCalls {
     }
   }
 
-  // Whether the event lies in the window; one before it moves the open calls alone.
+  // Whether the event is in the window; one before it moves the open calls alone.
   template <class Event>
   bool is_admitted(uint64_t seq, const Event& event) {
     if (state_ == State::kBehind) return false;

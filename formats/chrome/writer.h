@@ -25,7 +25,7 @@ class Writer {
 
   void add_process(int64_t pid, std::string_view name);
 
-  // Functions are numbered anew from here on.
+  // Functions are numbered again from here on.
   void forget_functions() { names_ = {}; }
 
   // One thread at a time; its calls in order of time. A time before the last one of the thread

@@ -51,7 +51,7 @@ Result<Address> parse_address(std::string_view text) {
   if (take(rest, kPortPrefix)) {
     address.host = kLoopback;
     if (parse_port(rest, address.port)) return address;
-    return wrong(text, "behind tcp: stands one port of this machine, as in tcp:7720");
+    return wrong(text, "behind tcp: is one port of this machine, as in tcp:7720");
   }
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return wrong(text, "the port is missing");
@@ -59,7 +59,7 @@ Result<Address> parse_address(std::string_view text) {
   if (host.starts_with('[') && host.ends_with(']')) {
     host = host.substr(1, host.size() - 2);
   } else if (host.find_first_of(":[]") != std::string_view::npos) {
-    return wrong(text, "a number of IPv6 stands in brackets, as in [::1]:7710");
+    return wrong(text, "a number of IPv6 is in brackets, as in [::1]:7710");
   }
   if (host.empty()) return wrong(text, "the host is missing");
   if (host.size() > kMaxHostBytes) return wrong(text, "the host is too long");

@@ -1,4 +1,4 @@
-// Where somebody listens, as it is written everywhere: in settings, on command lines, in requests
+// Where someone listens, as it is written everywhere: in settings, on command lines, in requests
 // and in answers.
 //
 //   host:port, [v6]:port   a name or number, and a port from 0 to 65535

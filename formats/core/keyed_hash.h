@@ -1,5 +1,5 @@
 // A hash for tables whose keys a peer chooses. It depends on 128 random bits that are drawn once
-// per process, so nobody outside can pick keys that share a slot. (absl::Hash is seeded by an
+// per process, so no one outside can pick keys that share a slot. (absl::Hash is seeded by an
 // address alone, and mixes an integer once: where addresses are known, so are its collisions.)
 #pragma once
 

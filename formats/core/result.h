@@ -21,12 +21,12 @@ enum class Code : uint8_t {
   kTruncated,        // the input ends too early: wait for more, or keep what came
   kUnsupported,      // a version or feature that this build does not know
   kLimit,            // a named limit was exceeded: raise it, or refuse
-  kExhausted,        // this machine is out of descriptors or memory: try again later, blame nobody
+  kExhausted,        // this machine is out of descriptors or memory: try again later, blame no one
   kNoSpace,          // free disk space, or stop writing
   kIo,               // the device or the operating system failed
   kPermission,       // ask for access
   kUnavailable,      // the peer or service is not there now: try again
-  kCancelled,        // somebody ended it on purpose
+  kCancelled,        // someone ended it on purpose
 };
 
 // The code's name as the terminal and the logs show it, for example "no space".

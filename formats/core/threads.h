@@ -33,7 +33,7 @@ Status contain(Work&& work) noexcept {
 }
 
 // Runs `work` on a thread of this name (15 characters at most are shown). Work that throws is
-// reported, and called again after kFaultPause, until it returns: what serves goes on serving.
+// reported, and called again after kFaultPause, until it returns: what serves continues serving.
 // kExhausted: the system has no thread now.
 inline constexpr std::chrono::milliseconds kFaultPause{100};
 Result<std::jthread> start_thread(std::string name, std::function<void()> work);

@@ -247,7 +247,7 @@ Grade grade_of(const Report& report) {
   return report.problem->rule == Rule::kTruncated ? Grade::kTruncated : Grade::kDamaged;
 }
 
-// What nobody has read, and where reading could begin again.
+// What no one has read, and where reading could begin again.
 void describe_rest(Bytes stream, Report& report) {
   const Problem& problem = *report.problem;
   const bool truncated = report.grade == Grade::kTruncated;

@@ -35,7 +35,7 @@ struct DecoderOptions {
   uint64_t max_state_bytes = kDefaultMaxStateBytes;
 };
 
-// Where a frame stands in the stream, from its tag to behind its last byte.
+// Where a frame is in the stream, from its tag to behind its last byte.
 struct FrameRange {
   uint64_t offset = 0;
   uint64_t end = 0;
@@ -138,7 +138,7 @@ class Decoder {
  public:
   explicit Decoder(DecoderOptions options = {}) : options_(options) {}
 
-  // Takes whole frames from the front of `bytes`, which go on where the last call ended.
+  // Takes whole frames from the front of `bytes`, which continue where the last call ended.
   template <class V>
   Decoded decode(Bytes bytes, V& visitor);
   // What is wrong when the stream ends here: with an unfinished frame, or without any header.
@@ -154,7 +154,7 @@ class Decoder {
   const SchemaTable& schemas() const { return schemas_; }
   const Pools& pools() const { return pools_; }
 
-  // Goes on at another header of the same stream, behind damage: `offset` is where it stands.
+  // Continues at another header of the same stream, behind damage: `offset` is where it is.
   void resume_at(uint64_t offset);
 
  private:

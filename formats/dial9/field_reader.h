@@ -67,7 +67,7 @@ bool read_value(FrameReader& reader, FieldType type, Value& out, uint64_t behind
 // The values of `types` with their optional bits; `out` has a place for each.
 bool read_fields(FrameReader& reader, Bytes types, Value* out);
 
-// The end of a StringMap, DynamicList or DynamicMap whose count stands at `at`; null when something
+// The end of a StringMap, DynamicList or DynamicMap whose count is at `at`; null when something
 // is wrong with it.
 const uint8_t* skip_nested(FieldType type, const uint8_t* at, const uint8_t* end);
 

@@ -14,7 +14,7 @@ namespace collect::dial9 {
 
 enum class Check : uint8_t {
   kProblem,          // reading ended: Finding::rule says by which rule
-  kBehindProblem,    // bytes behind it that nobody has read
+  kBehindProblem,    // bytes behind it that no one has read
   kPoolUndefined,    // a pooled value whose id is not defined as of there
   kPoolRedefined,    // an id that is defined again
   kAnnotationType,   // annotations of a type that is not there

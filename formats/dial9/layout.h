@@ -11,7 +11,7 @@
 
 namespace collect::dial9 {
 
-// A header stands at the start and at every place where somebody appended another stream.
+// A header is at the start and at every place where someone appended another stream.
 inline constexpr uint8_t kMagic[4] = {'T', 'R', 'C', 0};
 inline constexpr uint8_t kFormatVersion = 1;
 inline constexpr size_t kHeaderBytes = 5;
@@ -83,7 +83,7 @@ inline constexpr uint64_t kMaxFrameBytes = 0xFFFFFFFF;
 inline constexpr size_t kMaxWrittenNesting = 32;
 inline constexpr size_t kMaxWrittenElements = 1'000'000;  // of a stack, a list or a map
 
-// Where a header of the known version stands at or behind `from`; for reading on behind damage,
+// Where a header of the known version is at or behind `from`; for reading on behind damage,
 // since frames carry no length. The five bytes may also occur inside a value by chance.
 std::optional<size_t> find_header(Bytes bytes, size_t from);
 

@@ -21,7 +21,7 @@ const PoolTable::Entry* PoolTable::find_sparse(uint32_t id) const {
 }
 
 // The dense range only grows, so an id that has moved into it is never looked for in the hash table
-// again, except where nothing stands for it in the array.
+// again, except where nothing represents it in the array.
 void PoolTable::define(uint32_t id, Entry entry) {
   ids_ += find(id) == nullptr ? 1 : 0;
   const uint64_t dense_end = kDenseIds + 2 * definitions_++;

@@ -14,7 +14,7 @@
 
 namespace collect::dial9 {
 
-// Id -> bytes that somebody else owns. Encoders count ids from 0, so they index an array; ids far
+// Id -> bytes that someone else owns. Encoders count ids from 0, so they index an array; ids far
 // from that go to a hash table, so that one large id takes no large array.
 class PoolTable {
  public:

@@ -33,7 +33,7 @@ std::string_view rule_name(Rule rule);
 
 struct Problem {
   Rule rule = Rule::kNone;
-  uint64_t frame_offset = 0;  // in the stream: what lies before it holds
+  uint64_t frame_offset = 0;  // in the stream: what is before it holds
   uint64_t offset = 0;        // in the stream: where exactly, within the frame
   std::string sentence;       // without path and offsets
 };

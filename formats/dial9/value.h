@@ -1,5 +1,5 @@
 // One field of an event as the decoder hands it out: 16 bytes that point into the decoded bytes and
-// live as long as these do. What lies inside lists, maps and stacks is read on demand; the decoder
+// live as long as these do. What is inside lists, maps and stacks is read on demand; the decoder
 // has checked it, so these walks cannot fail. No allocation; any thread.
 #pragma once
 

@@ -250,7 +250,7 @@ bool Encoder::write_type_frames(uint32_t index) {
   return true;
 }
 
-// Frames of the pending entries, in front of what stands at `before`: entries come before their
+// Frames of the pending entries, in front of what is at `before`: entries come before their
 // first use, and an event's strings are in one frame.
 bool Encoder::insert_pools(uint8_t* before) {
   const size_t strings = strings_.frame_bytes();
@@ -290,7 +290,7 @@ void Encoder::set_buffer(uint8_t* begin, size_t bytes) {
   flush_at_ = sink_ != nullptr ? begin + std::min(flush_bytes_, bytes) : end_;
 }
 
-// The event goes on taking values and refuses them; end_event() says so.
+// The event continues taking values and refuses them; end_event() says so.
 void Encoder::refuse(Refusal refusal) {
   refusal_ = refusal;
   next_ = kNothingFitsTypes;
@@ -304,7 +304,7 @@ bool Encoder::say_no(Refusal refusal) {
 
 // ---- values of optional fields, elements of lists and maps, and whatever does not fit
 
-// The place of a value of so many bytes, with what stands before it written: the presence byte of
+// The place of a value of so many bytes, with what is before it written: the presence byte of
 // an optional field, or the type of an element. Null when it is refused.
 uint8_t* Encoder::place(FieldType type, uint64_t bytes) {
   const uint8_t wanted = *next_;

@@ -73,7 +73,7 @@ class Encoder {
   // Adds annotations, which follow the schema. kInvalidArgument: see validate(), or no such field.
   Status annotate(EventType type, const std::vector<Annotation>& annotations);
 
-  // A header within the stream: what follows stands alone, whatever came before. Types stay defined
+  // A header within the stream: what follows is alone, whatever came before. Types stay defined
   // and are written again when used; pool ids start over, ids from before are void. False without
   // room for it, or within an event.
   [[nodiscard]] bool begin_stream();
@@ -125,7 +125,7 @@ class Encoder {
 
   // Whole frames that no sink has taken; valid until the next call that is not const.
   Bytes bytes() const { return {begin_, event_open() ? start_ : at_}; }
-  // Forgets these bytes, since they have been taken; the sub-stream goes on. Not within an event.
+  // Forgets these bytes, since they have been taken; the sub-stream continues. Not within an event.
   void clear();
   std::vector<uint8_t> take();  // both, as a copy
   // Hands everything to the sink, with pending pool entries. Without a sink it only writes these.

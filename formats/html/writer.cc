@@ -150,7 +150,7 @@ class DataWriter {
              function.p99_ns, function.longest_ns});
   }
 
-  // Within a script element, "</script" would end it wherever it stands.
+  // Within a script element, "</script" would end it wherever it is.
   void text(std::string_view value) {
     json_.clear();
     append_json_string(json_, value);

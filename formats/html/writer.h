@@ -24,7 +24,7 @@ struct Tree {
   // Names of nodes that are no function.
   static constexpr int64_t kRoot = -1;
   static constexpr int64_t kAfterLoss = -2;   // calls whose callers were lost
-  static constexpr int64_t kOtherPaths = -3;  // paths that are not told apart
+  static constexpr int64_t kOtherPaths = -3;  // paths that are not distinguished
 
   struct Node {
     uint32_t parent = 0;
@@ -36,7 +36,7 @@ struct Tree {
   std::vector<Node> nodes = {Node{}};
 };
 
-// A call on the time line, or several that are too close to each other to be told apart.
+// A call on the time line, or several that are too close to each other to be distinguished.
 struct Bar {
   static constexpr uint64_t kNoRecord = std::numeric_limits<uint64_t>::max();
 
@@ -47,7 +47,7 @@ struct Bar {
   uint64_t calls = 0;       // that began here
   uint64_t covered_ns = 0;  // of this time, in calls
   bool is_call = false;     // one call; what follows is of it
-  bool is_whole = false;    // it lies in the page's time as a whole
+  bool is_whole = false;    // it is in the page's time as a whole
   uint64_t begin_ns = 0;
   uint64_t total_ns = 0;  // without stalls, in the page's time
   uint64_t self_ns = 0;
@@ -98,7 +98,7 @@ Status write_page(const Page& page, ByteSink& out);
 // What the page would hold, as JSON: a page that is there shows it.
 Status write_page_data(const Page& page, ByteSink& out);
 
-// The script that every page runs, and its style sheet: what stands between the tags. A server that
+// The script that every page runs, and its style sheet: what is between the tags. A server that
 // serves pages allows these two by their hashes, and nothing else.
 std::string_view page_script();
 std::string_view page_style();

@@ -12,7 +12,7 @@ namespace collect::parquet {
 
 namespace {
 
-// Where a chunk lies in the file, and what it would take without compression.
+// Where a chunk is in the file, and what it would take without compression.
 struct ChunkPlace {
   uint64_t begin = 0;
   uint64_t data_begin = 0;

@@ -10,7 +10,7 @@ namespace collect::parquet {
 
 inline constexpr std::string_view kMagic = "PAR1";  // first and last in a file
 
-// How a value lies in the file.
+// How a value is in the file.
 enum class PhysicalType : uint8_t { kInt32 = 1, kInt64 = 2, kDouble = 5, kByteArray = 6 };
 
 enum class Encoding : uint8_t {

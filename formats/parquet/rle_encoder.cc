@@ -32,7 +32,7 @@ void append_rle_run(T value, size_t count, uint32_t width, std::vector<uint8_t>&
   }
 }
 
-// A run of equal values becomes an RLE run where it covers a whole group; what lies between goes
+// A run of equal values becomes an RLE run where it covers a whole group; what is between goes
 // into bit-packed runs of whole groups.
 template <class T>
 void append_hybrid(std::span<const T> values, uint32_t width, std::vector<uint8_t>& out) {

@@ -13,7 +13,7 @@
 //
 // One thread at a time. An error of the sink is kept: every later call returns it and writes
 // nothing. An error in what the caller hands over (kInvalidArgument, kLimit) changes nothing: the
-// batch is left out, and the writer goes on.
+// batch is left out, and the writer continues.
 #pragma once
 
 #include <cstdint>

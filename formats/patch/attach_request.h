@@ -19,7 +19,7 @@ inline constexpr size_t kAttachPathBytes = 4096;
 inline constexpr size_t kAttachMessageBytes = 512;
 inline constexpr size_t kAttachVariablesBytes = 24'576;
 
-// Beyond this nobody writes jumps any more, and the agent goes back.
+// Beyond this no one writes jumps any more, and the agent goes back.
 inline constexpr uint32_t kAttachCommitSeconds = 30;
 
 enum AttachState : uint32_t {
@@ -41,7 +41,7 @@ struct AttachJump {                   // 64 bytes
   uint64_t address;                   //  0
   uint8_t jump[kJumpBytes];           //  8
   uint8_t bytes;                      // 13  of the window
-  uint8_t original[kMaxWindowBytes];  // 14  what stands there
+  uint8_t original[kMaxWindowBytes];  // 14  what is there
   uint8_t reserved[3];                // 61  zero
 };
 static_assert(sizeof(AttachJump) == 64 && offsetof(AttachJump, reserved) == 61);

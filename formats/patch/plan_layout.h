@@ -33,7 +33,7 @@ inline constexpr uint32_t kStubsBegin = 4 * kTrampolineSpacing;
 
 enum class SledUse : uint32_t { kEnter = 0, kExit = 1, kTail = 2 };
 
-// A sled of a stub calls the trampoline of its kind while it is traced. On x86-64 its head stands
+// A sled of a stub calls the trampoline of its kind while it is traced. On x86-64 its head is
 // in the way of the code, and its body beside it.
 //   idle     66 90 (nop)
 //   traced   jmp body

@@ -16,7 +16,7 @@ const char* refusal_text(Refusal refusal) {
     case Refusal::kNone:
       return "traced";
     case Refusal::kStart:
-      return "the program's first code, which nobody calls";
+      return "the program's first code, which no one calls";
     case Refusal::kLinkage:
       return "jumps to other modules";
     case Refusal::kSignalFrame:
@@ -174,7 +174,7 @@ const char* PlanView::check_functions() const {
     const PlanFunction one = function(i);
     if (one.address < free_from || one.address + uint64_t{one.bytes} > header_.image_bytes ||
         one.refusal >= static_cast<uint32_t>(Refusal::kCount)) {
-      return "it has a function that lies nowhere";
+      return "it has a function that is nowhere";
     }
     free_from = one.address + uint64_t{one.bytes};
   }

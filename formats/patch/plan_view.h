@@ -1,4 +1,4 @@
-// A patch plan as it lies in memory, checked. No allocation: the agent reads plans with it, too.
+// A patch plan as it is in memory, checked. No allocation: the agent reads plans with it, too.
 #pragma once
 
 #include <cstdint>

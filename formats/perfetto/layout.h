@@ -1,5 +1,5 @@
 // The fields of Perfetto's trace that we write, by message (protos/perfetto/trace). FORMAT.md says
-// what stands in each.
+// what is in each.
 #pragma once
 
 #include <cstddef>

@@ -55,7 +55,7 @@ class Writer {
  public:
   explicit Writer(ByteSink& out) : out_(out) {}
 
-  // Tracks, before anything that stands on them. Times are ns of one clock for the whole file.
+  // Tracks, before anything that is built on them. Times are ns of one clock for the whole file.
   void add_process(const ProcessTrack& process, uint64_t start_ns);
   void add_track(const PlainTrack& track, uint64_t start_ns);    // of slices and instants
   void add_counter(const PlainTrack& track, uint64_t start_ns);  // of counts
@@ -66,7 +66,7 @@ class Writer {
   void instant(uint64_t track, uint64_t ns, std::string_view name, const EventNotes& notes = {});
   void count(uint64_t track, uint64_t ns, uint64_t value);
 
-  // Functions are numbered anew from here on.
+  // Functions are numbered again from here on.
   void forget_functions() { names_.clear(); }
 
   // One thread at a time; its calls in order of time. A time before the last one of the thread

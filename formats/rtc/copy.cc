@@ -54,7 +54,7 @@ class Survey final : public ReaderObserver {
     return {};
   }
 
-  // Whether the object whose first frame stands there never ends.
+  // Whether the object whose first frame is there never ends.
   bool is_dropped(uint64_t object) const {
     return std::binary_search(dropped_.begin(), dropped_.end(), object);
   }

@@ -34,9 +34,9 @@ struct Copied {
 };
 
 // Several files become one: streams of equal name and description go on in each other. Reads every
-// file twice: first which objects end, then the objects. `done`, which may be empty, is told how
-// many of the bytes of all files are done. Memory: as a Reader, and 8 bytes for each object that
-// was dropped. Errors: no container (those of Reader::open), or the sink's.
+// file twice: first which objects end, then the objects. `done`, which may be empty, is informed
+// how many of the bytes of all files are done. Memory: as a Reader, and 8 bytes for each object
+// that was dropped. Errors: no container (those of Reader::open), or the sink's.
 Result<Copied> copy_objects(std::span<const Bytes> files, ByteSink& out,
                             const std::function<void(uint64_t)>& done = {});
 

@@ -14,7 +14,7 @@ namespace collect::rtc {
 enum class Rule : uint8_t {
   kHead,            // bytes in front of the first credible Marker
   kTail,            // an unfinished frame at the end
-  kFrame,           // what stands here is no frame
+  kFrame,           // what is here is no frame
   kMoreFlag,        // "more" on a frame that nothing can follow
   kUnknownStream,   // a frame of a stream that nothing describes
   kMarkerPayload,   // a Marker frame without the magic

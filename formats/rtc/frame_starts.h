@@ -13,7 +13,7 @@ inline constexpr uint64_t kMaxTrackedUnitBytes = uint64_t{64} << 20;  // 8 MiB o
 
 class FrameStarts {
  public:
-  // A Marker stands here.
+  // A Marker is here.
   void begin_unit(uint64_t at) {
     previous_.swap(current_);
     previous_at_ = current_at_;

@@ -68,7 +68,7 @@ Status check_geometry(const Geometry& geometry);
 bool id_may_forge_marker(uint64_t id, int fixed_length);
 
 // Whether the file starts, or soon continues, with a Marker: any part of a file whose first Marker
-// lies within `head`. By content alone; files cut at the front need a Unit and 1026 bytes of it.
+// is within `head`. By content alone; files cut at the front need a Unit and 1026 bytes of it.
 bool looks_like_rtc(Bytes head);
 
 // "fixed", "prefixed"; "le", "be"; "ieee", "writer".

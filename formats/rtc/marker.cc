@@ -26,7 +26,7 @@ bool begins_index(uint8_t byte) {
   return (byte & 0xFE) == kIndexFirstByte;
 }
 
-// A maximal run is a Marker's when 04 stands before it and an Index, or nothing, behind it.
+// A maximal run is a Marker's when 04 is before it and an Index, or nothing, behind it.
 bool is_marker_run(Bytes file, const Run& run, uint64_t lowest) {
   return run.last - run.first == kMaxPayloadBytes && run.first > lowest &&
          file[run.first - 1] == kMarkerFirstByte &&

@@ -12,7 +12,7 @@
 
 namespace collect::rtc {
 
-// A Marker stands here, followed by the first byte of an Index or by the end of the bytes.
+// A Marker is here, followed by the first byte of an Index or by the end of the bytes.
 bool is_marker(Bytes file, uint64_t at);
 // The first at or behind `from`.
 std::optional<uint64_t> find_marker(Bytes file, uint64_t from);
@@ -29,7 +29,7 @@ struct GatheredFrames {
 // Absent when other frames come between or it grows beyond `limit`.
 std::optional<GatheredFrames> gather_frames(Bytes file, uint64_t at, uint64_t id, size_t limit);
 
-// What stands behind a credible Marker.
+// What is behind a credible Marker.
 struct UnitHead {
   uint64_t offset = 0;     // of the Marker
   bool truncated = false;  // the bytes end before the Index does; the rest is unknown
@@ -38,14 +38,14 @@ struct UnitHead {
   uint64_t index_end = 0;
 };
 // Absent when no well-formed Index that states the Unit's size follows: then it is no Marker, but
-// somebody's payload.
+// someone's payload.
 std::optional<UnitHead> read_unit_head(Bytes file, uint64_t at);
 
 // The sizes that an Index states: entry 3 is the Unit, entry 4 the unit. Published writers let
 // entry 4 grow when both are equal. Absent when entry 3 is no possible size.
 std::optional<Geometry> stated_geometry(const IndexEntries& index);
 
-// Whether a minor index stands here that counts from the Index at `index_at`.
+// Whether a minor index is here that counts from the Index at `index_at`.
 bool is_minor_index(Bytes file, uint64_t at, uint64_t index_at);
 
 }  // namespace collect::rtc

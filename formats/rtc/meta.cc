@@ -127,7 +127,7 @@ class ElementReader final : public nlohmann::json_sax<json> {
   bool in_object_ = false;
   std::string key_;
   std::string text_;             // of the value at hand
-  std::vector<bool> is_nested_;  // its open brackets: whether something stands in them
+  std::vector<bool> is_nested_;  // its open brackets: whether something is in them
   bool is_behind_key_ = false;
 };
 

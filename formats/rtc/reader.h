@@ -2,7 +2,7 @@
 // either end, with holes, with several recordings one behind another. FORMAT.md "Reading".
 //
 // next() goes through the objects in the order of the file; seek_*() moves by Unit, by position or
-// by time without reading what lies between. The two mix freely. A reader belongs to one thread at
+// by time without reading what is between. The two mix freely. A reader belongs to one thread at
 // a time; several readers may share the bytes.
 //
 // Memory: the current session's streams, and 16 bytes per fragment of objects that are still open
@@ -45,7 +45,7 @@ class ReaderObserver {
   virtual ~ReaderObserver() = default;
   // A Unit ended: by the next Marker, by the end of the file or by a resync.
   virtual void unit_ended(const UnitInfo&) {}
-  // Bytes [from, to) could not be read; reading goes on at `to`.
+  // Bytes [from, to) could not be read; reading continues at `to`.
   virtual void skipped(uint64_t /*from*/, uint64_t /*to*/) {}
   // An object's end never came.
   virtual void object_dropped(const StreamInfo&, uint64_t /*offset*/) {}
@@ -68,7 +68,7 @@ struct ReaderOptions {
   ReaderObserver* observer = nullptr;  // outlives the reader
 };
 
-// One frame, with its payload as it lies in the file.
+// One frame, with its payload as it is in the file.
 struct Frame {
   uint64_t offset = 0;
   uint64_t id = 0;
@@ -94,7 +94,7 @@ class Object {
   // The clock has not ticked since bytes were skipped.
   bool time_uncertain = false;
 
-  // The whole payload; gathered into the reader's own buffer when it lies in several frames.
+  // The whole payload; gathered into the reader's own buffer when it is in several frames.
   Bytes payload() const;
   // The same without copying, in order; empty ones are left out.
   std::span<const Bytes> fragments() const { return fragments_; }
@@ -152,7 +152,7 @@ class Reader {
   // Units that the grid has room for; the Unit at position k need not be readable.
   uint64_t unit_count() const;
 
-  // -- moving. Each returns the offset where reading goes on. Streams are those of the Unit gone
+  // -- moving. Each returns the offset where reading continues. Streams are those of the Unit gone
   // to, clocks and unfinished objects are forgotten. kNotFound when there is no readable Unit from
   // there on.
   //

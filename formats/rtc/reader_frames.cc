@@ -111,8 +111,8 @@ void Reader::Impl::set_boundary() {
   boundary_ = std::min(before_crc ? unit_end_ - crc_bytes : unit_end_, next_minor_);
 }
 
-// A frame of a fixed length that continues behind the index or the Crc which stands in its middle.
-// Leaves in `header` what lies before.
+// A frame of a fixed length that continues behind the index or the Crc which is in its middle.
+// Leaves in `header` what is before.
 bool Reader::Impl::is_torn(uint64_t at, Header& header) {
   if (!options_.repair_torn_frames || header.stream == nullptr || !header.more) return false;
   if (header.stream->fixed_length <= 0) return false;

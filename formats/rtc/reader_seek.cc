@@ -1,4 +1,4 @@
-// Moving: to a Unit, to a position, to a time. Reads what stands where it goes, never all that lies
+// Moving: to a Unit, to a position, to a time. Reads what is where it goes, never all that lies
 // between.
 #include <algorithm>
 
@@ -17,7 +17,7 @@ Status Reader::Impl::open() {
   const uint64_t grid = head.offset + head.geometry.unit_bytes;
   if (head.offset != 0 && !head.truncated && grid < file_.size() && !is_marker(file_, grid)) {
     // Nothing confirms it. If the next one is confirmed, but neither continues its count nor begins
-    // a recording, this one is somebody's payload.
+    // a recording, this one is someone's payload.
     const auto other = next_credible_marker(head.offset + 1);
     const auto next = other ? read_unit_head(file_, *other) : std::nullopt;
     if (next && next->count != 0 && next->count != head.count + 1 &&
@@ -55,7 +55,7 @@ std::optional<UnitHead> Reader::Impl::last_unit_until(uint64_t offset) const {
   return std::nullopt;
 }
 
-// Stands before the Marker, with the Unit's streams known and nothing else.
+// Is before the Marker, with the Unit's streams known and nothing else.
 void Reader::Impl::enter_unit(const UnitHead& head) {
   held_.reset();
   table_.forget_values();
@@ -199,7 +199,7 @@ std::optional<int64_t> Reader::Impl::first_tick(const std::string& clock, uint64
   return std::nullopt;
 }
 
-// The last Unit whose first value of the clock lies before the time: all that is wanted comes
+// The last Unit whose first value of the clock is before the time: all that is wanted comes
 // behind it. A Unit without a value counts as too late, which costs time and never finds too late a
 // place; so does one whose Index is cut off.
 uint64_t Reader::Impl::search_units(Impl& probe, int64_t time_ns, const std::string& clock) const {

@@ -1,4 +1,4 @@
-// What Marker, Index, index, Meta, meta, platform and Crc change, and where reading goes on after
+// What Marker, Index, index, Meta, meta, platform and Crc change, and where reading continues after
 // something that is no frame.
 #include <algorithm>
 #include <bit>
@@ -284,7 +284,7 @@ void Reader::Impl::lose_continuity(bool clean) {
   clean_ = clean;
 }
 
-// Where to go on after something at `at` that is no frame; false when there is nothing more.
+// Where to continue after something at `at` that is no frame; false when there is nothing more.
 bool Reader::Impl::resync(uint64_t at) {
   lose_continuity(false);
   auto to = next_credible_minor(at);
@@ -306,7 +306,7 @@ bool Reader::Impl::resync(uint64_t at) {
   return true;
 }
 
-// The next place of this Unit's grid where an index of this Unit stands. Of no use as long as no
+// The next place of this Unit's grid where an index of this Unit is. Of no use as long as no
 // Meta says what the streams are.
 std::optional<uint64_t> Reader::Impl::next_credible_minor(uint64_t at) const {
   if (!in_unit_ || table_.empty()) return std::nullopt;
@@ -336,7 +336,7 @@ std::optional<uint64_t> Reader::Impl::next_marker_after_damage(uint64_t at) {
   const uint64_t grid = marker_ + ((at - marker_) / unit + 1) * unit;
   if (*found < grid && read_unit_head(file_, grid)) {
     findings_.add(Severity::kWarning, Rule::kMarkerForged, *found,
-                  "looks like a Marker, but the real one stands on the grid");
+                  "looks like a Marker, but the real one is built on the grid");
     return grid;
   }
   return found;

@@ -27,7 +27,7 @@ Error size_error(const StreamInfo& stream, Bytes payload) {
                               " bytes are no " + stream.format.text};
 }
 
-// The number as it stands in the file; absent when the format is none.
+// The number as it is in the file; absent when the format is none.
 Result<std::optional<RawValue>> decode_number(const StreamInfo& stream, Bytes payload,
                                               Endian writer, bool exact) {
   const Format& format = stream.format;

@@ -20,7 +20,7 @@ struct Timespec {
   bool operator==(const Timespec&) const = default;
 };
 
-// As it stands in the file, before gain and offset.
+// As it is in the file, before gain and offset.
 using RawValue = std::variant<Bytes, std::string_view, uint64_t, int64_t, double, Timespec>;
 
 struct Value {
@@ -41,7 +41,7 @@ Result<ExactTime> decode_clock(const StreamInfo& clock, Bytes payload, Endian wr
 
 struct AnnotationText {
   Timespec time;
-  Bytes body;  // in the format that stands behind "annotate/"
+  Bytes body;  // in the format that is behind "annotate/"
 };
 // kDamaged when shorter than a timespec.
 Result<AnnotationText> decode_annotation(Bytes payload, Endian writer);

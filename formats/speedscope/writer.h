@@ -38,7 +38,7 @@ class Writer {
   }
   uint32_t frame_named(const std::string& name);
 
-  // Functions are numbered anew from here on.
+  // Functions are numbered again from here on.
   void forget_functions() { frames_of_functions_.clear(); }
 
   // One profile at a time; times ascend. One before the last counts as that, and is counted.

@@ -108,7 +108,7 @@ void Checker::look_at_text(const Event& event, const Value& value) {
   };
   switch (value.state) {
     case Value::State::kBadOrdinal:
-      return tell(Severity::kWarning, Rule::kOrdinal, "its ordinal lies beyond the string table");
+      return tell(Severity::kWarning, Rule::kOrdinal, "its ordinal is beyond the string table");
     case Value::State::kEmptyEntry:
       return tell(Severity::kNote, Rule::kEmptyEntry, "an empty table entry, which reads as null");
     case Value::State::kEmptyAny:

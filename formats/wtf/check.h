@@ -21,7 +21,7 @@
 
 namespace collect::wtf {
 
-// Distinct names of scope#enter and timeStamp events beyond these are not told apart.
+// Distinct names of scope#enter and timeStamp events beyond these are not distinguished.
 inline constexpr size_t kMaxCountedNames = size_t{1} << 20;
 // Frames and time ranges of one file beyond these are not counted.
 inline constexpr size_t kMaxCountedSpans = size_t{1} << 22;

@@ -20,7 +20,7 @@ enum class JsonKind : uint8_t { kObject, kArray, kString, kNumber, kTrue, kFalse
 
 class JsonCursor {
  public:
-  // Offsets are counted from `base`, so that a piece of a file says where it lies in the file.
+  // Offsets are counted from `base`, so that a piece of a file says where it is in the file.
   // `max_depth` <= kMaxJsonDepth.
   explicit JsonCursor(std::string_view text, uint64_t base = 0, size_t max_depth = kMaxJsonDepth)
       : text_(text), base_(base), max_depth_(max_depth) {}

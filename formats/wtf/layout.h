@@ -1,4 +1,4 @@
-// WTF-trace: what stands in the bytes, and our limits. FORMAT.md has the pictures. Everything is
+// WTF-trace: what is in the bytes, and our limits. FORMAT.md has the pictures. Everything is
 // made of little-endian 32-bit words, except in legacy files (format version 3), which are
 // big-endian and packed.
 #pragma once

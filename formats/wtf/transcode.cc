@@ -69,7 +69,7 @@ Status Transcoder::run() {
   return writer_.finish();
 }
 
-// The header part as it stands, if the viewer takes it; else what of it can be read.
+// The header part as it is, if the viewer takes it; else what of it can be read.
 Status Transcoder::begin() {
   Findings found;
   if (!reader_.header_text().empty() && parse_header(reader_.header_text(), 0, found) &&

@@ -17,7 +17,7 @@ uint32_t hash(uint32_t four) {
   return (four * 2654435761u) >> (32 - kLz4TableBits);
 }
 
-// How many bytes from `a` equal those from `b`; `a` stays below `end`, and `b` lies before it.
+// How many bytes from `a` equal those from `b`; `a` stays below `end`, and `b` is before it.
 size_t common_bytes(const uint8_t* a, const uint8_t* b, const uint8_t* end) {
   const uint8_t* const begin = a;
   while (end - a >= 8) {

@@ -7,7 +7,7 @@
 
 namespace collect::wire {
 
-// A record's fixed part: index records are nothing else, behind that of detail records stands a
+// A record's fixed part: index records are nothing else, behind that of detail records is a
 // payload.
 constexpr uint32_t kIndexFixed = 32;
 constexpr uint32_t kDetailFixed = 24;

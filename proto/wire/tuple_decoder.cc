@@ -15,7 +15,7 @@ struct Table {
   uint8_t tuples[kMaxTuples][kTupleBytes];
 };
 
-// What stands in front of the blocks; it is taken off `sent`. False: it is none.
+// What is in front of the blocks; it is taken off `sent`. False: it is none.
 bool read_table(Bytes& sent, uint64_t* time, Table& table) {
   if (sent.size() < kHeadBytes) return false;
   table.count = load_le<uint16_t>(sent.data());

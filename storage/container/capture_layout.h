@@ -1,5 +1,5 @@
-// How a session lies in an RTC container: which streams there are and what their objects hold. A
-// container stands alone: it begins with the whole manifest, so that any one of a run can be read
+// How a session is in an RTC container: which streams there are and what their objects hold. A
+// container is alone: it begins with the whole manifest, so that any one of a run can be read
 // without the others. STORAGE.md "Containers" is the document.
 //
 //   manifest   json         the whole manifest: first, and last when the session is sealed

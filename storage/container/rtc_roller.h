@@ -3,7 +3,7 @@
 //
 // Owned by its Session, used on the storage thread. Containers stand beside the thread files and
 // never endanger them: what goes wrong here ends the container, is said once by take_problem(), and
-// the session goes on without.
+// the session continues without.
 #pragma once
 
 #include <cstdint>

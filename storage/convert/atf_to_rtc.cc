@@ -116,7 +116,7 @@ Result<uint64_t> write_container(const read::Trace& trace, ByteSink& out,
     add_lane(thread.n(), Lane::kIndex, thread.events());
     if (thread.details()) add_lane(thread.n(), Lane::kDetail, *thread.details());
   }
-  // A manifest stands behind what it counts of these; of pages, the end tells.
+  // A manifest is behind what it counts of these; of pages, the end tells.
   storage::Manifest first = manifest;
   first.passthrough_streams.clear();
   auto capture = storage::CaptureWriter::create(out, first);

@@ -72,7 +72,8 @@ bool has_other_version(const read::Trace& trace, atf::Version version) {
   });
 }
 
-// A session in the other version, by way of a container, which is what both can be told from.
+// A session in the other version, by way of a container, which is what both can be distinguished
+// from.
 Result<std::string> rewrite_session(const read::Trace& trace, const std::string& root,
                                     atf::Version version, ConvertLog& log) {
   auto container = read::UnnamedFile::create(directory_of(root));

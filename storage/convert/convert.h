@@ -1,7 +1,7 @@
 // Any capture into any format. Between two formats it goes through an ATF session: it is what all
 // others can be made from and into; where neither is ATF, one is built beside the output and
 // removed again. Within one format nothing is lost. Streams: memory does not grow with the capture.
-// What is missing from the input and what the target has no place for are told apart
+// What is missing from the input and what the target has no place for are distinguished
 // (convert_log.h).
 #pragma once
 
@@ -30,7 +30,7 @@ struct Input {
   Bytes file() const { return files.front().second.bytes(); }
 };
 
-// By content. A session directory without thread files stands for its containers.
+// By content. A session directory without thread files represents its containers.
 Result<Input> open_input(const std::vector<std::string>& paths);
 // The same for targets that take several captures: each path is one, unless all are containers of
 // one session. At least one.

@@ -33,7 +33,7 @@ class ConvertLog {
   }
   // "the stream breaks off at 12": how much is missing is not known.
   void missing(std::string_view what) { add_missing(what, 0); }
-  // Found by somebody else.
+  // Found by someone else.
   void missing(const std::vector<storage::MissingInput>& list, uint64_t not_listed) {
     for (const storage::MissingInput& one : list) add_missing(one.what, one.count);
     missing_left_out_ += not_listed;

@@ -150,7 +150,7 @@ Status SessionBuilder::event(uint32_t position, uint64_t ns, uint64_t function_i
 void SessionBuilder::lost(uint32_t position, Lane which, uint64_t count, uint32_t reasons,
                           uint64_t first_ns, uint64_t last_ns) {
   Thread& thread = *threads_[position];
-  // A loss stands before the first record of a page: what came before it goes out first. An error
+  // A loss is before the first record of a page: what came before it goes out first. An error
   // of the disk will be said by the next event, or by finish().
   (void)flush(thread);
   Thread::Pending& lane = thread.lane(which);

@@ -32,7 +32,7 @@ class File {
 
 enum class OpenMode : uint8_t {
   kCreate,         // must not exist; read and write
-  kCreatePrivate,  // the same; nobody but its owner may open it
+  kCreatePrivate,  // the same; no one but its owner may open it
   kReadWrite,      // must exist
   kRead,
 };

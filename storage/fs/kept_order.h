@@ -4,7 +4,7 @@
 //
 // Two passes over the same candidates, in the order of the file. The first takes the median of each
 // block of them: as long as most records of a block are whole, it is a whole one's. The second
-// leaves out what lies outside the medians of the blocks around it, and of the rest keeps the
+// leaves out what is outside the medians of the blocks around it, and of the rest keeps the
 // longest part that does not fall, exactly, between points that nothing crosses.
 //
 // Memory: kMaxPending candidates, and 8 bytes for each block. Used on one thread.

@@ -47,7 +47,7 @@ void remove_path(const std::string& path, Leftover::When when) {
   Paths& registered = paths();
   registered.mutex.lock();
   for (const std::function<void()>* action : registered.actions) (*action)();
-  // What lies within a directory comes behind it in the order of names.
+  // What is within a directory comes behind it in the order of names.
   for (auto at = registered.all.rbegin(); at != registered.all.rend(); ++at) {
     remove_path(at->first, at->second);
   }

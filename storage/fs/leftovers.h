@@ -1,4 +1,4 @@
-// What a command has made and nobody shall find when Ctrl-C ends it half way.
+// What a command has made and no one shall find when Ctrl-C ends it half way.
 #pragma once
 
 #include <functional>

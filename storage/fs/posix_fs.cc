@@ -162,7 +162,7 @@ std::string without_slashes_at_end(std::string path) {
   return path;
 }
 
-// What of `path` lies below `root`: empty for the root itself, absent for what lies elsewhere.
+// What of `path` is below `root`: empty for the root itself, absent for what is elsewhere.
 std::optional<std::string_view> cut_prefix(std::string_view root, std::string_view path) {
   if (root.empty() || !path.starts_with(root)) return std::nullopt;
   path.remove_prefix(root.size());
@@ -204,7 +204,7 @@ std::optional<std::string_view> PosixFs::below_root(std::string_view path) const
   return below;
 }
 
-// Whether the path names the root or a directory that it lies in: the user's own words.
+// Whether the path names the root or a directory that it is in: the user's own words.
 bool PosixFs::is_way_to_root(std::string_view path) const {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   if (path == "." && !given_.starts_with('/')) return true;
@@ -214,7 +214,7 @@ bool PosixFs::is_way_to_root(std::string_view path) const {
 Result<PosixFs::Entry> PosixFs::entry_of(const std::string& path) const {
   const auto below = below_root(path);
   if (!below) {
-    return Error{Code::kInvalidArgument, path + ": lies outside of " + root_};
+    return Error{Code::kInvalidArgument, path + ": is outside of " + root_};
   }
   if (held_ != nullptr) return Entry{held_, std::string(*below)};
   auto root = RootedDirectory::open(root_, lookup_);
@@ -289,7 +289,7 @@ bool PosixFs::exists(const std::string& path) {
   const auto entry = entry_of(path);
   if (!entry.ok()) return false;
   const auto found = entry->root->look_at(entry->below);
-  // What lies behind a link is there; whoever opens it is told that it is refused.
+  // What is behind a link is there; whoever opens it is informed that it is refused.
   return found.ok() || found.code() == Code::kPermission;
 }
 

@@ -1,4 +1,4 @@
-// The real file system, below one root. A path that lies elsewhere is refused; below the root no
+// The real file system, below one root. A path that is elsewhere is refused; below the root no
 // link is followed (rooted_directory.h). Only making, syncing and looking for the root itself and
 // what leads to it goes by the path alone: those are the user's own words. Stateless, so one object
 // serves every session of the process.

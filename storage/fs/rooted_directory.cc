@@ -117,7 +117,7 @@ Status check_names(std::string_view below, const std::string& shown) {
 Error walk_error(int error_number, const std::string& shown, const std::string& root) {
   if (error_number == ELOOP || error_number == EXDEV) {
     return {Code::kPermission,
-            shown + ": lies behind a link; no link below " + root + " is followed"};
+            shown + ": is behind a link; no link below " + root + " is followed"};
   }
   return errno_error(error_number, shown);
 }

@@ -1,6 +1,6 @@
-// One directory by its descriptor, and what lies below it. The directory is the user's own word (a
+// One directory by its descriptor, and what is below it. The directory is the user's own word (a
 // root, a PATH argument) and may be reached through links; below it no link is followed, at no
-// component, and ".." does not exist. So a session that somebody else packed, or who may write
+// component, and ".." does not exist. So a session that someone else packed, or who may write
 // into it, cannot lead us to another file, whenever it changes. Files are regular files: opening
 // waits for no named pipe and touches no device. STORAGE.md "Files".
 //
@@ -43,10 +43,10 @@ class Descriptor {
 enum class FileUse : uint8_t {
   kRead,
   // Must exist, and have no second name: through a hard link we would write into a file that is
-  // somebody else's, or a backup's.
+  // someone else's, or a backup's.
   kWrite,
   kCreate,         // must not exist; read and write
-  kCreatePrivate,  // the same; nobody but its owner may open it
+  kCreatePrivate,  // the same; no one but its owner may open it
   kAppend,         // made where it is missing; read too; no second name
   kLock,           // made where it is missing; nothing is read or written
 };

@@ -16,7 +16,7 @@ Status write_whole_file(Fs& fs, const std::string& directory, const std::string&
   if (status.ok() && durable) status = (*file)->sync();
   if (status.ok()) status = fs.rename(path, directory + "/" + name);
   if (!status.ok()) {
-    (void)fs.remove_file(path);  // gives its blocks back; the old file still stands
+    (void)fs.remove_file(path);  // gives its blocks back; the old file still is
     return status;
   }
   return durable ? fs.sync_directory(directory) : Status();

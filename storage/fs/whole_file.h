@@ -9,7 +9,7 @@
 
 namespace collect::storage {
 
-// Writes `temporary` and renames it to `name`, so that nobody sees half of it. With `durable`, file
+// Writes `temporary` and renames it to `name`, so that no one sees half of it. With `durable`, file
 // and directory are synced, so that power loss leaves the old file or the new one.
 Status write_whole_file(Fs& fs, const std::string& directory, const std::string& name,
                         const std::string& temporary, const std::string& text, bool durable);

@@ -27,7 +27,7 @@ inline constexpr size_t kMaxNotes = 1024;        // later ones are only counted
 inline constexpr size_t kMaxMarkers = 65'536;    // later ones are only counted
 inline constexpr size_t kMaxMissingInput = 100;  // kinds of it; later ones are only counted
 
-// Keys of a thread, or of the totals, that the JSON of another writer may lack: what nobody said is
+// Keys of a thread, or of the totals, that the JSON of another writer may lack: what no one said is
 // no zero to compare with.
 enum ManifestKey : uint8_t {
   kEventsKey = 1,
@@ -83,7 +83,7 @@ struct Gap {
   uint64_t numbered_lost = 0;  // of these, the ones that had numbers
   uint64_t first_ns = 0;       // times of the first and last record lost, 0 when not known
   uint64_t last_ns = 0;
-  uint32_t merged = 1;    // how many gaps this one stands for (kMaxGapsPerThread)
+  uint32_t merged = 1;    // how many gaps this one represents (kMaxGapsPerThread)
   bool has_place = true;  // not where another writer's JSON lacks before_seq
 };
 
@@ -120,7 +120,7 @@ struct Symbol {
 
 // Whether the functions have been named: that comes after the seal.
 enum class SymbolsState : uint8_t {
-  kNone,     // nobody wants it, or nothing is to be named
+  kNone,     // no one wants it, or nothing is to be named
   kPending,  // not yet, or not whole
   kDone,     // looked up; module_symbols says what came of it
   kFailed,   // given up; an event says why
@@ -203,7 +203,7 @@ struct ManifestReading {
   static constexpr size_t kMaxProblems = 100;
 
   std::string format_version{};
-  std::string said_state{};  // as it stands there; empty in files of others
+  std::string said_state{};  // as it is there; empty in files of others
   std::vector<ManifestProblem> problems{};
 };
 

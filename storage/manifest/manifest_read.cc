@@ -75,7 +75,7 @@ class ManifestReader {
       out_.identity.collector = manifest_values::collector_of(*collector);
     }
     out_.identity.clock = static_cast<atf::ClockType>(number(json_, "clock_type") & 0xFF);
-    // Files of others: without a "process" the version stands in format_version alone.
+    // Files of others: without a "process" the version is in format_version alone.
     if (process == json_.end()) {
       out_.identity.version =
           text(json_, "format_version") == "2.2" ? atf::Version::kV2 : atf::Version::kV1;

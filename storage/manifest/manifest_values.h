@@ -27,7 +27,7 @@ uint32_t number32(const Json& json, const char* key);
 std::string text(const Json& json, const char* key);
 const Json& list_of(const Json& json, const char* key);
 
-// What lies in the list `key`, as `from_json` makes it of an object; nothing of what else is there.
+// What is in the list `key`, as `from_json` makes it of an object; nothing of what else is there.
 template <class T, class Function>
 void read_list(const Json& json, const char* key, std::vector<T>& out, Function from_json) {
   for (const Json& item : list_of(json, key)) {

@@ -24,7 +24,7 @@ struct HealthFacts {
 struct SessionHealth {
   // Complete only where the program's own last counts came, of every thread. Recording: not sealed.
   SessionState state = SessionState::kRecording;
-  // The losses counted are all there are. Otherwise more is missing, and nobody can say how much.
+  // The losses counted are all there are. Otherwise more is missing, and no one can say how much.
   bool losses_known = false;
   uint64_t lost_events = 0;
   uint64_t lost_detail_records = 0;

@@ -1,4 +1,4 @@
-// Which collector this is. The id is drawn once for a root folder and stands in it; the epoch is
+// Which collector this is. The id is drawn once for a root folder and is in it; the epoch is
 // another one at each start. Together they name what one collector stored of a session: fleets join
 // such parts by the agent's numbers of the records (STORAGE.md "Parts").
 #pragma once

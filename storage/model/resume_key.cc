@@ -21,7 +21,7 @@ std::string text_of(const ResumeKey& key) {
   return text;
 }
 
-// Takes what stands before the next line end off the front of `text`.
+// Takes what is before the next line end off the front of `text`.
 std::string_view take_line(std::string_view& text) {
   const std::string_view line = text.substr(0, text.find('\n'));
   text.remove_prefix(std::min(text.size(), line.size() + 1));

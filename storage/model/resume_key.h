@@ -1,4 +1,4 @@
-// The secret by which an agent goes on with its session. It stands beside the session's files while
+// The secret by which an agent continues with its session. It is beside the session's files while
 // the session is written, for its owner alone: STORAGE.md "Resume key".
 #pragma once
 

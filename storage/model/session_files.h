@@ -26,7 +26,7 @@ struct SessionFileInfo {
 // out, and so is what open_session_file() would refuse.
 Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPath& session_path);
 
-// What a maker of index.lod left in a session's threads that was killed. Nobody may be making one.
+// What a maker of index.lod left in a session's threads that was killed. No one may be making one.
 void remove_half_made_lods(Fs& fs, const std::string& directory);
 
 // Whether a session may have a file of this path; not whether it is there.

@@ -35,7 +35,7 @@ std::optional<uint32_t> parse_numbered(std::string_view name, std::string_view p
   return parse_number(name.substr(prefix.size()));
 }
 
-// Takes "_atf2" off the end of the name, if it is there. False: it has a number that nobody gives.
+// Takes "_atf2" off the end of the name, if it is there. False: it has a number that no one gives.
 bool take_ending(std::string_view& name, std::string_view suffix, uint32_t most,
                  std::optional<uint32_t>& number) {
   const size_t at = name.rfind(suffix);
@@ -49,7 +49,7 @@ bool all_digits(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// What sorts before what: the recorded session stands before those that were made of it.
+// What sorts before what: the recorded session is before those that were made of it.
 auto order_of(const SessionPath& session_path) {
   const SessionNameParts parts =
       parse_session_name(session_path.session).value_or(SessionNameParts{});

@@ -178,10 +178,10 @@ struct FunctionFilter {
   std::vector<SwitchedOffFunction> switched_off{};  // at most kMaxSwitchedOff
 };
 
-// How the traced process ended, as far as somebody knows. The names are those of the manifest.
+// How the traced process ended, as far as someone knows. The names are those of the manifest.
 struct ProcessEnd {
   enum class How : uint8_t { kNotKnown, kExited, kSignaled, kExeced, kUnknown };
-  How how = How::kNotKnown;  // kNotKnown: it runs, or nobody has said; kUnknown: nobody can say
+  How how = How::kNotKnown;  // kNotKnown: it runs, or no one has said; kUnknown: no one can say
   int32_t exit_code = 0;
   uint32_t signal = 0;  // the number on the device
   bool core_dumped = false;

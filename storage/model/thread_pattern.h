@@ -1,4 +1,4 @@
-// Which threads of a session somebody means who writes a word for them: to the daemon (detail) and
+// Which threads of a session someone means who writes a word for them: to the daemon (detail) and
 // to collectctl's commands for files. One meaning for all of them.
 #pragma once
 

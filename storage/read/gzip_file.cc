@@ -95,7 +95,7 @@ class Inflater {
     }
   }
 
-  // Whether the file goes on with one. Zeros at the end are what tapes and block copies add.
+  // Whether the file continues with one. Zeros at the end are what tapes and block copies add.
   Result<bool> another_member() {
     COLLECT_TRY(refill());
     if (zlib_.avail_in == 0) return false;

@@ -38,7 +38,7 @@ calls::LodSource source_of(const atf::IndexReader& index, const std::vector<call
   return source;
 }
 
-// A file from its front, in blocks; the header stands before everything and comes last.
+// A file from its front, in blocks; the header is before everything and comes last.
 class LodFile final : public ByteSink {
  public:
   LodFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}

@@ -1,6 +1,6 @@
 // Opens what a PATH on the command line means, read-only: a session (pid directory), one thread of
 // it, one file, or a directory above sessions, of which the newest is taken. The format readers
-// work on the bytes that are kept mapped here. PATH itself may lead through links; what lies below
+// work on the bytes that are kept mapped here. PATH itself may lead through links; what is below
 // it, or beside it, is opened without following any (storage/fs/rooted_directory.h).
 #pragma once
 

@@ -33,7 +33,7 @@ struct SessionManifest : storage::Manifest, storage::ManifestReading {
   std::unordered_map<uint32_t, size_t> positions;  // thread id -> position in `threads`
 };
 
-// Where a function stands in its source.
+// Where a function is in its source.
 struct SourceLocation {
   std::string file;  // empty: not known
   uint32_t line = 0;

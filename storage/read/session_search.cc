@@ -127,8 +127,8 @@ std::string joined(const std::string& below, const std::string& name) {
   return below.empty() ? name : below + "/" + name;
 }
 
-// A bundle's manifest stands above its sessions; a session's own lists
-// threads or lies beside them.
+// A bundle's manifest is above its sessions; a session's own lists
+// threads or is beside them.
 bool is_session_directory(const RootedDirectory& root, const std::string& below,
                           const std::string& own_name, const std::vector<std::string>& names) {
   for (const std::string& name : names) {

@@ -26,7 +26,7 @@ class CaptureReplay {
   using Progress = std::function<void(uint64_t)>;
 
   // The next container of the run. `name` is for messages; `progress` gets bytes of this container.
-  // One without its head is read with the first manifest that stands later in it, or in a container
+  // One without its head is read with the first manifest that is later in it, or in a container
   // that is added later. kInvalidArgument: it belongs to another session. kNoSpace, kIo: the
   // target's disk.
   Status add(const std::string& name, Bytes container, const Progress& progress = {});

@@ -12,7 +12,7 @@ namespace {
 Status publish(Fs& fs, const std::string& built, const std::string& root,
                const SessionPath& session_path) {
   const std::string target = root + "/" + session_path.session;
-  // Nobody else gives such a name; and a directory with something in it is never replaced.
+  // No one else gives such a name; and a directory with something in it is never replaced.
   if (fs.exists(target)) return Error{Code::kAlreadyExists, target + " is there already"};
   COLLECT_TRY(fs.rename(built, target));
   return fs.sync_directory(root);

@@ -1,5 +1,5 @@
 // A stream of another format out of containers again, into a Session: byte for byte where
-// everything is there. Where something is missing, the stream goes on at the next place that stands
+// everything is there. Where something is missing, the stream continues at the next place that is
 // alone, another sub-stream's header, so that the file is whole frames in any case.
 //
 // Part of one CaptureReplay, used on its thread.
@@ -18,7 +18,7 @@ class PassthroughReplay {
  public:
   explicit PassthroughReplay(PassthroughKind kind) : kind_(kind) {}
 
-  // What comes next stands somewhere in the stream: the next expect() says where.
+  // What comes next is somewhere in the stream: the next expect() says where.
   void begin_anywhere() { placed_ = false; }
   // A manifest says that so many bytes had been stored when it was written.
   void expect(uint64_t bytes);

@@ -70,7 +70,7 @@ class Conversion {
     }
     COLLECT_TRY(session_.manifest(manifest_));
     auto report = session_.finish();
-    // Sealing is not interrupted, but nobody may want the session any more.
+    // Sealing is not interrupted, but no one may want the session any more.
     if (report.ok()) {
       COLLECT_TRY(progress_(manifest_.totals.stored_bytes, manifest_.totals.stored_bytes));
     }
@@ -112,7 +112,7 @@ class Conversion {
       COLLECT_TRY(progress_(std::min(done_bytes_, manifest_.totals.stored_bytes),
                             manifest_.totals.stored_bytes));
     }
-    // 0 stands for: not checked.
+    // 0 represents: not checked.
     if (input->checksum && *input->checksum != 0 && *input->checksum != checksum) {
       session_.missing({path + ": its checksum does not fit its records"});
     }

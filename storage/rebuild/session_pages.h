@@ -1,5 +1,5 @@
 // The files of a session that is sealed as pages again: what an agent would send to have it stored
-// as it is. Numbers are positions in the file: what was lost has none, and stands in front of the
+// as it is. Numbers are positions in the file: what was lost has none, and is in front of the
 // record behind it.
 //
 // Used on one thread.

@@ -85,7 +85,7 @@ Status SessionRebuild::add_notes() {
   return {};
 }
 
-// Whatever a manifest counts stands before it, in this container or in one before. But that of a
+// Whatever a manifest counts is before it, in this container or in one before. But that of a
 // sealed session may stand first too, so that only the end can tell (finish).
 void SessionRebuild::count_missing(const Manifest& manifest) {
   const SessionTotals found = writer_->totals();
@@ -231,7 +231,7 @@ Status SessionRebuild::end_stream(uint32_t stream, const ManifestThread& thread)
     return writer_->close_stream(end);
   }
   for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
-    Page nothing;  // that stands behind what is missing
+    Page nothing;  // that is behind what is missing
     nothing.stream_id = stream;
     nothing.lane = lane;
     nothing.first_seq = lane == Lane::kIndex ? thread.index_next : thread.detail_next;

@@ -87,7 +87,7 @@ class Snapshot {
     if (!problems.empty()) return Error{Code::kIo, session_path.directory + "/" + problems.front()};
     COLLECT_TRY(session.seal(moment.is_whole ? SessionState::kComplete : SessionState::kRecovered,
                              moment.reason));
-    // Sealing is not interrupted, but nobody may want the snapshot any more.
+    // Sealing is not interrupted, but no one may want the snapshot any more.
     COLLECT_TRY(progress_(all_bytes_, all_bytes_));
     ReplayReport report;
     report.totals = session.totals();

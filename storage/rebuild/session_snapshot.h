@@ -1,6 +1,6 @@
 // What a session that is still written holds at some moment, as a sealed session beside it:
-// "session_20260131_235959/pid_7" becomes "session_20260131_235959_snap1/pid_7". The first goes on
-// as if nothing had been. STORAGE.md "Snapshots".
+// "session_20260131_235959/pid_7" becomes "session_20260131_235959_snap1/pid_7". The first
+// continues as if nothing had been. STORAGE.md "Snapshots".
 //
 // Its files are copied as far as they were written at that moment (Session::cut), and sealed
 // as a recovery would.

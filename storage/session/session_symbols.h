@@ -17,7 +17,7 @@ namespace collect::storage {
 
 class SessionSymbols {
  public:
-  // Unless they are `wanted` nobody is going to name functions, and none are gathered.
+  // Unless they are `wanted` no one is going to name functions, and none are gathered.
   SessionSymbols(LiveManifest& live, bool wanted) : live_(live), wanted_(wanted) {}
 
   // Index pages that were stored just now: they are still in the processor's cache, so sealing need

@@ -22,7 +22,7 @@ namespace collect::storage {
 
 class ThreadReopening {
  public:
-  // `may_come_again`: what is damaged, and no manifest knew, is cut off with what lies behind it,
+  // `may_come_again`: what is damaged, and no manifest knew, is cut off with what is behind it,
   // because an agent has it until it is acknowledged. What a manifest knew stays in any case.
   ThreadReopening(Fs& fs, const SessionOptions& options, const std::string& directory,
                   Manifest& manifest, SessionThreads& threads, SessionSymbols& symbols,

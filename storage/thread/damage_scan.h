@@ -4,9 +4,9 @@
 // An event is judged by its own fields and by the order of times (kept_order.h). Events have 32
 // bytes each, so those behind a damaged one are found. A detail record says its own length: where
 // that is wrong, the next header that can be one, and is followed by another or has a payload of
-// its length, is where reading goes on. How many records lay between two that stay follows from the
-// link of the second one's event, where that has one; else it is estimated by the bytes, and is no
-// more than the events between.
+// its length, is where reading continues. How many records lay between two that stay follows from
+// the link of the second one's event, where that has one; else it is estimated by the bytes, and is
+// no more than the events between.
 //
 // Memory: one block of the file, and what KeptOrder takes.
 #pragma once
@@ -44,7 +44,7 @@ struct DamagedSection {
 // Whether anything behind `offset` can be a record: else only the end is torn.
 Result<bool> has_records_behind(const DamagedSection& section, uint64_t offset);
 
-// Calls `on_run` for each run that stays, in order; what lies between two is damaged.
+// Calls `on_run` for each run that stays, in order; what is between two is damaged.
 Status find_kept_records(const DamagedSection& section, OrderBy order,
                          const std::function<Status(const RecordRun&)>& on_run);
 

@@ -26,7 +26,7 @@ inline constexpr size_t kScanBlockBytes = kMaxPageBytes;
 inline constexpr uint64_t kLeastBytesForAside = 1u << 20;
 inline constexpr uint64_t kMostBytesAside = 64u << 20;
 
-// What stands in the headers of a thread's files.
+// What is in the headers of a thread's files.
 struct ThreadFormat {
   atf::Version version = atf::Version::kV2;
   atf::Arch arch{};
@@ -60,7 +60,7 @@ class LaneFile {
   bool is_damaged() const { return found_bytes_ >= summary_.bytes + least_record_bytes(); }
   // Reads the first `section_bytes` again, before end_reopen().
   Status rescan(uint64_t section_bytes, Links links);
-  // Cuts off what lies behind the records that are whole.
+  // Cuts off what is behind the records that are whole.
   Status end_reopen();
 
   bool exists() const { return exists_; }

@@ -57,7 +57,7 @@ inline void scan_lane(Lane lane, const RecordFormat& format, Bytes bytes, uint64
   }
 }
 
-// Whether an event, or a detail record that lies within `bytes`, can be one as it stands alone:
+// Whether an event, or a detail record that is within `bytes`, can be one as it is alone:
 // everything but the order of times and links.
 bool holds_alone(const RecordFormat& format, Lane lane, Bytes bytes);
 

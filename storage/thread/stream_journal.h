@@ -2,17 +2,17 @@
 // written before the page that follows it. Lives as long as the session is not sealed.
 //
 // Without it, a crash between a page and the next manifest would leave positions that are too low:
-// the agent would send again what is stored, and nobody could tell. It is exact where the manifest
+// the agent would send again what is stored, and no one could tell. It is exact where the manifest
 // merges, so the relink pass maps record numbers to file positions by it.
 //
 // A list of 64-byte entries, little-endian, each beginning with the CRC-32C of its other 60 bytes.
 // The first: u32 stream_id, u64 start_ns, 48 bytes of name, zero-padded. The others: u32 reasons,
 // u8 lane, u8 0, 14 zero, u64 before_seq, lost, numbered_lost, first_ns, last_ns. One that lost
-// nothing stands where a gap was left out. Of a stall: u32 kind, u8 0, u8 1, 14 zero, u64 count, 0,
+// nothing is where a gap was left out. Of a stall: u32 kind, u8 0, u8 1, 14 zero, u64 count, 0,
 // stalled_ns, first_ns, last_ns. Of a repair (thread_repair.h), in the first slot: u8 2 in the
-// place of a stall's 1 while it has to be ended, then 3, and else zeros. An entry lies within one
+// place of a stall's 1 while it has to be ended, then 3, and else zeros. An entry is within one
 // sector, so only the last one can be torn; one before it whose checksum is wrong is damaged, and
-// stands for nothing.
+// represents nothing.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ class StreamJournal {
   // Places of gaps may be others than those of an older manifest.
   Result<bool> was_replaced() { return has_repair_entry(kReplaced); }
   // Reads what is there, leaves out the gaps that do not fit (`keep` says no) and everything torn,
-  // and goes on behind them. Can be interrupted anywhere and done again. The identity is absent
+  // and continues behind them. Can be interrupted anywhere and done again. The identity is absent
   // when it cannot be read.
   Status reopen(const std::function<bool(const Gap&)>& keep);
   Status read_identity();
@@ -56,7 +56,7 @@ class StreamJournal {
   // Every entry but a torn last one holds; false where there is no journal. Changes nothing.
   Result<bool> is_whole();
 
-  // Appends, or replaces the newest gap of that lane when it stands before the same record.
+  // Appends, or replaces the newest gap of that lane when it is before the same record.
   Status put(const Gap& gap, bool sync);
   bool would_replace(const Gap& gap) const {
     const size_t lane = static_cast<size_t>(gap.lane);

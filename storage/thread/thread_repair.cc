@@ -241,7 +241,7 @@ Status ThreadRepair::take_out(LaneFile& file, Lane lane, OrderBy order, LaneFile
   COLLECT_TRY(found);
   const uint64_t kept_bytes = last.offset + last.bytes;
   if (!copy.exists()) {
-    // Nothing is damaged but what lies behind these, or links between events and details alone.
+    // Nothing is damaged but what is behind these, or links between events and details alone.
     COLLECT_TRY(file.rescan(kept_bytes, links));
     if (file.summary().bytes == kept_bytes || lane == Lane::kDetail) return {};
     return file.rescan(kept_bytes, LaneFile::Links::kBeingReplaced);

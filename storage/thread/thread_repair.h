@@ -1,4 +1,4 @@
-// Takes damaged records out of the files of a thread that is opened again, so that what lies behind
+// Takes damaged records out of the files of a thread that is opened again, so that what is behind
 // them stays. STORAGE.md "Recovery".
 //
 // The records that are whole are copied to a new file, and the journal to a new one that has a gap

@@ -80,7 +80,7 @@ Result<std::unique_ptr<ThreadWriter>> ThreadWriter::create(Fs& fs, Durability du
                                                            const StreamIdentity& identity) {
   COLLECT_TRY(fs.make_directory(directory));
   std::unique_ptr<ThreadWriter> thread(new ThreadWriter(fs, durability, directory, format));
-  // The journal first: an index file without one would be a thread that nobody can name.
+  // The journal first: an index file without one would be a thread that no one can name.
   Status made = thread->journal_.create(identity);
   if (made.ok() && durability == Durability::kFsync) made = thread->journal_.sync();
   if (made.ok()) made = thread->index_.create(false);

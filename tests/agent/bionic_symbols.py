@@ -34,7 +34,7 @@ COMPILERS = "__clear_cache __udivti3 __umodti3"
 
 
 def since(name):
-    """The API level, 1 for the compiler's own functions, None if nobody looked it up."""
+    """The API level, 1 for the compiler's own functions, None if no one looked it up."""
     if name in COMPILERS.split():
         return 1
     return next((level for level, names in LEVELS.items() if name in names.split()), None)

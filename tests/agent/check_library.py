@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a guest may bring into somebody else's process.
+"""What a guest may bring into someone else's process.
 Usage: check_library.py LIBRARY [--tls] [--tools PREFIX] [--android API]"""
 
 import argparse
@@ -20,12 +20,12 @@ ALLOWED_LIBRARIES = r"(libc|libpthread|libdl|ld-linux.*|libgcc_s)\.so\.\d+"
 ANDROID_LIBRARIES = r"(libc|libdl)\.so"
 # Pages of 16 KiB, which newer phones have.
 ANDROID_SEGMENTS = 0x4000
-# What others may see: the C API, the compiler's hooks, the functions that it stands in for, and the way
+# What others may see: the C API, the compiler's hooks, the functions that it replaces, and the way
 # in for Android's runtime.
 ALLOWED_EXPORTS = (r"collect_\w+|Agent_OnAttach|__cyg_profile_func_(enter|exit)|_exit|_Exit|dlclose|clone"
                    r"|pthread_setname_np|prctl|sigaltstack|_Unwind_SetIP|__cxa_begin_catch|_?longjmp|siglongjmp|__longjmp_chk")
 # What the library may take from the C library, and why. All else it asks of the system itself
-# (agent/platform/system.h), or has itself (agent/platform/memory_functions.cc): somebody else may have
+# (agent/platform/system.h), or has itself (agent/platform/memory_functions.cc): someone else may have
 # taken the C library's place. Nothing of this is called by the drain, but where it says so.
 ALLOWED_IMPORTS = {
     "put there by the compiler and the linker": """
@@ -43,7 +43,7 @@ ALLOWED_IMPORTS = {
     "in a thread's first event: where it is kept, and that its end is told": """
         pthread_self pthread_setspecific gettid""",
     "the drain thread, when it is the last one: the end that the program would have had": "exit",
-    "for the functions that the library stands in for": "dlsym dlopen dlclose dladdr dlerror _setjmp abort",
+    "for the functions that the library replaces": "dlsym dlopen dlclose dladdr dlerror _setjmp abort",
     "Android's: its properties, and memory functions with a check of their own": """
         __system_property_get android_get_device_api_level android_set_abort_message __memchr_chk
         __memcpy_chk __memmove_chk __memset_chk __strchr_chk __strlen_chk __strrchr_chk""",

@@ -113,7 +113,7 @@ TEST_F(CommandsTest, StartWaitsUntilTheLastRecordingIsOver) {
   EXPECT_TRUE(begun.ok());
   EXPECT_EQ(begun.recording(), 2u);
   EXPECT_EQ(begun.at_ns(), recording_start_ns());
-  // Nobody waits any more.
+  // No one waits any more.
   ASSERT_TRUE(recording().collector_ended(now_ms_, 2));
   commands().recording_is_over(now_ms_);
   EXPECT_FALSE(is_recording());

@@ -217,7 +217,7 @@ TEST_F(StatusReportsTest, HeartbeatGoesAtOnceAndThenTwiceInItsInterval) {
   ++now_ms_;
   EXPECT_EQ(types(due()), heartbeat);
   cut();
-  reports().send_due(now_ms_ + 60'000);  // nobody is there
+  reports().send_due(now_ms_ + 60'000);  // no one is there
   come_up();
   reports().begin_link(now_ms_);
   EXPECT_EQ(types(due()), heartbeat);

@@ -12,7 +12,7 @@ constexpr uint32_t kOn = collect_wire_DetailMode_DETAIL_ON;
 
 class DetailWindowTest : public DrainPartsTest {
  protected:
-  // A recording that the collector may be told of.
+  // A recording that the collector may be informed of.
   void begin_recording() {
     start_recording();
     parts_->shipper.begin_recording(false);

@@ -270,7 +270,7 @@ TEST_F(StartFilterTest, CollectorThatMakesNoFilterIsNotAsked) {
   collector.welcome_pair();
   EXPECT_TRUE(collector.command(set_detail(wire::DETAIL_OFF)).ok());
   EXPECT_FALSE(is_recording());
-  EXPECT_TRUE(collector.command(filter({3})).ok()) << "somebody sets one by hand";
+  EXPECT_TRUE(collector.command(filter({3})).ok()) << "someone sets one by hand";
   EXPECT_TRUE(is_recording());
 }
 

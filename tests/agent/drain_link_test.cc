@@ -165,8 +165,8 @@ TEST_F(DrainLinkTest, TokenOfTheFileIsProven) {
   EXPECT_TRUE(eventually([] { return drain_connected(); }));
 }
 
-// Somebody else has the collector's port. It gets no proof of the token, and no page; and the agent
-// goes on trying, for the true one will be back.
+// Someone else has the collector's port. It gets no proof of the token, and no page; and the agent
+// continues trying, for the true one will be back.
 TEST_F(DrainLinkTest, CollectorThatDoesNotKnowTheTokenGetsNothing) {
   Settings settings = connecting();
   set_token_file(settings, write_token("secret token"));
@@ -374,7 +374,7 @@ TEST_F(DrainLinkTest, ListenerThatWasClosedListensAgain) {
 }
 
 // As iOS leaves a listener behind when the app was suspended: the descriptor is there, and accepts
-// nobody any more.
+// no one any more.
 TEST_F(DrainLinkTest, ListenerThatTheSystemEndedListensAgain) {
   ASSERT_TRUE(drain_start(listening("tcp:0")));
   const uint16_t port = listen_port();
@@ -407,7 +407,7 @@ TEST_F(DrainLinkTest, ForkedChildLetsGoWithoutDisturbingTheParent) {
 }
 
 TEST_F(DrainLinkTest, StopWithoutACollectorIsQuick) {
-  // Nobody has listened on this port for a while: it was ours and is closed.
+  // No one has listened on this port for a while: it was ours and is closed.
   uint16_t port = 0;
   {
     ScriptedCollector gone;

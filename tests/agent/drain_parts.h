@@ -90,7 +90,7 @@ class DrainPartsTest : public testing::Test {
     EXPECT_TRUE(end.ParseFromString(collector_.take_until(wire::FrameType::kRecordingEnd).body));
     return end;
   }
-  // What the collector would be told of changes of detail.
+  // What the collector would be informed of changes of detail.
   std::vector<wire::DetailState> detail_states() {
     std::vector<wire::DetailState> states;
     const auto out = std::make_unique<SendBuffer>();
@@ -101,7 +101,7 @@ class DrainPartsTest : public testing::Test {
     }
     return states;
   }
-  // Stalls that the collector has not been told of.
+  // Stalls that the collector has not been informed of.
   std::vector<wire::Stall> stalls() {
     std::vector<wire::Stall> all;
     const auto out = std::make_unique<SendBuffer>();

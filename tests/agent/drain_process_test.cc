@@ -186,7 +186,7 @@ TEST_F(DrainProcessEndTest, ChildByTheSystemCallAloneWritesNothing) {
 }
 
 TEST_F(DrainProcessEndTest, ProgramGoesOnWithoutItsDrainProcess) {
-  // With overwrite both sides take a lock; the program must not wait for one that nobody gives
+  // With overwrite both sides take a lock; the program must not wait for one that no one gives
   // back.
   for (const uint32_t full : {COLLECT_FULL_DROP, COLLECT_FULL_OVERWRITE}) {
     start_program(
@@ -376,7 +376,7 @@ TEST_F(DrainProcessEndTest, StartTakesNoLowDescriptor) {
   EXPECT_EQ(wait_for_program(), 0);
 }
 
-// Where the kernel knows it: what lies in the file that shows whether the program lives can't be
+// Where the kernel knows it: what is in the file that shows whether the program lives can't be
 // run, as some systems demand.
 TEST_F(DrainProcessTest, ItsFileInMemoryIsNoProgram) {
   constexpr unsigned kNoExec = 0x0008;
@@ -398,7 +398,7 @@ TEST_F(DrainProcessTest, ItsFileInMemoryIsNoProgram) {
   end();
 }
 
-// What the drain process sees of a program that is stopped, and goes on.
+// What the drain process sees of a program that is stopped, and continues.
 TEST_F(DrainProcessTest, TellsOfAStop) {
   start_and_look([] {});
   collector.welcome_pair(false, 60'000);
@@ -489,7 +489,7 @@ TEST_P(ForbiddenCallTest, ThreadDrainsInstead) {
 INSTANTIATE_TEST_SUITE_P(SystemCalls, ForbiddenCallTest,
                          testing::Values(SYS_memfd_create, SYS_pidfd_open, SYS_clone));
 
-// Before Linux 6.15 the system tells only as long as nobody has waited for the process.
+// Before Linux 6.15 the system tells only as long as no one has waited for the process.
 TEST_F(DrainProcessEndTest, OlderSystemTellsHowItEndedToo) {
   start_program(
       [] {

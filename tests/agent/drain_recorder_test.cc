@@ -143,13 +143,13 @@ TEST_F(AgentTest, StoresEveryEventOrReportsItLost) {
   const auto& [stream_id, end] = *collector.closed.begin();
   EXPECT_EQ(end.index_count() + end.index_lost(), 2 * kPairs);
   EXPECT_EQ(collector.lane(stream_id, 0).jumps, 0u);
-  EXPECT_GT(end.index_lost(), 0u) << "a megabyte can't hold all of it while nobody acknowledges";
+  EXPECT_GT(end.index_lost(), 0u) << "a megabyte can't hold all of it while no one acknowledges";
   expect_whole_streams();
 }
 
 TEST_F(AgentTest, NewestSurviveWhenTheOldestAreOverwritten) {
   start(COLLECT_FULL_OVERWRITE, 1);
-  // Nobody takes anything yet.
+  // No one takes anything yet.
   make_events(kPairs);
   std::thread stopping([] { collect_agent_stop(60000); });
   collector.welcome_pair();

@@ -176,7 +176,7 @@ TEST_F(DrainSpoolTest, CollectorThatHasHalfAPage) {
   }
 }
 
-// The collector was started anew: it gets everything that it did not acknowledge.
+// The collector was started again: it gets everything that it did not acknowledge.
 TEST_F(DrainSpoolTest, CollectorThatRemembersNothing) {
   ASSERT_TRUE(drain_start(spooling()));
   const uint32_t stream = fake::add_stream(1, "main");
@@ -228,14 +228,14 @@ TEST_F(DrainSpoolTest, RecordingGoesOnWhileItIsHandedOver) {
   collector.take_records(stream, 0, 1000);
   const uint64_t spooled_before = fake::acknowledged(stream, Lane::kIndex);
   fake::write_index(stream, 4 * kPageRecords);
-  // Nobody acknowledged anything: the spool took it.
+  // No one acknowledged anything: the spool took it.
   ASSERT_TRUE(eventually(
       [=] { return fake::acknowledged(stream, Lane::kIndex) > spooled_before + kPageRecords; }));
   collector.take_records(stream, 0, 400'000 + 4 * kPageRecords);
   expect_index(stream, 400'000 + 4 * kPageRecords);
 }
 
-// The link is up, and nobody reads it: a program that is faster than its link.
+// The link is up, and no one reads it: a program that is faster than its link.
 TEST_F(DrainSpoolTest, RingsThatFillWhileTheLinkIsUp) {
   for (const uint64_t features : {uint64_t{0}, uint64_t{wire::kFeatureColumns}}) {
     fake::reset();

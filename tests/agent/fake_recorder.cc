@@ -28,7 +28,7 @@ struct FakeLane {
   uint32_t reasons = 0;
 
   uint64_t count() const { return starts.empty() ? 0 : starts.size() - 1; }
-  // The memory is somebody else's from now on.
+  // The memory is someone else's from now on.
   void give_back(uint64_t next) {
     const uint64_t end = std::min(next, count());
     if (end <= acknowledged) return;

@@ -49,7 +49,7 @@ uint32_t detail_filter_functions();        // of the last set_detail; 0 without 
 uint32_t detail_filter_threads();
 std::vector<uint64_t> function_filter();  // as it was committed last
 uint32_t function_filters();              // how often one was
-uint32_t thread_looks();                  // how often somebody looked which threads live
-uint32_t clock_fits();                    // how often the clock was fitted anew
+uint32_t thread_looks();                  // how often someone looked which threads live
+uint32_t clock_fits();                    // how often the clock was fitted again
 
 }  // namespace collect::agent::fake

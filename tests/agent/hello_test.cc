@@ -176,7 +176,7 @@ TEST_F(HelloTest, RejectsInvalidTokens) {
   }
   ASSERT_EQ(unlink(settings_.token_file), 0);
   EXPECT_FALSE(identity_.read_token());
-  // Nobody waits for who writes into a pipe.
+  // No one waits for who writes into a pipe.
   ASSERT_EQ(mkfifo(settings_.token_file, 0600), 0);
   EXPECT_FALSE(identity_.read_token());
   without_token();

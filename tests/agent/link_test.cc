@@ -138,7 +138,7 @@ TEST_F(LinkTest, AttemptsComeLessAndLessOften) {
   EXPECT_EQ(next_attempt(), 0u);
 }
 
-// The intervals begin anew after a link that held, and after no other.
+// The intervals begin again after a link that held, and after no other.
 TEST_F(LinkTest, StableLinkIsTriedAgainSoon) {
   connect_to(collector_.address());
   for (const uint64_t held_ms : {4999u, 5000u}) {
@@ -166,7 +166,7 @@ TEST_F(LinkTest, AddressesOfANameAreTriedInTurn) {
   const std::string port = collector_.address().substr(collector_.address().find(':'));
   connect_to("localhost" + port);
   step();
-  // 127.0.0.1 first; it closes, and ::1, where nobody listens, is next, without a pause.
+  // 127.0.0.1 first; it closes, and ::1, where no one listens, is next, without a pause.
   control_ = collector_.accept();
   step_until(ChannelStep::kGreeting, link_->control());
   control_.close();

@@ -455,7 +455,7 @@ class TracedProcessTest : public testing::Test {
     ASSERT_GE(pidfd, 0);
     traced.watch(child, pidfd, alive);
   }
-  // Dead, and nobody has waited for it.
+  // Dead, and no one has waited for it.
   void wait_for_death() const {
     siginfo_t info;
     ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);

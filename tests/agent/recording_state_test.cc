@@ -39,7 +39,7 @@ TEST_F(RecordingStateTest, DoesNotBeginAfterMaxTimeIsOver) {
   settings().max_time_since_ns = now_ns() - 1000;
   recording().begin_by_itself();
   EXPECT_EQ(recording().phase(), Phase::kIdle);
-  // What somebody asks for has a time of its own.
+  // What someone asks for has a time of its own.
   recording().ask();
   EXPECT_EQ(recording().phase(), Phase::kRecording);
   EXPECT_EQ(recording().until_ns(), recording_start_ns() + 1000);
@@ -184,7 +184,7 @@ TEST_F(RecordingStateTest, EndInTheMiddleOfAPageBreaksTheLink) {
   recording().ask();
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 400'000);
-  ASSERT_EQ(ship(), PumpStatus::kBlocked) << "nobody reads";
+  ASSERT_EQ(ship(), PumpStatus::kBlocked) << "no one reads";
   ASSERT_TRUE(parts_->shipper.mid_frame());
   ASSERT_TRUE(recording().collector_ended(now_ms_, 1));
   EXPECT_EQ(recording().phase(), Phase::kIdle);

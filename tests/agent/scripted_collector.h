@@ -112,7 +112,7 @@ class ScriptedCollector {
   int listener() const { return listener_; }
   void send_ack() { control.send(wire::FrameType::kAck, ack()); }
   wire::CommandResult command(wire::Command command);
-  // As one that was started anew: nothing is stored any more.
+  // As one that was started again: nothing is stored any more.
   void forget();
   // Ends a recording as a collector does: takes everything up to RecordingEnd and seals.
   void seal();

@@ -1,4 +1,4 @@
-// What stands in a buffer of frames that are about to be sent.
+// What is in a buffer of frames that are about to be sent.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The spool's file and its table: what was put in comes out, room is given back, and storage that
-// refuses is told from one that is full.
+// refuses is distinguished from one that is full.
 #include "agent/drain/link/spool.h"
 
 #include <fcntl.h>
@@ -203,7 +203,7 @@ TEST_F(SpoolTest, RoomComesBackInTheOrderOfThePages) {
   EXPECT_FALSE(append(late, make_page(15, 1, 1)));
   EXPECT_FALSE(spool_.takes(kNowMs + 1000 * kSpoolRetryMs)) << "time alone makes no room";
   EXPECT_EQ(spool_.full_since_ms(), kNowMs);
-  // What lies behind a page that is held is no room yet.
+  // What is behind a page that is held is no room yet.
   spool_.acknowledge(late, 5);
   EXPECT_EQ(spool_.bytes(), spool_.capacity() - 5 * kBytes);
   EXPECT_TRUE(spool_.takes(kNowMs)) << "it may be";
@@ -273,7 +273,7 @@ TEST_F(SpoolTest, AgreesWithAList) {
   EXPECT_GT(refused, 0u);
 }
 
-// A limit on the size of files stands for a disk that is full.
+// A limit on the size of files represents a disk that is full.
 TEST_F(SpoolTest, StorageThatRefusesIsAskedAgainLater) {
   open(4);
   rlimit before{};

@@ -64,9 +64,9 @@ TEST_F(StartFilterPartTest, IsAskedForOnceOnALinkBehindTheModules) {
   EXPECT_TRUE(control().filter_asked);
   EXPECT_TRUE(asked().empty());
   filter().link_is_down();
-  EXPECT_FALSE(control().filter_asked) << "nobody is there who would answer";
+  EXPECT_FALSE(control().filter_asked) << "no one is there who would answer";
   EXPECT_EQ(asked(), (std::vector<FrameType>{FrameType::kWantFunctionFilter}))
-      << "the modules are told anew by the link's begin";
+      << "the modules are told again by the link's begin";
   filter().link_is_down();
   parts_->shipper.metadata_sender().begin_link();
   EXPECT_EQ(asked(), question_);
@@ -105,7 +105,7 @@ TEST_F(StartFilterPartTest, WithItTheRecordingBeginsAndTheProgramGoesOn) {
   EXPECT_TRUE(parts_->recording.is_running());
   EXPECT_FALSE(control().holds);
   parts_->recording.drop();
-  filter().has_come();  // a filter that somebody sets later
+  filter().has_come();  // a filter that someone sets later
   EXPECT_FALSE(is_recording());
 }
 
@@ -126,7 +126,7 @@ TEST_F(StartFilterPartTest, ProgramThatWasLetGoIsRecordedLateAndThatIsSaidOnce) 
     filter().say_if_late();
   });
   EXPECT_TRUE(lines.ends_with(
-      ": no function filter has come yet; the program goes on, and is recorded when it comes\n"));
+      ": no function filter has come yet; the program continues, and is recorded when it comes\n"));
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1);
   filter().has_come();
   ASSERT_TRUE(parts_->shipper.metadata_sender().explain(parts_->shipper.streams(), *out_));

@@ -94,17 +94,17 @@ TEST(Address, SentencesAboutWhatIsNone) {
            {"unix:", "the Unix socket has no name"},
            {"unix:run/x", "a Unix socket's path begins with /"},
            {"abstract:", "the Unix socket has no name"},
-           {"tcp:", "behind tcp: stands one port"},
-           {"tcp:0", "behind tcp: stands one port"},
-           {"tcp:65536", "behind tcp: stands one port"},
-           {"tcp:7a", "behind tcp: stands one port"},
+           {"tcp:", "behind tcp: is one port"},
+           {"tcp:0", "behind tcp: is one port"},
+           {"tcp:65536", "behind tcp: is one port"},
+           {"tcp:7a", "behind tcp: is one port"},
            {"127.0.0.1", "the address is not host:port, unix:/path or abstract:name"},
            {"127.0.0.1:0", "the address is not host:port, unix:/path or abstract:name"},
            {"127.0.0.1:", "the address is not host:port, unix:/path or abstract:name"},
            {"127.0.0.1:1x", "the address is not host:port, unix:/path or abstract:name"},
            {"127.0.0.1:/", "the address is not host:port, unix:/path or abstract:name"},
-           {"::1:7710", "a number of IPv6 stands in brackets"},
-           {"[::1:7710", "a number of IPv6 stands in brackets"},
+           {"::1:7710", "a number of IPv6 is in brackets"},
+           {"[::1:7710", "a number of IPv6 is in brackets"},
            {":7710", "the address has no host, or one too long"},
            {"[]:7710", "the address has no host, or one too long"}}) {
     list.count = 5;
@@ -209,7 +209,7 @@ TEST_F(SocketTest, MovesBytesWithoutBlocking) {
   pollfd coming{server.fd(), POLLIN, 0};
   ASSERT_EQ(poll(&coming, 1, 60000), 1);
   EXPECT_EQ(server.receive(in, sizeof in).bytes, 4u);
-  // A reader that does not read fills the link, and nobody waits.
+  // A reader that does not read fills the link, and no one waits.
   std::vector<uint8_t> much(1 << 20);
   const iovec block{much.data(), much.size()};
   IoStatus status = IoStatus::kDone;
@@ -323,7 +323,7 @@ TEST_F(SocketTest, ConnectIsRefusedWithoutAListener) {
   EXPECT_FALSE(connected);
 }
 
-// As when it is given the port that it dials: who answers there is nobody but itself.
+// As when it is given the port that it dials: who answers there is no one but itself.
 TEST_F(SocketTest, OneThatIsConnectedToItselfHasNobody) {
   listen_on("tcp:0");
   connect_both();
@@ -341,7 +341,7 @@ TEST_F(SocketTest, OneThatIsConnectedToItselfHasNobody) {
   EXPECT_EQ(client.finish_connect(), ECONNREFUSED);
 }
 
-// Emulators know no sock_diag, so users can't be told apart over TCP there.
+// Emulators know no sock_diag, so users can't be distinguished over TCP there.
 bool can_ask_for_users() {
   const int netlink = socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG);
   if (netlink >= 0) close(netlink);
@@ -378,7 +378,7 @@ TEST_F(SocketTest, AnotherUserMayNotConnect) {
   }
 }
 
-// The kernel shows uid 0 for a socket that nobody holds any more.
+// The kernel shows uid 0 for a socket that no one holds any more.
 TEST_F(SocketTest, PeerThatClosedIsUnknownAndOnlyATokenLetsItIn) {
   if (!can_ask_for_users()) GTEST_SKIP() << "this system has no sock_diag";
   for (const bool asks_for_token : {false, true}) {
@@ -408,7 +408,7 @@ class ServerTest : public testing::Test {
   }
   void TearDown() override { client.close(); }
 
-  // Whose the listener is for somebody who connects to `text`.
+  // Whose the listener is for someone who connects to `text`.
   PeerUser server_at(const std::string& text, uid_t* uid = nullptr) {
     client.close();
     AddressList list;

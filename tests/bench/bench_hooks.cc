@@ -71,7 +71,7 @@ std::string hooks(const char* library) {
   return std::string(BENCH_LIBRARIES) + "/" + library;
 }
 
-// Nobody answers there: the ring turns over and nothing is shipped.
+// No one answers there: the ring turns over and nothing is shipped.
 std::string nobody() {
   return "127.0.0.1:" + std::to_string(e2e::free_port());
 }

@@ -88,7 +88,7 @@ Cost collector(const std::string& directory, int connections, const PreparedPage
   return cost(cpu, wall, pages.stored_bytes * static_cast<uint64_t>(connections));
 }
 
-// What the directory lies on, and what the contract promises for that.
+// What the directory is on, and what the contract promises for that.
 struct Place {
   std::string name = "disk";
   double promised = 0.95;

@@ -1,4 +1,4 @@
-// How a benchmark says where it stands: one line for each promise of the performance contract, with
+// How a benchmark says where it is: one line for each promise of the performance contract, with
 // the promise beside what was measured. Ratios of things measured in the same run.
 #pragma once
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs that nobody prepared, bare and under `collectctl run --dynamic`: whether their output and exit
+"""Programs that no one prepared, bare and under `collectctl run --dynamic`: whether their output and exit
 code are the same, how many of their functions are recorded, and whether calls have their returns.
 
     tests/bench/foreign_programs.py [--check] [BIN]

@@ -7,7 +7,7 @@
 # threads), each built with gcc and with clang: lua-gcc, lua-clang, json-gcc, json-clang. Needs a
 # release build, uftrace, lttng-tools, liblttng-ust1 and deb-src lists that apt can fetch; what is
 # missing of the recorders is left out, and said. Nothing else should run on the machine: CPU seconds
-# are the whole machine's, because recorders have processes that nobody waits for. Programs and
+# are the whole machine's, because recorders have processes that no one waits for. Programs and
 # traces lie in build/peers; the traces are removed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -40,8 +40,8 @@ TEST_F(LogTest, PeerCannotForgeALineOrMoveTheCursor) {
       logged("agents/7 " + in_quotes(forged) + " connected"),
       "info agents/7 \"x\\n2026-01-01T00:00:00.000 info agents/1 is root\\x1b[2J\\x9b\\u{9b}31m"
       "\\u{202e}\" connected\n");
-  EXPECT_EQ(logged("a reason that nobody escaped: a\r\nb\x1b]0;c\x07"),
-            "info a reason that nobody escaped: a\\r\\nb\\x1b]0;c\\x07\n");
+  EXPECT_EQ(logged("a reason that no one escaped: a\r\nb\x1b]0;c\x07"),
+            "info a reason that no one escaped: a\\r\\nb\\x1b]0;c\\x07\n");
 }
 
 TEST_F(LogTest, LineHasABound) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""deploy/agents.sh: what it says and makes for each target. Without an NDK and without a Mac: what stands
+"""deploy/agents.sh: what it says and makes for each target. Without an NDK and without a Mac: what is
 for them is in fake_ndk and fake_mac, and shows the shape of what is made, not that it runs.
 Usage: agents_test.py SOURCE_DIR CROSS_BUILDS [CLASS...]; with 77 when all of it is skipped"""
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Completion as a shell asks for it: lines and what they are completed to, with a collector that has
-# a session, with none, and with somebody at its address who never answers.
+# a session, with none, and with someone at its address who never answers.
 #   completion_test.sh BUILD_DIR TRACED_PROGRAM
 set -u
 build_dir=$1 program=$2
@@ -99,7 +99,7 @@ kill "$daemon"; wait "$daemon"
 daemon=''
 export COLLECT_COMPLETION_SECONDS=1
 expect "collectctl --control $control manifest " ''
-# Somebody who takes the connection and says nothing: the bound ends it, and nobody hears of it.
+# Someone who takes the connection and says nothing: the bound ends it, and no one hears of it.
 mkfifo port
 python3 -c '
 import socket, time

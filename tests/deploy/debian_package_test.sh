@@ -90,7 +90,7 @@ if [ "${COLLECT_INSIDE:-}" = drive ]; then
   install ./libcollect-agent_*-1_*.deb ./collectord_*-1_*.deb || fail "the packages can't be installed"
   systemctl is-active -q collectord || fail "the service was not started"
   systemctl is-enabled -q collectord || fail "the service is not enabled"
-  systemctl is-enabled -q collectord.socket && fail "the socket is enabled, and nobody asked for it"
+  systemctl is-enabled -q collectord.socket && fail "the socket is enabled, and no one asked for it"
   pid=$(property MainPID)
   [ "$(ps -o user= -p "$pid" 2> /dev/null || stat -c %U "/proc/$pid")" = collectord ] ||
     fail "it does not run as collectord"
@@ -100,7 +100,7 @@ if [ "${COLLECT_INSIDE:-}" = drive ]; then
     [ "$(stat -c '%U %G %a' /run/collectord/$name.sock)" = "collectord collectord 660" ] ||
       fail "modes of $name.sock"
   done
-  (exec 3<> /dev/tcp/127.0.0.1/7711) 2> /dev/null && fail "it listens on TCP, and nobody asked for it"
+  (exec 3<> /dev/tcp/127.0.0.1/7711) 2> /dev/null && fail "it listens on TCP, and no one asked for it"
   # Members of the group get in by the sockets, others don't. A TCP port without TLS may be anybody's:
   # nothing is said to it.
   useradd member && usermod -aG collectord member && useradd other || fail "no users can be made"
@@ -140,7 +140,7 @@ if [ "${COLLECT_INSIDE:-}" = drive ]; then
   records
   pid=$(property MainPID)
   before=$(sealed)
-  # Long enough away that somebody connects meanwhile.
+  # Long enough away that someone connects meanwhile.
   printf '[Service]\nRestartSec=2\n' > /etc/systemd/system/collectord.service.d/away.conf
   systemctl daemon-reload
   kill -KILL "$pid"
@@ -160,7 +160,7 @@ if [ "${COLLECT_INSIDE:-}" = drive ]; then
     > /etc/systemd/system/collectord.socket.d/reachable.conf
   systemctl daemon-reload
   systemctl start collectord.socket || fail "the socket can't be opened elsewhere"
-  (exec 3<> /dev/tcp/127.0.0.1/7710) || fail "nobody listens there"
+  (exec 3<> /dev/tcp/127.0.0.1/7710) || fail "no one listens there"
   refused() { [ "$(property ExecMainStatus)" = 2 ]; }
   eventually refused || fail "it serves other machines without TLS"
   systemctl stop collectord.socket collectord.service

@@ -326,7 +326,7 @@ class TutorialTest(DayTest):
         self.assertEqual(commands[2:4], ["collectctl report", "collectctl dump --limit 8"])
         report, dump = self.does(commands[2]), self.does(commands[3])
 
-        def labels(lines):  # what stands before the figures of each line, and the functions behind them
+        def labels(lines):  # what is before the figures of each line, and the functions behind them
             return [re.match(r"  (\w* ?\w*) {2,}|", line)[1] for line in lines.rstrip("\n").split("\n")]
         # A program that waited for its collector has a line more.
         self.assertLessEqual(set(labels(summary)), set(labels(run.stderr)))
@@ -379,8 +379,8 @@ class TwoTerminalsTest(DayTest):
 
     def test_another_terminal_finds_the_collector_of_a_run(self):
         self.build()
-        nobody = self.shell("collectctl stats", COLLECT_CONTROL="127.0.0.1:1")
-        self.assertEqual(nobody.returncode, 1)  # what is given comes first
+        no one = self.shell("collectctl stats", COLLECT_CONTROL="127.0.0.1:1")
+        self.assertEqual(no one.returncode, 1)  # what is given comes first
         self.start("collectctl run -o mine -- ./app on")
         elsewhere = self.made("elsewhere")
         self.records(folder=elsewhere)

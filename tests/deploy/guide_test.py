@@ -69,7 +69,7 @@ class Reference(unittest.TestCase):
     def test_the_pages_are_what_the_programs_say(self):
         for name, text in make_reference.pages(COLLECTORD, COLLECTCTL, SAMPLE).items():
             self.assertEqual(read(os.path.join(GUIDE, name)), text,
-                             f"deploy/guide/{name} is out of date; write it anew: {REMEDY}")
+                             f"deploy/guide/{name} is out of date; write it again: {REMEDY}")
 
     def test_the_index_names_every_document(self):
         index = read(os.path.join(GUIDE, "README.md"))

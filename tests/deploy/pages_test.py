@@ -137,7 +137,7 @@ class Completion(unittest.TestCase):
                              "say in KINDS of deploy/completion/make_completion.py what these are")
 
     def test_values_have_speaking_names(self):
-        """TEXT and ENUM are what CLI11 says when nobody said what a value is."""
+        """TEXT and ENUM are what CLI11 says when no one said what a value is."""
         for program in (COLLECTORD, COLLECTCTL):
             for command in make_completion.every_command(command_help.read_command(program)):
                 for option in command.options():

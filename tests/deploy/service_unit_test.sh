@@ -22,7 +22,7 @@ if [ "${COLLECT_INSIDE:-}" = stage ]; then
   for directory in /tmp /var /etc/systemd; do mount -t tmpfs tmpfs $directory; done
   mkdir -p /var/lib/systemd /var/tmp /etc/systemd/system/collectord.service.d
   cp /run/collect/collectord.service /etc/systemd/system/
-  # The programs and the settings lie elsewhere here, nobody has made the
+  # The programs and the settings lie elsewhere here, no one has made the
   # user, and nothing of the machine's own start-up is wanted.
   cat > /etc/systemd/system/collectord.service.d/test.conf <<EOF
 [Unit]

@@ -1,5 +1,5 @@
 // `collectctl run` accounts for every process that loaded the agent below it: it is a session, or a
-// line of the summary with its reason and exit code 125. Every count stands in programs/apart.c.
+// line of the summary with its reason and exit code 125. Every count is in programs/apart.c.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -76,7 +76,7 @@ TEST_P(AccountingTest, AnotherMountNamespaceIsRecorded) {
   EXPECT_THAT(events(), ElementsAre(kOfParent, kOfChild));
 }
 
-// Nobody there is the collector: each process is a line.
+// No one there is the collector: each process is a line.
 TEST_P(AccountingTest, AnotherNetworkNamespaceIsALine) {
   const Ending ending = trace({"netns", "fork"}, 125);
   if (ending.exit_code == kUnavailable) GTEST_SKIP() << "no network namespaces";
@@ -165,7 +165,7 @@ TEST_P(AccountingTest, ProcessesWriteTheirRecords) {
     const std::string program = bytes.substr(at + 40, 120).c_str();
     EXPECT_TRUE(program.ends_with("/apart")) << program;
     EXPECT_STREQ(bytes.substr(at + 160, 352).c_str(),
-                 "no collector at 127.0.0.1:1: nobody listens there");
+                 "no collector at 127.0.0.1:1: no one listens there");
     const std::string user = bytes.substr(at + 12, 4);
     EXPECT_EQ(user, at == 512 ? std::string(4, '\0') : std::string("\xfe\xff\0\0", 4));
   }
@@ -189,7 +189,7 @@ TEST_P(AccountingTest, KeyLetsAnotherUserIn) {
   }));
 }
 
-// A worker that is killed with its drain: nobody waits for a minute to learn that it is gone.
+// A worker that is killed with its drain: no one waits for a minute to learn that it is gone.
 TEST_P(AccountingTest, KilledProcessIsKnownToBeGone) {
   CollectorProcess collector(scratch_);
   Environment tracing = collector.tracing();
@@ -209,7 +209,7 @@ TEST_P(AccountingTest, KilledProcessIsKnownToBeGone) {
   }));
 }
 
-// The program is none the worse; what it lost is said, and nobody stays behind.
+// The program is none the worse; what it lost is said, and no one stays behind.
 TEST_P(AccountingTest, KilledCollectorIsSaid) {
   ChildProcess job(scratch_.path(), {program("collectctl"), "run", "-o", scratch_ / "traces",
                                      "--drain", GetParam(), "--", self_, "linger"});

@@ -49,7 +49,7 @@ class AdbdAndroid : public AndroidFixture<AdbdFixture> {
   std::string leftovers_on_device() {
     return phone_.leftovers("/proc/" + std::to_string(device_->pid()) + "/root");
   }
-  // Milliseconds from `since` until an event lies in a file below `root`; -1: none came.
+  // Milliseconds from `since` until an event is in a file below `root`; -1: none came.
   int64_t first_stored_ms(const std::string& root, Clock::time_point since) {
     std::error_code none;
     const bool stored = eventually(kSoon, [&] {
@@ -311,7 +311,7 @@ TEST_F(AdbdAndroid, TwoAtOnceAndOneThatWasKilled) {
 
   first->send_signal(SIGKILL);
   first->wait(kSoon);
-  EXPECT_NE(phone_.leftovers(), "") << "somebody undid it";
+  EXPECT_NE(phone_.leftovers(), "") << "someone undid it";
   const Ending third = ctl(recording({"--max-time", "200ms"}));
   EXPECT_TRUE(third.exited_with(0)) << third.describe() << third.errors;
   EXPECT_THAT(third.errors, HasSubstr("undid what an earlier run left on " + serial()));

@@ -19,7 +19,7 @@ constexpr uint8_t kArm64 = 2;
 
 class RealAdbd : public AdbdFixture {
  protected:
-  // `program` is started through the device's shell, and goes on while its cable comes and goes.
+  // `program` is started through the device's shell, and continues while its cable comes and goes.
   void record_over_replugs(const std::string& program, uint8_t arch) {
     CollectorProcess collector(
         scratch_, {"--adb", "127.0.0.1:" + std::to_string(port_), "--heartbeat-ms", "500"});

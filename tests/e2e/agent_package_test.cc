@@ -1,4 +1,4 @@
-// The agent in somebody else's project: agent/example and a program of the C API, built with what
+// The agent in someone else's project: agent/example and a program of the C API, built with what
 // `cmake --install` makes and nothing else of ours, record into a real collector.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

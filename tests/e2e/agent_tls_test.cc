@@ -178,7 +178,7 @@ TEST_F(AgentTlsTest, ForkedChildrenAreRecordedToo) {
   }
 }
 
-// The daemon ends and comes back: the program goes on, and nothing is missing.
+// The daemon ends and comes back: the program continues, and nothing is missing.
 TEST_F(AgentTlsTest, RecordingSurvivesARestartOfTheDaemon) {
   CollectorProcess collector(scratch_, daemon_flags());
   Environment environment = tracing(collector);

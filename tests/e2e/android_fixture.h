@@ -48,7 +48,7 @@ class AndroidFixture : public Server {
     phone_.install(kApp, traced_program("steady") + " pace 8000",
                    "COUNT_FILE=" + this->scratch_ / "count" + "\nCOLLECT_EXIT_FLUSH_MS=60000\n");
   }
-  // An app that goes on until it is ended.
+  // An app that continues until it is ended.
   void install_endless() { phone_.install(kApp, traced_program("steady") + " pace 600000"); }
   // An app for arm64, whose own library is the program `name` of the build of the agent in `cross`:
   // qemu runs it, with what takes the place of Android's runtime. It ends when there is a file

@@ -36,7 +36,7 @@ class AndroidTest : public AndroidFixture<MadeUpServer> {
   void replace(const std::string& command, const std::string& script) {
     phone_.write(phone_ / "bin/" + command, "#!/bin/sh\n" + script + "\n");
   }
-  // An app that goes on without an agent.
+  // An app that continues without an agent.
   void install_untraced() {
     install_endless();
     replace("logwrapper", "shift 2; exec \"$@\"");
@@ -77,7 +77,7 @@ TEST_F(AndroidTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
   job->send_signal(SIGINT);
   const Ending& ending = job->wait(kRunLimit);
   EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
-  EXPECT_THAT(ending.errors, HasSubstr("the app goes on untraced"));
+  EXPECT_THAT(ending.errors, HasSubstr("the app continues untraced"));
   const auto recorded = sessions();
   ASSERT_EQ(recorded.size(), 1u);
   EXPECT_EQ(recorded[0].state(), "complete");
@@ -144,7 +144,7 @@ TEST_F(AndroidTest, CollectorThatGoesIsSaid) {
   collector.process().send_signal(SIGKILL);
   const Ending& ending = job->wait(kRunLimit);
   EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
-  EXPECT_THAT(ending.errors, AllOf(HasSubstr("the recording failed; the app goes on"),
+  EXPECT_THAT(ending.errors, AllOf(HasSubstr("the recording failed; the app continues"),
                                    HasSubstr("lost the connection to the collector")));
   EXPECT_EQ(phone_.leftovers(), "");
 }
@@ -422,7 +422,7 @@ TEST_F(AndroidTest, TwoAtOnceAndOneThatWasKilled) {
 
   first->send_signal(SIGKILL);
   first->wait(kSoon);
-  EXPECT_NE(phone_.leftovers(), "") << "somebody undid it";
+  EXPECT_NE(phone_.leftovers(), "") << "someone undid it";
   const Ending third = ctl(recording({"--max-time", "200ms"}));
   // Its collector may still be sealing: the directory is waited for.
   EXPECT_TRUE(third.exited_with(0)) << third.describe() << third.errors;

@@ -1,4 +1,4 @@
-// Programs for arm64 that nobody prepared, run by qemu with a plan that this machine's planner made
+// Programs for arm64 that no one prepared, run by qemu with a plan that this machine's planner made
 // of them. Built by the test agent_arm64_build; without compiler or emulator everything here is
 // skipped.
 #include <gtest/gtest.h>

@@ -130,7 +130,7 @@ void expect_known_frame(const RecordedSession& session, const OwnWords& words) {
         EXPECT_EQ(stack_pointer, words.stack_pointer);
         const uint64_t symbol = at<uint64_t>(bytes, payload) & 0xFFFFFFFFu;
         EXPECT_EQ((words.function - symbol) % 4096, 0u) << "its address minus a load bias";
-        // The frame record lies on the stack that was copied, or above it.
+        // The frame record is on the stack that was copied, or above it.
         if (words.frame_pointer - stack_pointer + 16 <= stack_bytes) {
           const size_t frame_record = payload + 100 + (words.frame_pointer - stack_pointer);
           EXPECT_EQ(at<uint64_t>(bytes, frame_record + 8), words.return_address);
@@ -198,7 +198,7 @@ TEST(Arm64Agent, StaticMuslProgramThatListensLikeOnAPhone) {
   const std::string go_on = scratch / "go-on";
   ChildProcess job(scratch.path(), {"qemu-aarch64-static", built, go_on},
                    with_detail({{"COLLECT_LISTEN", "abstract:"}}));
-  // Its own name, which nobody told it.
+  // Its own name, which no one told it.
   const Ending attached =
       collector.ctl({"attach", "abstract:collect_agent_" + std::to_string(job.pid())});
   EXPECT_TRUE(attached.exited_with(0)) << attached.output << attached.errors;

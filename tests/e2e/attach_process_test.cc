@@ -1,4 +1,4 @@
-// `collectctl attach PID`: programs that nobody prepared and that run already.
+// `collectctl attach PID`: programs that no one prepared and that run already.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -81,7 +81,7 @@ TEST_F(AttachProcess, RecordsForATimeAndLetsGo) {
   const Ending ending = attach(process->pid(), {"--max-time", "300ms"});
   EXPECT_TRUE(ending.exited_with(0)) << ending.errors;
   EXPECT_THAT(ending.errors, AllOf(HasSubstr(" stood still for "), HasSubstr("lost       nothing"),
-                                   HasSubstr("goes on untraced: the recording ended")));
+                                   HasSubstr("continues untraced: the recording ended")));
   expect_right(*process);
   const auto directories = session_directories(traces(), process->pid());
   ASSERT_EQ(directories.size(), 1u);
@@ -142,13 +142,13 @@ TEST_F(AttachProcess, CtrlCLetsGoAndItCanBeAttachedToAgain) {
     attached.send_signal(SIGINT);
     const Ending& ending = attached.wait(kLimit);
     EXPECT_TRUE(ending.exited_with(0)) << ending.errors;
-    EXPECT_THAT(ending.errors, HasSubstr(") goes on untraced\n"));
+    EXPECT_THAT(ending.errors, HasSubstr(") continues untraced\n"));
     EXPECT_EQ(session_directories(traces(), process->pid()).size(), round);
   }
   const Ending detached =
       run(scratch_.path(), {program("collectctl"), "detach", std::to_string(process->pid())});
   EXPECT_TRUE(detached.exited_with(0)) << detached.errors;
-  EXPECT_THAT(detached.output, HasSubstr("goes on untraced"));
+  EXPECT_THAT(detached.output, HasSubstr("continues untraced"));
   expect_right(*process);
 }
 
@@ -195,7 +195,7 @@ TEST_F(AttachProcess, TimeInWhichNothingIsCalledEndsTheRecordingToo) {
   ChildProcess process(scratch_.path(), {"/bin/sleep", "60"});
   const Ending ending = attach(process.pid(), {"--max-time", "100ms"});
   EXPECT_TRUE(ending.exited_with(0)) << ending.describe();
-  EXPECT_THAT(ending.errors, AllOf(HasSubstr("goes on untraced: the recording ended"),
+  EXPECT_THAT(ending.errors, AllOf(HasSubstr("continues untraced: the recording ended"),
                                    HasSubstr("Nothing was recorded: no function of the modules")));
   EXPECT_TRUE(process.running());
 }
@@ -356,7 +356,7 @@ bool stubs_stay(patch::AttachState ending, const std::string& library, const std
   return WEXITSTATUS(status) == 1;
 }
 
-// collectctl may be killed at any moment. Where it has begun to write, nobody knows how far it
+// collectctl may be killed at any moment. Where it has begun to write, no one knows how far it
 // came.
 TEST_F(AttachProcess, StubsStayWhereThereMayBeAJump) {
   const auto plan = patch::plan_for(std::filesystem::read_symlink("/proc/self/exe"), "");
@@ -368,7 +368,7 @@ TEST_F(AttachProcess, StubsStayWhereThereMayBeAJump) {
   EXPECT_FALSE(stubs_stay(patch::kAttachFailed, agent_library(), plans->path()));
 }
 
-// Attaches to processes from within the test. An agent that reaches nobody records into its rings
+// Attaches to processes from within the test. An agent that reaches no one records into its rings
 // and drops what does not fit.
 class AttachStorm : public AttachProcess {
  protected:

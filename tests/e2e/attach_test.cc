@@ -25,7 +25,7 @@ void expect_whole_session(const std::string& root, int pid, const std::string& c
   expect_exactly(sessions[0], read_count(count_path, pid));
 }
 
-// What the agent is told to listen on, and what the daemon dials.
+// What the agent is asked to listen on, and what the daemon dials.
 struct Place {
   const char* name;
   const char* listen;  // @: scratch directory, #: a free port
@@ -65,7 +65,7 @@ TEST_P(Attach, FromTheConfiguration) {
   CollectorProcess collector(scratch_, {"--config", config});
   Environment environment = listening(fill(GetParam().listen));
   environment["COUNT_FILE"] = scratch_ / "count";
-  // The daemon dials first and finds nobody; it keeps dialling.
+  // The daemon dials first and finds no one; it keeps dialling.
   ChildProcess job(scratch_.path(), {traced_program("json_iso_codes_counted"), "1", "2", "300"},
                    environment);
   ASSERT_TRUE(job.wait(kJobLimit).exited_with(0));

@@ -1,5 +1,5 @@
-// Bad peers against the real daemon: the connection gets a reason and ends, everyone else goes on,
-// and the session says what happened.
+// Bad peers against the real daemon: the connection gets a reason and ends, everyone else
+// continues, and the session says what happened.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -203,10 +203,10 @@ TEST(Token, IsAskedForAndCompared) {
   ASSERT_EQ(sessions.size(), 1u);
   expect_exactly(sessions[0], read_count(scratch / "count", job.pid()));
   EXPECT_EQ(collector.process().errors().find("battery"), std::string::npos)
-      << "a token stands in the log";
+      << "a token is in the log";
 }
 
-// A hundred strangers that connect and say nothing, while the witness goes on.
+// A hundred strangers that connect and say nothing, while the witness continues.
 TEST_F(BadInput, ManySilentConnections) {
   std::vector<std::unique_ptr<RawConnection>> silent;
   for (int i = 0; i < 100; ++i) {

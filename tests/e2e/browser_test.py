@@ -334,7 +334,7 @@ class SessionPageTest(PageTest):
         program = self.collector.trace(*command, COLLECT_FULL=policy, COLLECT_BUFFER_MB="1", COLLECT_DRAIN="thread")
         self.collector.wait_for(program.pid, lambda s: s["events"] > 10_000)
         self.collector.process.send_signal(signal.SIGSTOP)
-        # What it does while nobody takes its events: 0.2 s of CPU time, or it waits.
+        # What it does while no one takes its events: 0.2 s of CPU time, or it waits.
         def look():
             fields = text_of(f"/proc/{program.pid}/stat").rsplit(")", 1)[1].split()
             return fields[0], int(fields[11])

@@ -65,7 +65,7 @@ sed -i 's/if (errno == EAFNOSUPPORT ||/if (serverfd < 0 \&\& (errno == EAFNOSUPP
 sed -i 's/#include "file_sync_protocol.h"/#include <private\/fs_config.h>\n&/' \
   system/core/adb/daemon/file_sync_service.cpp
 
-# The library that asks the user of a phone lives elsewhere in AOSP: here nobody is asked.
+# The library that asks the user of a phone lives elsewhere in AOSP: here no one is asked.
 # So does the kernel's trace, which a phone's adbd writes into.
 mkdir -p ours/utils
 cat > ours/utils/Trace.h <<'END'

@@ -100,7 +100,7 @@ class Chaos {
       return drain_processes(scratch_.path()).empty();
     })) << "a drain process is still there";
     ChaosTally all;
-    // What nobody will come back for is sealed last, by command.
+    // What no one will come back for is sealed last, by command.
     std::vector<std::pair<int, Ended>> in_order;
     for (const bool cut_off : {false, true}) {
       for (const auto& one : ended_) {

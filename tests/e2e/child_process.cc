@@ -31,7 +31,7 @@ std::vector<std::string> merged_environment(const Environment& more) {
   for (char** line = environ; *line != nullptr; ++line) {
     const std::string text = *line;
     const std::string name = text.substr(0, text.find('='));
-    // What the test program was told about itself is no business of its children.
+    // What the test program was informed about itself is no business of its children.
     if (name.starts_with("COLLECT_") || name == "LD_PRELOAD" || name == "XDG_RUNTIME_DIR" ||
         more.contains(name)) {
       continue;

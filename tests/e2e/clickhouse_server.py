@@ -38,7 +38,7 @@ def statements(path):
 
 
 def for_old_server(statement):
-    """18.16 knows neither codecs nor TTL, and wants the parentheses of an engine. All else is as it stands."""
+    """18.16 knows neither codecs nor TTL, and wants the parentheses of an engine. All else is as it is."""
     statement = re.sub(r"\s+CODEC\((?:[^()]|\([^()]*\))*\)", "", statement)
     statement = re.sub(r"\nTTL [^\n]*", "", statement)
     return re.sub(r"ENGINE = ReplacingMergeTree(?!\()", "ENGINE = ReplacingMergeTree()", statement)

@@ -101,7 +101,7 @@ def same_nonce():
 
 def other_process():
     @replaces(Link, "__init__")
-    def anew(original, link, address, channel, owner):
+    def again(original, link, address, channel, owner):
         owner.process_id = agent.os.urandom(16)
         original(link, address, channel, owner)
 

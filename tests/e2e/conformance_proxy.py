@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""conformance_proxy.py AGENT FAULT HOST:PORT: stands before a collector and makes one mistake in its
+"""conformance_proxy.py AGENT FAULT HOST:PORT: is before a collector and makes one mistake in its
 name. Prints the address where it listens. AGENT is proto/wire/example/agent.py, whose encoder it
 uses."""
 import importlib.util
@@ -73,7 +73,7 @@ def from_collector(kind, body):
 
 
 def from_agent(kind, head, body):
-    """The (type, body, header of a page) that goes on to the collector."""
+    """The (type, body, header of a page) that continues to the collector."""
     if FAULT == "unknown_refused" and kind == 999:
         return agent.ACK, body, None
     whole = struct.pack("<I", agent.crc32c(body[:72])) == head[12:16]

@@ -16,7 +16,7 @@ COLLECTORD, COLLECTCTL, LIBRARY, PROGRAM, PYTHON_AGENT = map(os.path.abspath, sy
 HERE = os.path.dirname(os.path.abspath(__file__))
 WIRE = os.path.join(os.path.dirname(PYTHON_AGENT), "..", "WIRE.md")
 PATIENCE = 200
-# Each check starts its agent anew, hundreds of times in all: without the paths of packages.
+# Each check starts its agent again, hundreds of times in all: without the paths of packages.
 PYTHON = (sys.executable, "-S")
 TOKEN = "correct horse"
 SCRIPT = """

@@ -234,7 +234,7 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
 }
 
 // What the control plane says of two recordings is what the programs, the files and this machine
-// have. One loses: its collector stands still while it goes on.
+// have. One loses: its collector stops while it continues.
 TEST_P(Day, ControlPlaneShowsTheTrueState) {
   const auto number = [](const json& of, const std::string& key) {
     const json value = of.value(key, json("0"));
@@ -267,7 +267,7 @@ TEST_P(Day, ControlPlaneShowsTheTrueState) {
   EXPECT_GE(number(agent["startFilter"], "functionsMatched"), 1u) << agent;
   EXPECT_GE(agent.value("connectTime", ""), before.value("startTime", "?")) << "as text: UTC";
 
-  // What begins while the collector stands still finds no room: nothing is stored, most is lost.
+  // What begins while the collector stops finds no room: nothing is stored, most is lost.
   environment = collector_.tracing("drop");
   environment["COLLECT_DETAIL"] = "on";
   environment["COLLECT_BUFFER_MB"] = "1";

@@ -187,7 +187,7 @@ struct OwnEnd {
 };
 
 TEST_F(CrashTest, EndsOfAllKindsLoseNothing) {
-  // `kill` stands for the system's own SIGKILL when memory is short, `memory` for a program that
+  // `kill` represents the system's own SIGKILL when memory is short, `memory` for a program that
   // takes that as an error.
   const OwnEnd ends[] = {{"segv", SIGSEGV, 0},   {"abort", SIGABRT, 0}, {"kill", SIGKILL, 0},
                          {"memory", SIGABRT, 0}, {"leave", SIGABRT, 0}, {"exit", 0, 9},
@@ -210,7 +210,7 @@ TEST_F(CrashTest, EndsOfAllKindsLoseNothing) {
 }
 
 // A control group with a memory limit; empty where making one is not permitted. With the other
-// hierarchy it lies elsewhere and its limit has another name.
+// hierarchy it is elsewhere and its limit has another name.
 std::string memory_group(const std::string& name, uint64_t limit_bytes) {
   const std::pair<const char*, const char*> places[] = {
       {"/sys/fs/cgroup/memory/", "memory.limit_in_bytes"}, {"/sys/fs/cgroup/", "memory.max"}};
@@ -319,7 +319,7 @@ TEST_F(CrashTest, KilledWhileTheLinkIsCutArrivesLater) {
   expect_no_drain_process();
 }
 
-// A collector that is told to stop leaves the session to its next start. What the agent still
+// A collector that is asked to stop leaves the session to its next start. What the agent still
 // holds, and how the program ended, come into the same one.
 TEST_F(CrashTest, KilledAfterTheCollectorStoppedArrivesInTheSameSession) {
   std::mt19937 random(kSeed + 4);
@@ -335,7 +335,7 @@ TEST_F(CrashTest, KilledAfterTheCollectorStoppedArrivesInTheSameSession) {
   expect_no_drain_process();
 }
 
-// The process goes on under its number as another program: the recording is over all the same.
+// The process continues under its number as another program: the recording is over all the same.
 TEST_F(CrashTest, ExecEndsTheRecording) {
   const std::string gate = scratch / "gate";
   ASSERT_EQ(mkfifo(gate.c_str(), 0600), 0);
@@ -344,7 +344,7 @@ TEST_F(CrashTest, ExecEndsTheRecording) {
   ChildProcess child(scratch.path(), command, environment());
   EXPECT_EQ(expect_all_of(child.pid(), {{"how", "execed"}}).size(), 1u);
   expect_no_drain_process();
-  EXPECT_TRUE(child.running()) << "the other program waits for somebody to open the gate";
+  EXPECT_TRUE(child.running()) << "the other program waits for someone to open the gate";
   {
     std::ofstream(gate) << "the other program\n";
   }
@@ -362,7 +362,7 @@ TEST_F(CrashTest, ExecIntoATracedProgramBeginsAnew) {
             (std::vector<json>{{{"how", "execed"}}, exited(9)}));
 }
 
-// Forked children have drain processes of their own, and go on when the parent is killed.
+// Forked children have drain processes of their own, and continue when the parent is killed.
 TEST_F(CrashTest, ChildrenOutliveTheirParent) {
   std::mt19937 random(kSeed + 3);
   for (int round = 0; round < 3; ++round) {
@@ -392,7 +392,7 @@ TEST_F(CrashTest, StoppingLeavesNoChild) {
   expect_no_drain_process();
 }
 
-// Nobody asked for a process that drains: a plain run keeps what a crash leaves, also when the
+// No one asked for a process that drains: a plain run keeps what a crash leaves, also when the
 // program had run for a moment only.
 TEST_F(CrashTest, RunWaitsForTheRestAndSaysHowItEnded) {
   Environment more = {{"COUNT_SHARED", scratch / "count"}};
@@ -439,8 +439,8 @@ TEST_F(CrashTest, ProgramsThatAreNotInstrumentedLeaveNoSession) {
   EXPECT_EQ(session_directories(collector.root()).size(), 2u);
 }
 
-// Nobody is there to take what was recorded: the drain process waits no longer than it was told to,
-// and holds nothing of the program's meanwhile. What reads its output sees the end with the
+// No one is there to take what was recorded: the drain process waits no longer than it was asked
+// to, and holds nothing of the program's meanwhile. What reads its output sees the end with the
 // program's.
 TEST_F(CrashTest, WithoutACollectorItEndsByItself) {
   Environment more = environment();

@@ -161,7 +161,7 @@ void expect_incomplete(const Scratch& scratch, const std::string& directory,
   EXPECT_TRUE(files.exited_with(0)) << files.output << files.errors;
 }
 
-// The daemon is told to end in mid-run, and no other one comes: the program does not notice, and
+// The daemon is asked to end in mid-run, and no other one comes: the program does not notice, and
 // what is stored can be read, and sealed without a daemon.
 TEST(DaemonTest, TerminationInMidRunLeavesASessionThatCanBeSealed) {
   Scratch scratch;
@@ -212,7 +212,7 @@ TEST(DaemonTest, SealAtStopLeavesNothingToTheNextStart) {
   expect_incomplete(scratch, sessions[0].directory(), "collector stopped");
 }
 
-// The session waits for its agent to come back, until somebody says that it need not.
+// The session waits for its agent to come back, until someone says that it need not.
 TEST(DaemonTest, KilledProgramLeavesAReadableSession) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--seal-at-stop", "true"});
@@ -232,7 +232,7 @@ TEST(DaemonTest, KilledProgramLeavesAReadableSession) {
   expect_incomplete(scratch, sessions[0].directory(), "collector stopped");
 }
 
-// The daemon is killed in mid-run and started again: the session goes on, and nothing is missing.
+// The daemon is killed in mid-run and started again: the session continues, and nothing is missing.
 TEST(DaemonTest, KilledDaemonResumesItsSessions) {
   Scratch scratch;
   CollectorProcess collector(scratch);

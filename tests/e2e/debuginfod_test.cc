@@ -128,7 +128,7 @@ TEST_F(DebuginfodTest, NamesAndLinesOfAStrippedProgram) {
 }
 
 TEST_F(DebuginfodTest, NoServerHasIt) {
-  const Ending ending = symbolize({{"DEBUGINFOD_URLS", address()}});  // nobody listens there
+  const Ending ending = symbolize({{"DEBUGINFOD_URLS", address()}});  // no one listens there
   EXPECT_THAT(ending.errors, HasSubstr("no server has it, or none answered"));
   EXPECT_THAT(ending.output, HasSubstr("1 of 2 functions named")) << "what the program exports";
   EXPECT_TRUE(symbol().is_null());

@@ -35,7 +35,7 @@ class Devices : public DeviceFixture {
 
 TEST_F(Devices, EveryStageIsShownAndTheCableMayComeOut) {
   adb_.start();
-  adb_.stop();  // the port is known, and nobody is there
+  adb_.stop();  // the port is known, and no one is there
   start_daemon();
   EXPECT_EQ(wait_shown("no adb server at " + adb_.address() + ": start it with `adb start-server`"),
             "");
@@ -81,7 +81,7 @@ TEST_F(Devices, PlaceOfTheConfigurationIsAttachedWheneverItsDeviceIsThere) {
   collector_ = std::make_unique<CollectorProcess>(
       scratch_, Arguments{"--adb", adb_.address(), "--config", config, "--heartbeat-ms", "500"});
   adb_.plug("R58M", FakePhone{});
-  EXPECT_EQ(wait_shown(name), "") << "it is dialled, and nobody listens yet";
+  EXPECT_EQ(wait_shown(name), "") << "it is dialled, and no one listens yet";
   const auto job = run_on("R58M", "1500", "abstract:" + name);
   EXPECT_EQ(wait_shown("serving"), "");
   adb_.unplug("R58M");
@@ -185,7 +185,7 @@ TEST_F(Devices, AttachesDetachedAgentsAgainByAddress) {
   EXPECT_EQ(process["device_model"], "") << "as its agent says, which runs here; " << process;
   const Ending nobody = collector_->ctl({"attach", "adb:R58M:collect_agent_nobody"});
   EXPECT_FALSE(nobody.exited_with(0));
-  EXPECT_NE(nobody.errors.find("nobody listens there"), std::string::npos) << nobody.errors;
+  EXPECT_NE(nobody.errors.find("no one listens there"), std::string::npos) << nobody.errors;
   job->send_signal(SIGKILL);
 }
 
@@ -208,7 +208,7 @@ TEST_F(Devices, PhoneByCableAndInTheNetworkIsOneDevice) {
   EXPECT_EQ(wait_shown("\"routes\":[\"R58M\",\"" + std::string(kWiFi) + "\"]", {"--json"}), "");
   adb_.unplug("R58M");
   EXPECT_EQ(wait_shown("network"), "");
-  EXPECT_EQ(wait_shown("serving"), "") << "it goes on without the cable";
+  EXPECT_EQ(wait_shown("serving"), "") << "it continues without the cable";
   expect_whole(*job);
 }
 

@@ -1,5 +1,5 @@
 // Disks that fill up, are read-only or go away under a real collectord: the session that is hit
-// ends as failed with a reason, what it has is readable, and the daemon goes on.
+// ends as failed with a reason, what it has is readable, and the daemon continues.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
@@ -252,7 +252,7 @@ TEST(DiskFaultTest, RunSaysThatTheDiskWasFull) {
   EXPECT_NE(ran.errors.find("(failed)"), std::string::npos) << ran.errors;
   EXPECT_NE(ran.errors.find("storing ended (no space"), std::string::npos) << ran.errors;
   EXPECT_EQ(ran.errors.find("lost       nothing"), std::string::npos) << ran.errors;
-  // What its agent still holds finds no room either: nobody waits for it.
+  // What its agent still holds finds no room either: no one waits for it.
   EXPECT_NE(ran.errors.find("run does not wait for the rest: "), std::string::npos) << ran.errors;
   EXPECT_EQ(ran.errors.find("no progress for"), std::string::npos) << ran.errors;
 }

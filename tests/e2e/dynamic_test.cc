@@ -330,7 +330,7 @@ TEST_F(DynamicTest, ExceptionsJumpsAndThreads) {
       const Counts counts = count(recorded[0]);
       EXPECT_EQ(recorded[0].totals().threads, kThreads);
       EXPECT_GT(counts.exceptions, kRounds * kThreads);
-      // Nothing ends twice. Nobody sees the end of what longjmp leaves: seven frames a round, if
+      // Nothing ends twice. No one sees the end of what longjmp leaves: seven frames a round, if
       // the compiler made no loop of them.
       const uint64_t ends = counts.returns + counts.exceptions;
       EXPECT_LE(ends, counts.calls);
@@ -473,7 +473,7 @@ class LyingPlanTest : public DynamicTest {
  protected:
   void SetUp() override {
     auto plan = patch::plan_of_file(kLua);
-    // The planner lies beside collectctl, not beside this program.
+    // The planner is beside collectctl, not beside this program.
     if (!plan.ok()) plan = made_by_collectctl();
     ASSERT_TRUE(plan.ok()) << plan.error().message;
     plan_ = *plan;

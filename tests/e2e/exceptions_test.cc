@@ -132,7 +132,7 @@ TEST_P(ExceptionsTest, CallsThatArePartOfTheFrameThatCatches) {
   // For n from 0 to 4: f_throw n + 1 times, f_with_cleanup, f_inlined, f_inlined_twice.
   expect_as_the_program_says("inlined", 1, 1 + 2 + 3 + 4 + 5 + 5 * 3);
 }
-// Nothing is unwound where nobody catches; up to a function that must not be left, all is.
+// Nothing is unwound where no one catches; up to a function that must not be left, all is.
 TEST_P(ExceptionsTest, ProgramsThatEndByTerminate) {
   expect_as_the_program_says("noexcept", 1, 3);
   expect_as_the_program_says("uncaught", 1, 0);

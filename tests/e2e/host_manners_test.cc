@@ -70,7 +70,7 @@ void check_session(const CollectorProcess& collector, const Manners& manners, in
   const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), pid);
   ASSERT_EQ(sessions.size(), 1u) << "of process " << pid;
   Arguments verify{program("collectctl"), "verify", sessions[0].directory()};
-  // What a crash takes with it nobody can count.
+  // What a crash takes with it no one can count.
   if (manners.expected == Expected::kReadable) verify.push_back("--allow-incomplete");
   const Ending verified =
       run(std::filesystem::path(collector.root()).parent_path().string(), verify);
@@ -232,7 +232,7 @@ TEST(HostMannersTest, ThreadsHaveTheirLastNames) {
                                          "longest-15-byte", "<b>&amp;",     "late"};
     std::vector<std::string> names = thread_names(sessions[0]);
     // Those of two threads that did not say it themselves, and that live until the process ends: a
-    // drain thread looks once more, a drain process finds nobody there any more.
+    // drain thread looks once more, a drain process finds no one there any more.
     if (drain == std::string("thread")) {
       expected.insert(expected.end(), {"by-system-call", "by-another"});
     } else {
@@ -310,7 +310,7 @@ TEST(HostMannersTest, CallsBeforeTheAgentsConstructorAreRecorded) {
   }
 }
 
-// Nobody listens: the program neither waits nor fails, at its begin and at its end.
+// No one listens: the program neither waits nor fails, at its begin and at its end.
 TEST(HostMannersTest, NoCollectorCostsNothingButTheRing) {
   Scratch scratch;
   const Environment environment = {{"LD_PRELOAD", agent_library()},

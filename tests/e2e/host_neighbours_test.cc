@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class TakenOverTest : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
-// A library stands in for the C library in all that the agent could ask of it. Nobody comes there.
+// A library replaces the C library in all that the agent could ask of it. No one comes there.
 TEST_P(TakenOverTest, AgentAsksTheSystemItself) {
   constexpr uint64_t kCalls = 200'000;
   const auto& [how, drain] = GetParam();
@@ -114,7 +114,7 @@ TEST_P(TakenOverTest, AgentAsksTheSystemItself) {
                      environment);
   const Ending ending = child.wait(kProgramLimit);
   EXPECT_TRUE(ending.exited_with(7)) << ending.describe();
-  EXPECT_EQ(ending.errors, "") << "functions that somebody called";
+  EXPECT_EQ(ending.errors, "") << "functions that someone called";
   const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), child.pid());
   ASSERT_EQ(sessions.size(), 1u);
   EXPECT_EQ(sessions[0].totals().events, 2 * (kCalls + 1));

@@ -176,7 +176,7 @@ std::vector<HostileFrame> misplaced_frames(wire::Channel channel) {
   add("a Challenge from the agent", FrameType::kChallenge, wire::Challenge());
   wire::Proof late;
   late.set_resume_proof(std::string(32, 'p'));
-  add("a Proof that nobody asked for", FrameType::kProof, late);
+  add("a Proof that no one asked for", FrameType::kProof, late);
   add("a second Hello", FrameType::kHello, hello(channel, 1, std::string(16, 'x')));
   if (channel == wire::CHANNEL_DATA) {
     add("a Heartbeat on data", FrameType::kHeartbeat, wire::Heartbeat());

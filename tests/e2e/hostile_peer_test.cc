@@ -94,7 +94,7 @@ bool is_allowed(const PeerState& state, const HostileFrame& frame) {
   // Where nothing was said, a Hello is what is waited for; where a challenge was made, a Proof.
   const std::string name = state.name;
   return (name.starts_with("nothing") && frame.name == "a second Hello") ||
-         (name == "control challenged" && frame.name == "a Proof that nobody asked for");
+         (name == "control challenged" && frame.name == "a Proof that no one asked for");
 }
 
 class HostilePeer : public testing::Test {

@@ -1,4 +1,4 @@
-// Sockets that somebody else listens on: systemd-socket-activate binds them, waits for the first
+// Sockets that someone else listens on: systemd-socket-activate binds them, waits for the first
 // connection and becomes the daemon. That they outlive it is tested under a real systemd
 // (tests/deploy).
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ class InheritedSocketsTest : public testing::Test {
     if (::access(kActivate, X_OK) != 0) GTEST_SKIP() << kActivate << " is not installed";
   }
 
-  // The settings name ports that nobody may listen on: only the sockets can be meant.
+  // The settings name ports that no one may listen on: only the sockets can be meant.
   std::unique_ptr<ChildProcess> activate(const std::string& names, const Arguments& addresses,
                                          const Arguments& more = {}) {
     Arguments command = {kActivate, "--fdname=" + names};

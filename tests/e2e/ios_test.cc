@@ -66,11 +66,11 @@ class IosTest : public testing::Test {
     for (const auto& [name, value] : more) all[name] = value;
     return std::make_unique<ChildProcess>(scratch_.path(), app, all);
   }
-  // One that goes on until SIGTERM, and ends in order.
+  // One that continues until SIGTERM, and ends in order.
   std::unique_ptr<ChildProcess> start_endless(const std::string& tag) {
     return start_app(tag, {traced_program("chaos"), scratch_ / "progress", "1"});
   }
-  // One that goes on until SIGUSR2, and ends in order.
+  // One that continues until SIGUSR2, and ends in order.
   std::unique_ptr<ChildProcess> start_steady(const std::string& tag, const Environment& more) {
     return start_app(tag, {traced_program("steady"), "pace", "600000"}, more);
   }
@@ -164,7 +164,7 @@ TEST_F(IosTest, AppWithAnotherTagIsNotTheOne) {
   const Ending& ending = job->wait(kRunLimit);
   EXPECT_THAT(
       ending.errors,
-      HasSubstr("nothing was recorded: nobody started it with COLLECT_TAG=com.example.app"));
+      HasSubstr("nothing was recorded: no one started it with COLLECT_TAG=com.example.app"));
   const size_t said = ending.errors.find(" runs there with ");
   EXPECT_EQ(ending.errors.find(" runs there with ", said + 1), std::string::npos) << "once";
   app->send_signal(SIGKILL);  // it handles SIGTERM
@@ -182,7 +182,7 @@ TEST_F(IosTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
   job->send_signal(SIGINT);
   const Ending& ending = job->wait(kRunLimit);
   EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
-  EXPECT_THAT(ending.errors, HasSubstr("the app goes on untraced"));
+  EXPECT_THAT(ending.errors, HasSubstr("the app continues untraced"));
   ASSERT_EQ(sessions().size(), 1u);
   EXPECT_EQ(sessions()[0].state(), "complete");
   EXPECT_TRUE(app->running());
@@ -284,7 +284,7 @@ TEST_F(IosTest, CollectorThatGoesIsSaid) {
   const Ending& ending = job->wait(kRunLimit);
   EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
   EXPECT_THAT(ending.errors, AllOf(HasSubstr("lost the connection to the collector"),
-                                   Not(HasSubstr("nobody started it"))));
+                                   Not(HasSubstr("no one started it"))));
 }
 
 // Recording needs nothing of it, and Ctrl-C does not wait for it.
@@ -304,7 +304,7 @@ TEST_F(IosTest, LockdowndThatDoesNotAnswer) {
   const auto other = start(recording());
   ASSERT_TRUE(says(*other, "collectctl: com.example.app on " + kPhone + "\n")) << other->errors();
   other->send_signal(SIGINT);
-  expect_refused(other->wait(kRunLimit), "nobody started it with COLLECT_TAG=com.example.app");
+  expect_refused(other->wait(kRunLimit), "no one started it with COLLECT_TAG=com.example.app");
 }
 
 TEST_F(IosTest, CableComesOutWhileItRecords) {
@@ -379,7 +379,7 @@ TEST_F(IosTest, DoctorSaysWhatThereIs) {
   lockdownd_.set_type("com.apple.mobile.restored");
   EXPECT_THAT(ctl(ios("doctor")).output, HasSubstr("does not run iOS now"));
   usbmuxd_.unmap_port(kPhone, kLockdownPort);
-  EXPECT_THAT(ctl(ios("doctor")).output, HasSubstr("nobody listens on port 62078"));
+  EXPECT_THAT(ctl(ios("doctor")).output, HasSubstr("no one listens on port 62078"));
 
   usbmuxd_.detach(phone_id_);
   const Ending empty = ctl(ios("doctor"));

@@ -128,7 +128,7 @@ class JsonTest(unittest.TestCase):
     def lines(self, name, text):
         documents = [json.loads(line) for line in text.splitlines()]
         for document in documents:
-            self.assertEqual(next(iter(document)), "version", "it stands first")
+            self.assertEqual(next(iter(document)), "version", "it is first")
             self.check(name, document)
         return documents
 
@@ -363,7 +363,7 @@ class Collector(JsonTest):
         self.fail(what)
 
     def first_line(self, name, *arguments):
-        """Of a command that goes on."""
+        """Of a command that continues."""
         asked.add(words_of(arguments))
         process = subprocess.Popen([COLLECTCTL, *arguments, "--json", "--control", self.control],
                                    stdout=subprocess.PIPE, text=True, env=environment())
@@ -436,7 +436,7 @@ class Collector(JsonTest):
         self.online("failure", "start", code=1)  # no agent is idle
         self.assertEqual(self.online("threads", "threads", agent["name"])["agent"], agent["name"])
         self.assertEqual(self.online("detach", "detach", agent["name"])["name"], agent["name"])
-        # Nobody listens there; it is dialled until it is let go.
+        # No one listens there; it is dialled until it is let go.
         dialled = self.online("attach", "attach", "127.0.0.1:1")
         self.assertEqual(dialled["state"], "dialling")
         self.online("detach", "detach", dialled["name"])

@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "liv
 from collector import PATIENCE, Collector, clean_environment, eventually, text_of
 
 BIN, LIB = map(os.path.abspath, sys.argv[1:3])
-WHOLE = 60 * 60 * 1000  # ms: a program that goes on until it is killed
+WHOLE = 60 * 60 * 1000  # ms: a program that continues until it is killed
 
 
 class Lines:
@@ -159,7 +159,7 @@ class TailTest(LiveTest):
         os.kill(follower, signal.SIGKILL)
         errors = tail.wait()
         self.assertEqual(tail.process.returncode, 1)
-        self.assertIn("somebody killed it", errors)
+        self.assertIn("someone killed it", errors)
         self.collector.wait_for(program.pid, lambda s: s["state"] == "recording")
 
     def followers(self):
@@ -173,7 +173,7 @@ class TailTest(LiveTest):
         follower = eventually(lambda: self.followers(), "collect-calls runs")[0]
         eventually(lambda: tail.lines, "it says something")
         os.kill(follower, signal.SIGSTOP)
-        session = self.seal(program)  # nobody waits for it
+        session = self.seal(program)  # no one waits for it
         self.assertEqual((session["state"], session["lost_events"], session["events"]), ("complete", 0, 24_000_002))
         os.kill(follower, signal.SIGCONT)
         anonymous = max(int(found[1]) for found in [re.search(r"RssAnon:\s+(\d+)", self.status_of(follower))] if found)
@@ -301,7 +301,7 @@ class Terminal:
     def wait(self):
         end = time.monotonic() + PATIENCE
         while self.process.poll() is None and time.monotonic() < end:
-            self.read()  # nobody waits for room
+            self.read()  # no one waits for room
             time.sleep(0.02)
         self.read()
         return self.process.returncode

@@ -1,4 +1,4 @@
-// Many agents at once: each with both of its channels, four threads, and a recording that goes on
+// Many agents at once: each with both of its channels, four threads, and a recording that continues
 // until all the others have one too. COLLECT_LOAD_AGENTS (default 1000) says how many.
 #include <gtest/gtest.h>
 #include <sys/resource.h>

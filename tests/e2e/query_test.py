@@ -63,7 +63,7 @@ class QueryTest(unittest.TestCase):
                            "SELECT session, thread, function, second, sum(count) AS n FROM function_histograms GROUP BY ALL"
                            ") h USING (session, thread, function, second) WHERE h.n > s.calls")
         self.assertEqual(int(rows[0]["n"]), 0, "only whole calls are in a histogram")
-        # The longest call of a second lies in the last bucket.
+        # The longest call of a second is in the last bucket.
         rows = self.answer("SELECT s.longest_ns AS ns, max(h.bucket) AS bucket FROM function_seconds s JOIN function_histograms h "
                            "USING (session, thread, function, second) GROUP BY ALL")
         self.assertTrue(rows)

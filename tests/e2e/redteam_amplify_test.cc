@@ -224,7 +224,7 @@ TEST(RedteamAmplify, DoesNotReadPagesItCannotWrite) {
   ASSERT_TRUE(attacker.ready);
   const size_t taken = taken_while_writing_waits(collector, attacker, bytes);
   EXPECT_LT(taken, kUnderWay + 4 * kMiB);
-  // Nothing was refused: it goes on where it was held.
+  // Nothing was refused: it continues where it was held.
   ASSERT_TRUE(
       attacker.data.send(Octets(bytes.begin() + static_cast<ptrdiff_t>(taken), bytes.end())));
   EXPECT_TRUE(attacker.control.receive_ack(1, uint64_t{kPages} * kPageEvents));

@@ -271,7 +271,7 @@ TEST(RedteamAnew, AnotherUserAtTheDefaultPortIsNotTakenForTheCollector) {
   ASSERT_EQ(fchown(listener, fakes::kOtherUid, fakes::kOtherUid), 0);
   if (bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     close(listener);
-    GTEST_SKIP() << "somebody is at port 7711";
+    GTEST_SKIP() << "someone is at port 7711";
   }
   ASSERT_EQ(listen(listener, 16), 0);
   const Ending stats = run(scratch.path(), {program("collectctl"), "stats"});

@@ -1,4 +1,4 @@
-// The daemon runs out of descriptors, by itself and because somebody wants it to.
+// The daemon runs out of descriptors, by itself and because someone wants it to.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -56,7 +56,7 @@ TEST(RedteamBudget, AgentThatRecordsIsNotBlamedForTheWantOfDescriptors) {
   open_and_fill(agent, 2);
   ASSERT_TRUE(agent.control.receive_ack(2, kEvents));
   limit_descriptors(pid, highest_descriptor(pid) + 1);
-  // Idle connections take what is left, until one is told why it can't be taken.
+  // Idle connections take what is left, until one is informed why it can't be taken.
   std::vector<RawConnection> idle;
   bool told = false;
   for (int at = 0; at < 64 && !told; ++at) {

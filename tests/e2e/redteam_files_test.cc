@@ -1,4 +1,4 @@
-// A session that somebody else packed, or may write into: its files are replaced by links, second
+// A session that someone else packed, or may write into: its files are replaced by links, second
 // names and named pipes that lead to a file of ours. Nothing may be written to that file, read out
 // of it, waited for, or left unsaid: by no command, and not by the daemon.
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 namespace filesystem = std::filesystem;
 using filesystem::path;
 
-constexpr char kSecret[] = "a file of somebody else, which no session has";
+constexpr char kSecret[] = "a file of someone else, which no session has";
 
 enum class Trick { kLink, kDanglingLink, kHardLink, kPipe };
 constexpr Trick kTricks[] = {Trick::kLink, Trick::kDanglingLink, Trick::kHardLink, Trick::kPipe};
@@ -142,7 +142,7 @@ TEST_F(RedteamFiles, ReadersFollowNoLinkBelowTheirPath) {
             Arguments{"dump", directory}, Arguments{"report", directory},
             Arguments{"convert", directory, "--to", "rtc", "--force", "-o", scratch_ / "out.rtc"},
             Arguments{"convert", directory, "--to", "wtf", "--force", "-o", scratch_ / "out.wtf"},
-            // One file of it, by name: what lies beside it is not the user's word.
+            // One file of it, by name: what is beside it is not the user's word.
             Arguments{"verify", directory + "/thread_0"},
             Arguments{"verify", scratch_ / ("root" + std::to_string(number))}}) {
         const Ending ending = ctl(command);
@@ -359,7 +359,7 @@ TEST_F(RedteamDaemonFiles, DownloadsAreWrittenThroughNoLink) {
   EXPECT_TRUE(filesystem::exists(scratch_ / "real/thread_0/index.atf"));
   EXPECT_EQ(mode_of(scratch_ / "real/thread_0"), 0700u);
   EXPECT_EQ(mode_of(scratch_ / "real/thread_0/index.atf"), 0600u);
-  // Without one, what the collector names lies below the working directory.
+  // Without one, what the collector names is below the working directory.
   const std::string here = scratch_ / "here";
   filesystem::create_directory(here);
   filesystem::create_directory_symlink(scratch_ / "elsewhere", here + "/session_20250101_000000");
@@ -373,7 +373,7 @@ TEST_F(RedteamDaemonFiles, DownloadsAreWrittenThroughNoLink) {
 }
 
 // Stack bytes are secrets: what is recorded is for its owner, unless the root lets its group in and
-// nobody else.
+// no one else.
 TEST_F(RedteamDaemonFiles, OtherUsersCanNotReadWhatIsRecorded) {
   struct Case {
     unsigned root, directory, file;

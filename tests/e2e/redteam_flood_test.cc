@@ -1,5 +1,5 @@
 // One user who wants as much as there is: threads, recordings, watches. It is refused at its share,
-// and an agent of somebody else loses nothing.
+// and an agent of someone else loses nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -118,7 +118,7 @@ TEST_F(RedteamFlood, RecordingsAreNoMoreThanTheirShare) {
   after.expect_whole();
 }
 
-// ---- watches that nobody reads
+// ---- watches that no one reads
 
 // The processor time that the threads of this name have taken.
 uint64_t cpu_ns_of_threads(pid_t pid, const std::string& name) {
@@ -176,7 +176,7 @@ bool all_answered(RawHttp2& client, uint32_t count) {
   });
 }
 
-// Seen: with a thousand watches that nobody read, an innocent agent waited 3 s to connect, because
+// Seen: with a thousand watches that no one read, an innocent agent waited 3 s to connect, because
 // whoever reported a change wrote it down for each watch.
 TEST(RedteamWatches, ThousandThatNobodyReadsCostAgentsNothing) {
   Scratch scratch;

@@ -1,4 +1,4 @@
-// Who says that it is a process which is known, and is not: the name of a process stands in its
+// Who says that it is a process which is known, and is not: the name of a process is in its
 // manifest, and opens nothing. And who holds the collector's port, and is not the collector.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -122,7 +122,7 @@ class Identity : public testing::Test {
     }
   }
 
-  // A right opening of both channels, as somebody reads it on the wire.
+  // A right opening of both channels, as someone reads it on the wire.
   void overhear(RawConnection& connection, wire::Hello& hello, wire::Proof& proof) {
     connection.send(wire::FrameType::kHello, hello);
     const auto frame = connection.receive();
@@ -190,7 +190,7 @@ TEST_F(Identity, StolenProcessIdOpensNothing) {
   stolen_ = stolen_id();
   ASSERT_EQ(stolen_, victim->process_id);
 
-  // The victim comes back with its key, and somebody reads along.
+  // The victim comes back with its key, and someone reads along.
   victim.reset();
   heard_control_ = hello(wire::CHANNEL_CONTROL, kVictim, stolen_);
   heard_data_ = hello(wire::CHANNEL_DATA, kVictim, stolen_);
@@ -253,7 +253,7 @@ TEST_F(Identity, StolenProcessIdOpensNothing) {
   EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
 }
 
-// The collector has lost the key: the session is kept as it is, and the agent goes on in another.
+// The collector has lost the key: the session is kept as it is, and the agent continues in another.
 TEST_F(Identity, SessionWhoseKeyIsLostIsSealedAndNobodyResumesIt) {
   RawAgent victim(collector_.ingest_port(), kVictim);
   ASSERT_TRUE(victim.ready);
@@ -272,7 +272,7 @@ TEST_F(Identity, SessionWhoseKeyIsLostIsSealedAndNobodyResumesIt) {
   EXPECT_NE(again.secrets.resume_key, victim.secrets.resume_key);
 }
 
-// A real agent with a token, and somebody else on the collector's port: it hears no token, no proof
+// A real agent with a token, and someone else on the collector's port: it hears no token, no proof
 // that it could use, and no page.
 TEST(Squatter, LearnsNothingOfTheTokenAndGetsNoPage) {
   Scratch scratch;

@@ -1,5 +1,5 @@
 // Another user of the same machine against a real daemon and a real listening agent (findings H6
-// and M8): by default it gets nothing, over TCP and Unix sockets, and takes nobody's place.
+// and M8): by default it gets nothing, over TCP and Unix sockets, and takes no one's place.
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ std::string say_hello(RawConnection connection) {
   return std::to_string(refuse.code()) + (refuse.retry() ? " retry " : " ") + refuse.reason();
 }
 
-// What a call of GetStats ends with. An empty message stands for the request.
+// What a call of GetStats ends with. An empty message represents the request.
 std::string call_stats(RawHttp2 connection) {
   if (!connection.is_connected()) return "not connected";
   (void)connection.send(http2::greeting() + http2::call(1, kStats) +
@@ -172,7 +172,7 @@ TEST_F(RedTeamLocalUserTest, AnyLetsItIn) {
   EXPECT_EQ(as_other_user([port] { return say_hello(RawConnection(port)); }), "an answer");
 }
 
-// 127.0.0.1 can be reached from the machine's other addresses too; that makes nobody remote.
+// 127.0.0.1 can be reached from the machine's other addresses too; that makes no one remote.
 TEST_F(RedTeamLocalUserTest, AnotherAddressOfTheMachineIsNoWayRound) {
   ifaddrs* list = nullptr;
   ASSERT_EQ(::getifaddrs(&list), 0);

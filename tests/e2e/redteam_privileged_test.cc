@@ -71,7 +71,7 @@ int run_as_nobody(const std::string& path, const Environment& environment,
 
 class Privileged : public testing::TestWithParam<std::string> {
  protected:
-  // Programs of the build tree may be out of nobody's reach, and on a file system without set-uid.
+  // Programs of the build tree may be out of no one's reach, and on a file system without set-uid.
   void SetUp() override {
     if (getuid() != 0) GTEST_SKIP() << "only root makes set-uid programs of root";
     directory_ = "/tmp/redteam_privileged_" + std::to_string(getpid());

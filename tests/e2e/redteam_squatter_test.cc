@@ -62,7 +62,7 @@ TEST_F(RedTeamSquatterTest, PortOfAnotherUserGetsNothing) {
     const ForeignListener squatter(fakes::tcp4(INADDR_LOOPBACK, 0), accepts);
     const std::string address = "127.0.0.1:" + std::to_string(squatter.port());
     expect_nothing_reaches(squatter, address);
-    EXPECT_GT(squatter.accepted(), 0) << "nobody came";
+    EXPECT_GT(squatter.accepted(), 0) << "no one came";
     if (accepts == Accepts::kAlways) expect_ctl_refuses(squatter, address);
   }
 }
@@ -71,7 +71,7 @@ TEST_F(RedTeamSquatterTest, AbstractSocketOfAnotherUserGetsNothing) {
   const std::string name = "collect_squatter_" + std::to_string(::getpid());
   const ForeignListener squatter(fakes::unix_name(std::string(1, '\0') + name));
   expect_nothing_reaches(squatter, "abstract:" + name);
-  EXPECT_GT(squatter.accepted(), 0) << "nobody came";
+  EXPECT_GT(squatter.accepted(), 0) << "no one came";
 }
 
 TEST_F(RedTeamSquatterTest, UnixSocketOfAnotherUserBelowTmpGetsNothing) {
@@ -79,7 +79,7 @@ TEST_F(RedTeamSquatterTest, UnixSocketOfAnotherUserBelowTmpGetsNothing) {
   const ForeignListener squatter(fakes::unix_name(shared_ + "/ingest"));
   expect_nothing_reaches(squatter, "unix:" + shared_ + "/ingest");
   expect_ctl_refuses(squatter, "unix:" + shared_ + "/ingest");
-  EXPECT_GT(squatter.accepted(), 0) << "nobody came";
+  EXPECT_GT(squatter.accepted(), 0) << "no one came";
 }
 
 // The refusal is never final: the collector comes back to its port, and is served.

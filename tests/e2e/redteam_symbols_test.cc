@@ -157,7 +157,7 @@ TEST_F(RedTeamSymbolsTest, PoisonousFilesCostTheirOwnNames) {
   EXPECT_LT(collector.process().resident_bytes(), 200u << 20);
 }
 
-// What may not be read, what is no file, and what is not there: nobody can tell them apart.
+// What may not be read, what is no file, and what is not there: no one can tell them apart.
 TEST_F(RedTeamSymbolsTest, ManifestIsNoOracle) {
   CollectorProcess collector(scratch_);
   ElfFile other;
@@ -227,7 +227,7 @@ TEST_F(RedTeamSymbolsTest, KilledInTheMiddleItSealsAndNamesOthersNextTime) {
 }
 
 TEST_F(RedTeamSymbolsTest, WithoutItsProgramSessionsAreWholeAndNamedLater) {
-  // The daemon alone, without what lies beside it.
+  // The daemon alone, without what is beside it.
   const std::string alone = scratch_ / "alone";
   std::filesystem::create_directories(alone);
   std::filesystem::copy_file(program("collectord"), alone + "/collectord");

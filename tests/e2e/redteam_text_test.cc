@@ -1,5 +1,5 @@
 // Peers whose names are escape sequences, forged lines and reversed text, against the real daemon:
-// no raw control but \n and \t reaches its log or the terminal of somebody who asks about them,
+// no raw control but \n and \t reaches its log or the terminal of someone who asks about them,
 // nothing that shows nothing or turns text around does, and --json still has the exact names.
 #include <gtest/gtest.h>
 
@@ -272,7 +272,7 @@ TEST_F(RedteamText, WordsOfAnAdbServerReachNobodyRaw) {
   })) << devices;
   expect_harmless(devices, "devices");
   EXPECT_EQ(devices.find("adb connect 127.0.0.1:5555;"), std::string::npos)
-      << "nobody is told to paste a shell's commands";
+      << "no one is asked to paste a shell's commands";
   const json answer = json::parse(shown({"--json", "devices"}));
   EXPECT_EQ(answer.at("devices").size(), 3u);
   shown({"devices", "R58"});

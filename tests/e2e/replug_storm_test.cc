@@ -107,7 +107,7 @@ TEST_F(ReplugStorm, ThousandTimesAndNothingIsLost) {
       EXPECT_TRUE(eventually(seconds(60), [&] { return usbmuxd_.streams() >= kPhones * kApps; }));
     }
   }
-  // A program that ends while it is cut off has nobody to give its last events to.
+  // A program that ends while it is cut off has no one to give its last events to.
   ASSERT_TRUE(eventually(seconds(60), [&] {
     const std::string shown = collector_.ctl({"agents"}).output;
     size_t recording = 0;

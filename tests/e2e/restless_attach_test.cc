@@ -98,7 +98,7 @@ TEST_F(RestlessAttach, SurvivesExitDuringAttachment) {
   std::printf("%d attachments were complete\n", attached);
 }
 
-// A newer build lies where the program was started from, as after an update.
+// A newer build is where the program was started from, as after an update.
 TEST_F(RestlessAttach, RefusesAProgramWhoseFileWasReplaced) {
   const fs::path file = scratch_ / "program";
   fs::copy_file(traced_program("unprepared"), file);

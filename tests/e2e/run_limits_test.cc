@@ -1,5 +1,5 @@
 // Limits of `collectctl run` that end a recording, put it off, or leave processes out: the program
-// goes on as if nothing were, and the session is complete.
+// continues as if nothing were, and the session is complete.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -117,7 +117,7 @@ TEST_P(RunLimitsTest, RejectsInvalidLimits) {
 
 INSTANTIATE_TEST_SUITE_P(Drains, RunLimitsTest, ::testing::Values("thread", "process"));
 
-// A program that works until it is told to stop, under `run` with a collector that stays.
+// A program that works until it is asked to stop, under `run` with a collector that stays.
 class RunningJobTest : public ::testing::TestWithParam<const char*> {
  protected:
   ~RunningJobTest() override {

@@ -54,7 +54,7 @@ size_t containers_of(const Scratch& scratch, const Arguments& settings, uint64_t
   CollectorProcess collector(scratch, settings, root);
   RawAgent agent(collector.ingest_port(), kPid);
   EXPECT_TRUE(agent.ready);
-  // One after the other: what is stored in one go stands in one container.
+  // One after the other: what is stored in one go is in one container.
   for (uint64_t i = 0; i < pages; ++i) {
     EXPECT_TRUE(agent.data.send(page(i)));
     EXPECT_TRUE(agent.control.receive_ack(1, (i + 1) * kPageEvents));

@@ -136,7 +136,7 @@ TEST_P(StartFilterTest, XRayFunctionsAreFilteredToo) {
   EXPECT_THAT(calls.begin()->first, HasSubstr("leaf"));
 }
 
-// Nothing is recorded that was not asked for, and nobody waits for ever.
+// Nothing is recorded that was not asked for, and no one waits for ever.
 TEST_P(StartFilterTest, WithoutACollectorTheProgramGoesOn) {
   const Ending ending = run(scratch_.path(), steady("1000"),
                             {{"LD_PRELOAD", agent_library()},

@@ -199,7 +199,7 @@ class ByHand(StoreTest):
 
 
 class OfOthers(StoreTest):
-    """A bucket that somebody else writes to as well."""
+    """A bucket that someone else writes to as well."""
 
     def setUp(self):
         super().setUp()
@@ -371,7 +371,7 @@ class ByCollector(StoreTest):
         store = self.wait_for("not said", lambda: (one := self.stats())["sessions_removed"] == 1 and one)
         self.assertEqual(store["bytes_removed"], store["bytes_committed"])
         self.assertEqual(self.ctl("verify", STORE).stdout.count("ok: "), 1)
-        # Nobody uploads it again, and another one comes beside it.
+        # No one uploads it again, and another one comes beside it.
         self.record_here()
         self.wait_for_commits(2)
 

@@ -84,7 +84,7 @@ class Phone : public testing::Test {
  protected:
   Phone() : usbmuxd_(scratch_ / "usbmuxd") { usbmuxd_.map_port(kPhone, kDevicePort, agent_port_); }
 
-  // The app on the phone: it listens, and runs until it is told to end.
+  // The app on the phone: it listens, and runs until it is asked to end.
   void start_app() {
     app_ = std::make_unique<ChildProcess>(
         scratch_.path(),

@@ -98,7 +98,7 @@ class Forwarder(http.server.BaseHTTPRequestHandler):
 
 
 class DeafeningProxy:
-    """Between an agent and its collector. Once it is told to, the agent hears nothing more: it does not know what is
+    """Between an agent and its collector. Once it is asked to, the agent hears nothing more: it does not know what is
     stored, and gives it to the next collector again."""
 
     def __init__(self, address):

@@ -1,4 +1,4 @@
-// An agent that does nothing wrong while somebody else attacks: its recording is what an attack
+// An agent that does nothing wrong while someone else attacks: its recording is what an attack
 // must not harm.
 #pragma once
 

@@ -19,7 +19,7 @@ namespace collect::fakes {
 
 class ChaosProxy {
  public:
-  // Relays to 127.0.0.1:`target`. Where nobody listens there, connections are closed at once.
+  // Relays to 127.0.0.1:`target`. Where no one listens there, connections are closed at once.
   explicit ChaosProxy(uint16_t target);
   ~ChaosProxy();
   ChaosProxy(const ChaosProxy&) = delete;

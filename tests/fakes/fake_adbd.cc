@@ -26,7 +26,7 @@ constexpr uint32_t kOpen = command("OPEN");
 constexpr uint32_t kOkay = command("OKAY");
 constexpr uint32_t kWrite = command("WRTE");
 constexpr uint32_t kClose = command("CLSE");
-constexpr uint32_t kVersion = 0x01000001;  // from here on nobody looks at checksums
+constexpr uint32_t kVersion = 0x01000001;  // from here on no one looks at checksums
 constexpr uint32_t kMaxData = 1u << 20;
 constexpr uint32_t kAuthToken = 1;
 constexpr uint32_t kAuthSignature = 2;
@@ -118,7 +118,7 @@ bool FakeAdbd::on_packet(int server, const Packet& packet) {
       return send_packet(server, kConnect, kVersion, kMaxData,
                          "device::ro.product.name=sim;ro.product.model=" + options_.model +
                              ";ro.product.device=sim;features=shell_v2,cmd");
-    case kAuth:  // a signature is not the right one; of a public key nobody is asked
+    case kAuth:  // a signature is not the right one; of a public key no one is asked
       return packet.arg0 != kAuthSignature ||
              send_packet(server, kAuth, kAuthToken, 0, std::string(kTokenBytes, 't'));
     case kOpen:

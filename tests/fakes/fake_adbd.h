@@ -22,7 +22,7 @@ struct FakeAdbdOptions {
 
 class FakeAdbd {
  public:
-  // Listens on 127.0.0.1, at `port` if that is not 0: the server is told to come here.
+  // Listens on 127.0.0.1, at `port` if that is not 0: the server is asked to come here.
   explicit FakeAdbd(FakeAdbdOptions options, uint16_t port = 0);
   ~FakeAdbd();
 

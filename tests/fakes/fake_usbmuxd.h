@@ -45,7 +45,7 @@ class FakeUsbmuxd {
   void answer_listens_with(uint32_t number) { listen_result_ = number; }
   // What a ListDevices is refused with; 0: the list.
   void answer_lists_with(uint32_t number) { list_result_ = number; }
-  // Answers to Connect carry a tag that nobody gave.
+  // Answers to Connect carry a tag that no one gave.
   void answer_connects_with_another_tag(bool another) { another_tag_ = another; }
   void leave_connects_unanswered(bool unanswered) { unanswered_ = unanswered; }
   // A stream takes nothing, and ends with the answer to its Connect.
@@ -55,7 +55,7 @@ class FakeUsbmuxd {
   void split_answers_at(size_t bytes) { split_ = bytes; }
   // Goes out in one piece with the result 0 of a Connect, as the first bytes of the device.
   void greet_with(const std::string& bytes);
-  // To everybody who listens, as it stands.
+  // To everybody who listens, as it is.
   void send_to_listeners(const std::string& bytes);
   // Bytes of streams stay where they are until it is called with false.
   void hold_streams(bool held) { held_ = held; }

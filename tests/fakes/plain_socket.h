@@ -9,9 +9,9 @@ namespace collect::fakes {
 
 bool read_exactly(int fd, char* out, size_t size);
 bool send_all(int fd, const char* data, size_t size);
-// -1: nobody listens there, or the name is too long for a socket.
+// -1: no one listens there, or the name is too long for a socket.
 int connect_abstract(const std::string& name);
-int connect_to_loopback(uint16_t port);  // -1: nobody listens there
+int connect_to_loopback(uint16_t port);  // -1: no one listens there
 // Asks the adb server at `server` to connect to the device side at `device`, as if by cable: the
 // entry comes, and goes with the connection. Its answer says only that it has tried.
 void announce_device(uint16_t server, uint16_t device);

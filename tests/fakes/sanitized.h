@@ -1,5 +1,5 @@
 // Whether this program was built with a sanitizer: it then takes more time, keeps memory that it
-// was told to give back, and can't have its address space limited.
+// was asked to give back, and can't have its address space limited.
 #pragma once
 
 namespace collect::fakes {

@@ -28,7 +28,8 @@ class TlsClient {
 
   const std::string& fault() const { return fault_; }
   std::string version() const;
-  // Whether it was given something by which a later connection could go on with this one's session.
+  // Whether it was given something by which a later connection could continue with this one's
+  // session.
   bool may_resume() const;
   bool send_bytes(Bytes bytes);
   // What comes until the other side ends it or time is up.

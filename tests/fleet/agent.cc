@@ -348,7 +348,7 @@ void Agent::take_welcome(uint32_t index, const wire::Frame& frame) {
   came_up();
 }
 
-// A resumed stream goes on where the collector is, but not before what the agent still holds.
+// A resumed stream continues where the collector is, but not before what the agent still holds.
 void Agent::take_position(const wire::StreamPosition& position, bool is_resume) {
   const uint32_t index = position.stream_id() - 1;
   if (index >= settings_.threads) return;

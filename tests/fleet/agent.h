@@ -1,4 +1,4 @@
-// An agent of the simulation: speaks WIRE.md over a socket that nobody waits for, holds
+// An agent of the simulation: speaks WIRE.md over a socket that no one waits for, holds
 // unacknowledged records in a ring that may be full, and goes from one collector to another as the
 // real one does, with the real one's list of collectors. It is no program that records: its records
 // are a function of their numbers, so that whoever reads them knows what each must be.
@@ -63,7 +63,7 @@ struct Run {
   std::vector<StreamTruth> streams{};  // stream id - 1
 };
 
-// The record with this number, as it stands in the file.
+// The record with this number, as it is in the file.
 void write_record(const Run& run, uint64_t number, uint8_t* out);
 
 struct AgentCounters {

@@ -15,9 +15,9 @@
 namespace collect::fleet {
 namespace {
 
-constexpr int kLookAgainMs = 1;  // an uploader that has nothing more to do says so to nobody
+constexpr int kLookAgainMs = 1;  // an uploader that has nothing more to do says so to no one
 
-// What one user may have of a resource while nobody else has any.
+// What one user may have of a resource while no one else has any.
 uint64_t allowed_of(uint64_t total) {
   return total / (principal::kShareOfFree + 1) * principal::kShareOfFree;
 }

@@ -139,7 +139,7 @@ void Fleet::act(const Event& event) {
   switch (event.what) {
     case What::kBeginRun: {
       Agent& agent = *agents_[event.whose];
-      if (agent.is_running()) {  // late: it gives its records to nobody yet
+      if (agent.is_running()) {  // late: it gives its records to no one yet
         plan(now + kNsPerS, What::kBeginRun, event.whose);
         break;
       }
@@ -227,7 +227,7 @@ void Fleet::settle() {
   }
 }
 
-// Time stands still meanwhile: the store and the way there are as fast as this machine is.
+// Time stops meanwhile: the store and the way there are as fast as this machine is.
 void Fleet::settle_uploads() {
   for (const auto& collector : collectors_) collector->let_uploads_go();
   for (const auto& collector : collectors_) collector->wait_for_uploads();

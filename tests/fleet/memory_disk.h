@@ -41,7 +41,7 @@ class MemoryDisk {
 
   // With mutex_ held. Null: there is none.
   std::shared_ptr<Node> find(std::string_view path) const;
-  // The directory that the path's last name lies in, and that name.
+  // The directory that the path's last name is in, and that name.
   std::pair<std::shared_ptr<Node>, std::string> parent_of(std::string_view path) const;
 
   const uint64_t capacity_;

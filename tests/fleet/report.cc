@@ -208,7 +208,7 @@ void print_report(const FleetSettings& settings, const Totals& totals, uint64_t 
   std::printf("Agents\n");
   line("connected at once", fleet.peak_connected);
   line("connections made", fleet.agents.connects);
-  line("nobody listened", fleet.agents.failed_connects);
+  line("no one listened", fleet.agents.failed_connects);
   line("refused", fleet.agents.refusals,
        fleet.agents.first_refusal.empty() ? "" : "the first: " + fleet.agents.first_refusal);
   line("pages sent", fleet.agents.pages);

@@ -237,7 +237,7 @@ bool StoreServer::read_from(int handle) {
   return connection.in.size() <= kMaxRequestBytes && write_to(handle, connection);
 }
 
-// Answers are small, or read at once: waiting for room here stops nobody for long.
+// Answers are small, or read at once: waiting for room here stops no one for long.
 bool StoreServer::write_to(int handle, Connection& connection) {
   std::string_view rest = connection.out;
   while (!rest.empty()) {

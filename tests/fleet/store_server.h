@@ -25,7 +25,7 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   upload::S3Settings settings() const;
-  // Nobody listens any more, and connections break; or again, at the same port.
+  // No one listens any more, and connections break; or again, at the same port.
   void set_away(bool is_away);
 
   uint64_t requests() const;

@@ -1,5 +1,5 @@
 // Samples with their expected outcomes, and independent readers. The tree's own are in
-// tests/golden; the reference pack, which has recordings of other programs, lies beside the
+// tests/golden; the reference pack, which has recordings of other programs, is beside the
 // checkout where there is one. Tests go through both; tests of what only the pack has skip without
 // it.
 #pragma once

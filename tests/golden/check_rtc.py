@@ -7,7 +7,7 @@ usage: check_rtc.py FILE [--summary | --objects | --frames]
   --objects  one JSON line for each whole object: stream, time, payload in hex
   --frames   one line for each frame: offset, id, more, payload size
 
-A file may be cut at both ends. Where no frame can be read, reading goes on at the next Marker, and
+A file may be cut at both ends. Where no frame can be read, reading continues at the next Marker, and
 the objects that were open are dropped. Exit status: 0 no problem, 3 problems, 1 no container, 2 usage.
 
 As a module: Reader(bytes).
@@ -280,7 +280,7 @@ class Reader:
         unit["count"] = count
         if len(self.units) > 1 and self.units[-2]["count"] is not None:
             if count != self.units[-2]["count"] + 1:  # another recording
-                # Lost Units of the same one, or an appended one: nothing that was open goes on.
+                # Lost Units of the same one, or an appended one: nothing that was open continues.
                 self.drop_open()
                 self.clocks = {}
                 self.streams = {}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_goldens.py FOLDER: writes the goldens of all formats into FOLDER/{atf,rtc,wtf,dial9}, anew.
+"""make_goldens.py FOLDER: writes the goldens of all formats into FOLDER/{atf,rtc,wtf,dial9}, again.
 
 Without FOLDER, into data beside this program: what is committed. GOLDEN.md says when to run it.
 """

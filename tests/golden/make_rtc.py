@@ -39,7 +39,7 @@ class Frame:
         self.more = more
         self.payload = payload
         self.clock_ns = time_ns  # of a clock: its value; of a delta: the difference
-        self.begins = begins  # an object, rather than going on with one
+        self.begins = begins  # an object, rather than continuing with one
 
 
 class Container:
@@ -384,8 +384,8 @@ def with_changed_bytes(name, container):
 
 
 def with_an_unknown_id(name, container):
-    """A frame near the end of the first Unit gets the id of no stream: nobody knows where the next
-    one begins, and reading goes on at the next Marker, which is the next place of the grid too. Index
+    """A frame near the end of the first Unit gets the id of no stream: no one knows where the next
+    one begins, and reading continues at the next Marker, which is the next place of the grid too. Index
     entries for frames that could not be read hit nothing."""
     end = container.units[1][0]
     frame = [frame for frame in container.frames if frame.stream == 11 and frame.at < end][-2]

@@ -187,7 +187,7 @@ def variants():
     yield "context_of_a_process", "another contextType", changed_header(
         contextInfo={"contextType": "process"}), none
     yield "flags_text", "flags are a text", changed_header(flags="x"), none
-    yield "flags_unknown", "a flag that nobody knows", changed_header(flags=["x"]), counted
+    yield "flags_unknown", "a flag that no one knows", changed_header(flags=["x"]), counted
     yield "timebase_fraction", "a timebase of 1.5", changed_header(timebase=1.5), counted
     yield "header_garbage", "a header that is no JSON", tiny().file(header=b"{..."), none
     yield "unknown_part", "a part of an unknown type", with_parts(

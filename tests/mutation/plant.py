@@ -202,7 +202,7 @@ def plant(room, chosen):
                               f"({ask} ? ({one(mutant['after'])}) : "
                               f"{is_asked}({one(mutant['before'])}))"
                               + "\n" * mutant["before"].count("\n")))
-        # At the same offset, what is left out stands before what is changed within it.
+        # At the same offset, what is left out is before what is changed within it.
         for start, end, code in sorted(edits, key=lambda edit: (edit[0], -edit[1] + edit[0]),
                                        reverse=True):
             text = text[:start] + code.encode() + text[end:]

@@ -7,7 +7,7 @@
 # ROOM is a folder of the sources: storage, agent, daemon/ingest, formats … (--here: only the files
 # of the folder itself, not those of the folders in it). Its tests are those of tests/ROOM; --tests
 # takes others (a regular expression over CTest's names). N mistakes (30) are drawn by S (1). The
-# copy lies in build/mutation/ROOM and is removed at the end unless --keep is given. Prints each
+# copy is in build/mutation/ROOM and is removed at the end unless --keep is given. Prints each
 # mistake that no test noticed, then the score; exit code 1 when it is below 90 of 100. MUTATION.md
 # says more.
 set -euo pipefail

@@ -134,14 +134,14 @@ def compile_without_broken(copy, mutants, targets):
                 broken.append(nearest)
         if not broken:
             sys.stderr.write(done.stdout[-6000:])
-            sys.exit("score.py: the copy does not build, and no mistake stands where it fails")
+            sys.exit("score.py: the copy does not build, and no mistake is where it fails")
         take_out(copy, broken)
         left = [mutant for mutant in left if mutant not in broken]
     sys.exit("score.py: the copy does not build after twelve tries")
 
 
 def asks(mutant):
-    """What stands in the source where the mistake is."""
+    """What is in the source where the mistake is."""
     return f"::mutant::on({mutant['id']})"
 
 
@@ -252,7 +252,7 @@ def judge(mutant, tests):
 
 
 def equivalents():
-    """equivalent.txt: PATH | FUNCTION | BEFORE | WHAT | why nobody could see it."""
+    """equivalent.txt: PATH | FUNCTION | BEFORE | WHAT | why no one could see it."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "equivalent.txt")
     known = set()
     with open(path) as lines:

@@ -22,7 +22,7 @@ class LimitedFs final : public Fs {
   std::atomic<uint64_t> manifests{0};
   std::atomic<uint64_t> manifest_reads{0};
   // Thread files that were changed and then closed without a sync: the system may report that it
-  // lost their bytes to nobody.
+  // lost their bytes to no one.
   std::atomic<uint64_t> closed_unsynced{0};
   // Offsets and bytes of what was set aside.
   std::vector<std::pair<uint64_t, uint64_t>> aside() const {

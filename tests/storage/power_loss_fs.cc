@@ -193,7 +193,7 @@ void PowerLossFs::lose_power(Kept kept, uint64_t seed) {
   for (const auto& entry : std::filesystem::directory_iterator(base_)) {
     std::filesystem::remove_all(entry.path());
   }
-  // What lies in a directory whose name is lost is lost with it; a directory comes before its
+  // What is in a directory whose name is lost is lost with it; a directory comes before its
   // names.
   for (const auto& [path, inode] : names) {
     if (!std::filesystem::is_directory(parent_of(path))) continue;

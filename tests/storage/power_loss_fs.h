@@ -28,7 +28,7 @@ enum class Kept : uint8_t {
 
 class PowerLossFs final : public Fs {
  public:
-  // All that lies below `base` now is on the disk; what happens elsewhere is not looked at.
+  // All that is below `base` now is on the disk; what happens elsewhere is not looked at.
   PowerLossFs(Fs& below, std::string base);
 
   // The next process works through another Fs, on the same disk.

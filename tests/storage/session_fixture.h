@@ -1,4 +1,4 @@
-// What the session tests share: a directory of their own, a clock that stands still until it is
+// What the session tests share: a directory of their own, a clock that stops until it is
 // told otherwise, and the independent checker of the reference pack.
 #pragma once
 

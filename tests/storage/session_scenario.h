@@ -27,7 +27,7 @@ class Scenario {
     two_.add_many(9, FakeStream::Detail::kLinked);
   }
 
-  // Goes on until the first error.
+  // Continues until the first error.
   Status run(Fs& fs, const SessionOptions& options,
              const SessionIdentity& identity = test_identity()) {
     auto made = Session::create(fs, options, identity);

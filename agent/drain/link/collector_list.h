@@ -1,5 +1,5 @@
 // The collectors that an agent may connect to, in the order of COLLECT_CONNECT, and which of their
-// addresses is tried next. It stays at one as long as that one is there, and goes on to the next
+// addresses is tried next. It stays at one as long as that one is there, and continues to the next
 // when it is gone. Drain thread only, but for prepare(). Nothing allocates.
 #pragma once
 

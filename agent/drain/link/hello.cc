@@ -25,7 +25,7 @@ bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-// 16 bytes that no other draw gives. False: somebody may guess them.
+// 16 bytes that no other draw gives. False: someone may guess them.
 bool draw_id(uint8_t out[16]) {
   // A sandbox may forbid the system call and allow the file.
   if (fill_random(out, 16) || read_file("/dev/urandom", reinterpret_cast<char*>(out), 16) == 16) {
@@ -134,7 +134,7 @@ wire::ProofContext ProcessIdentity::context_of(bool data, const Nonces& nonces) 
   return context;
 }
 
-// An agent that has a token says nothing more to a collector that does not know it: somebody else
+// An agent that has a token says nothing more to a collector that does not know it: someone else
 // may have the port.
 const char* ProcessIdentity::judge_challenge(bool data, Nonces& nonces, Bytes body,
                                              collect_wire_RefuseCode& code) const {

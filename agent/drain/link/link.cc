@@ -117,7 +117,7 @@ void Link::refused(uint64_t now_ms, const Channel& channel, Bytes body) {
   const bool is_another =
       step == ChannelStep::kProving && code == collect_wire_RefuseCode_REFUSE_RESUME;
   // Another collector may come to one that listens; and what has not shown that it knows the token
-  // may be somebody who took the collector's port for a while.
+  // may be someone who took the collector's port for a while.
   const bool is_known = step == ChannelStep::kProving || step == ChannelStep::kOpen;
   const bool is_final = role_ == Role::kConnect && !is_another && !refuse.retry &&
                         (is_known || !identity_.has_token());
@@ -341,7 +341,7 @@ void Link::go_on(uint64_t now_ms, bool is_round_over) {
   }
 }
 
-// Somebody else's program may hold the port while no collector runs. A certificate says who it is,
+// Someone else's program may hold the port while no collector runs. A certificate says who it is,
 // and so does the proof of a token; else the user who serves it must be one of ours.
 bool Link::is_served_by_ours(uint64_t now_ms, const Channel& channel) {
   if (collectors_.wants_tls() || identity_.has_token()) return true;
@@ -552,7 +552,7 @@ void Link::welcomed(uint64_t now_ms, Channel& channel, Bytes body) {
   if (data_.step != ChannelStep::kClosed) return;
   channel.deadline_ms = now_ms + kPairMs;
   if (role_ == Role::kConnect)
-    begin_connect(now_ms, data_);  // now, not when somebody wakes us again
+    begin_connect(now_ms, data_);  // now, not when someone wakes us again
 }
 
 }  // namespace collect::agent

@@ -24,7 +24,8 @@ inline constexpr uint64_t kFirstRetryMs = 50;
 inline constexpr uint64_t kLastRetryMs = 2000;
 // How long a collector that went away and said that it would return is waited for.
 inline constexpr uint64_t kReturnMs = 30000;
-inline constexpr uint64_t kStableMs = 5000;  // a link that held this long starts the intervals anew
+inline constexpr uint64_t kStableMs =
+    5000;  // a link that held this long starts the intervals again
 inline constexpr uint32_t kMinHeartbeatMs = 50;
 inline constexpr uint32_t kMaxHeartbeatMs = 60000;
 inline constexpr uint32_t kDefaultHeartbeatMs = 1000;
@@ -90,7 +91,7 @@ class Link {
   bool next_frame(uint64_t now_ms, Channel& channel, wire::Frame& frame);
   bool flush(uint64_t now_ms, Channel& channel);
 
-  // Closes everything, the listener too. `ours`: false in a forked child, whose parent goes on
+  // Closes everything, the listener too. `ours`: false in a forked child, whose parent continues
   // listening on the same path.
   void shut(bool ours);
   size_t fill_poll(pollfd* out, uint64_t now_ms, bool data_wants_out);

@@ -86,7 +86,7 @@ bool Spool::write(Bytes sent, uint64_t position) const {
 
 bool Spool::append(SpoolChain& chain, const PageHeader& page, Bytes sent, uint64_t now_ms) {
   if (!is_open()) return false;
-  // A page lies in one piece: what is left before the file's end is left out.
+  // A page is in one piece: what is left before the file's end is left out.
   uint64_t position = head_position_;
   const uint64_t before_end = capacity_ - position % capacity_;
   if (sent.size() > before_end) position += before_end;

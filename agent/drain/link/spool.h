@@ -1,8 +1,8 @@
 // Pages that no collector takes at present, in a bounded file on the device's own storage: a log
 // whose room is given back in the order in which pages came. AGENT.md "Spool" has the rules.
 //
-// The file is unlinked as soon as it is open: it ends with the process that drains, and nobody else
-// finds it. What is known of its pages stands in memory alone, in a table that is touched as far as
+// The file is unlinked as soon as it is open: it ends with the process that drains, and no one else
+// finds it. What is known of its pages is in memory alone, in a table that is touched as far as
 // it is used.
 //
 // Drain thread only. Nothing allocates but open(), which maps the table.
@@ -37,7 +37,7 @@ class Spool {
   // In the place of one that is open, which has to be empty. Null, or a static sentence, with
   // `*error` an errno or 0: what was open before still is.
   const char* open(const char* directory, uint32_t megabytes, int* error);
-  // Gives everything back. In a forked child too, whose parent goes on.
+  // Gives everything back. In a forked child too, whose parent continues.
   void close();
   bool is_open() const { return file_.is_open(); }
 

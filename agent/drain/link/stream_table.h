@@ -43,7 +43,7 @@ class StreamTable {
   void begin_handshake();
   // The collector's word in its handshake, before the link is up.
   void resume(const collect_wire_StreamPosition& position);
-  // Both channels are welcomed: every stream goes on where the collector wants it to. With
+  // Both channels are welcomed: every stream continues where the collector wants it to. With
   // `resumed` false the collector has nothing, and gets all that is held.
   void begin_link(bool resumed);
   // From an Ack. Gives back what is no longer needed.

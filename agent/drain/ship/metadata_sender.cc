@@ -96,7 +96,7 @@ bool MetadataSender::report_modules(SendBuffer& out) {
     if (modules_.modules_count == 0 && out.room() < kModulesBytes) return false;
     collect_wire_Module& module = modules_.modules[modules_.modules_count++];
     fill_module(module_at(i), module);
-    // The frame fits, so the module counts as told from here on.
+    // The frame fits, so the module counts as distinguished from here on.
     if (module.unloaded_ns != 0) {
       unload_reported_[i / 8] = static_cast<uint8_t>(unload_reported_[i / 8] | 1u << (i % 8));
     }

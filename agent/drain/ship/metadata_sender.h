@@ -23,10 +23,10 @@ class MetadataSender {
   }
   // Of the recording that begins next: RecordingStart.late_ns.
   void set_late(uint64_t late_ns) { late_ns_ = late_ns; }
-  // A recording begins: nothing of it was told to anybody. `unasked`: nobody asked for it, and it
+  // A recording begins: nothing of it was asked to anybody. `unasked`: no one asked for it, and it
   // is kept to ourselves until a thread records something.
   void begin_recording(bool unasked);
-  // Somebody asked for it after all.
+  // Someone asked for it after all.
   void recording_was_asked_for() { unasked_ = false; }
   // Whether the recording that runs, or is ending, holds nothing that anybody has to know of.
   bool keeps_recording(StreamTable& streams);

@@ -3,7 +3,7 @@
 //
 // Stopped (SIGSTOP, a debugger, a frozen control group): more time has passed than the thread slept
 // and computed for, and it gave the CPU up once more than it did by itself. A thread that the
-// system merely does not let run gives nothing up. Suspended: the clock that goes on while the
+// system merely does not let run gives nothing up. Suspended: the clock that continues while the
 // machine sleeps has run ahead of the one that does not.
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace collect::agent {
 
-// A stop that is shorter is not told from the drain's own work.
+// A stop that is shorter is not distinguished from the drain's own work.
 inline constexpr uint64_t kLeastStopNs = 100'000'000;
-// A sleep that is shorter is not told from the noise of two clocks.
+// A sleep that is shorter is not distinguished from the noise of two clocks.
 inline constexpr uint64_t kLeastSuspendNs = 10'000'000;
 
 struct PauseReadings {
-  uint64_t monotonic_ns = 0;        // stands still while the machine sleeps
-  uint64_t continuous_ns = 0;       // goes on
+  uint64_t monotonic_ns = 0;        // stops while the machine sleeps
+  uint64_t continuous_ns = 0;       // continues
   uint64_t cpu_ns = 0;              // of this thread
   uint64_t voluntary_switches = 0;  // of this thread: how often it gave the CPU up
 };

@@ -11,7 +11,7 @@ void ProcessPauses::look(const PauseReadings& now, uint64_t may_sleep_ns, bool i
   const bool may_have_blocked = std::exchange(may_have_blocked_, false);
   if (!is_recorded) return;
   if (pause.suspended_ns != 0) {
-    // Where the counter slept too, the time of events stands still until the clock is fitted anew.
+    // Where the counter slept too, the time of events stops until the clock is fitted again.
     const uint64_t before_ns = now_ns();
     recalibrate_clock();
     const uint64_t after_ns = now_ns();
@@ -26,7 +26,7 @@ void ProcessPauses::look(const PauseReadings& now, uint64_t may_sleep_ns, bool i
   }
 }
 
-// What is known of a stop lies between the first look that saw it and the last.
+// What is known of a stop is between the first look that saw it and the last.
 void ProcessPauses::look_for_stop(uint64_t now_ms, bool is_recorded) {
   if (traced_ == nullptr || !is_recorded || now_ms < stop_look_at_ms_) return;
   stop_look_at_ms_ = now_ms + kStopLookMs;

@@ -220,7 +220,7 @@ bool Shipper::fill(SendBuffer& buffer, uint64_t now_ms) {
   if (metadata_sender_.keeps_recording(streams_)) return !buffer.is_empty();
   fill_lane(Lane::kIndex, now_ms);
   fill_lane(Lane::kDetail, now_ms);
-  // Records are taken first and stalls after: one that lies before a record of this batch is known
+  // Records are taken first and stalls after: one that is before a record of this batch is known
   // by now, and goes before it.
   stalls_.gather(streams_);
   (void)stalls_.send(buffer);  // write_out looks whether that was all

@@ -156,7 +156,7 @@ class Shipper {
   uint64_t link_raw_bytes_ = 0;
   uint64_t link_sent_bytes_ = 0;
 
-  uint8_t spooled_page_[kPageBytes];  // as it stands in the spool
+  uint8_t spooled_page_[kPageBytes];  // as it is in the spool
   uint8_t decoder_memory_[kPageBytes];
 
   uint32_t turn_[2] = {0, 0};  // per lane: the slot that is first in the next round

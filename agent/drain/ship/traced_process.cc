@@ -117,7 +117,7 @@ bool TracedProcess::is_dead() const {
 }
 
 bool TracedProcess::has_memory() {
-  // EBUSY: somebody may write to it. Anything else would be a seal that took, now or before.
+  // EBUSY: someone may write to it. Anything else would be a seal that took, now or before.
   return sys::fcntl(alive_, F_ADD_SEALS, F_SEAL_WRITE) != 0 && errno == EBUSY;
 }
 
@@ -164,7 +164,7 @@ void TracedProcess::find_end(uint64_t now_ms, uint64_t exit_code) {
   }
 }
 
-// The system has the status in one place while nobody waited for the process, and in another after.
+// The system has the status in one place while no one waited for the process, and in another after.
 bool TracedProcess::read_wait_status(int* status) const {
   for (int i = 0; i < kStatusTries; ++i) {
     PidfdInfo info{};

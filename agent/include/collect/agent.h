@@ -34,7 +34,7 @@ typedef enum collect_full_policy {
 /* Whether registers and stack bytes are recorded with the events. */
 typedef enum collect_detail_mode {
   COLLECT_DETAIL_OFF = 0,   /* they are not */
-  COLLECT_DETAIL_ARMED = 1, /* into the ring, and shipped when somebody asks for what was before */
+  COLLECT_DETAIL_ARMED = 1, /* into the ring, and shipped when someone asks for what was before */
   COLLECT_DETAIL_ON = 2     /* they are */
 } collect_detail_mode;
 
@@ -62,8 +62,8 @@ typedef struct collect_agent_options {
   const char* spool; /* folder for a file that keeps what is recorded while no collector is there */
   uint32_t max_depth;      /* record a thread's calls down to this depth alone; at most 1000000 */
   uint64_t longer_than_ns; /* leave out calls that return sooner; at most an hour */
-  uint64_t max_time_ns;    /* a recording ends after it; the program goes on */
-  uint64_t max_bytes;      /* a recording ends when it has so many bytes; the program goes on */
+  uint64_t max_time_ns;    /* a recording ends after it; the program continues */
+  uint64_t max_bytes;      /* a recording ends when it has so many bytes; the program continues */
   uint32_t this_process_only; /* 1: forked children are not recorded */
   uint32_t max_rate;          /* switch off functions with more calls in a second; at most 1e9 */
   /* Patterns, separated by ";": these functions alone, and not those. collect_agent_start then

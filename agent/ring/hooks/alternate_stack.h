@@ -1,5 +1,5 @@
 // Whether a signal handler runs on a stack of its own, without asking the system: sigaltstack() of
-// the host program is seen where the library stands before the C library
+// the host program is seen where the library is before the C library
 // (shims/alternate_stack.cc).
 #pragma once
 

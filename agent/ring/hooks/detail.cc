@@ -155,7 +155,7 @@ void write_armed(Stream& stream, const DetailRecord& record, uint32_t stack_byte
   append(stream, stream.armed_open, record, stack_bytes, version_1);
 }
 
-// Where records at or after `cut_ns` begin; counts what stands before.
+// Where records at or after `cut_ns` begin; counts what is before.
 uint32_t cut_page(PageRef page, uint64_t cut_ns, uint32_t* skipped) {
   const uint8_t* bytes = page_bytes(page);
   const uint32_t committed = page_info(page).committed.load(std::memory_order_relaxed);

@@ -16,7 +16,7 @@
 namespace collect::agent {
 namespace {
 
-// A signal's frame on x86-64 and arm64 is larger than this, so a hook that a handler runs lies at
+// A signal's frame on x86-64 and arm64 is larger than this, so a hook that a handler runs is at
 // least so much deeper than the hook that it interrupted.
 constexpr uint64_t kLeastSignalFrame = 512;
 

@@ -17,8 +17,8 @@ struct HookFrame {
   uint16_t valid = 0;                   // atf::DetailFlags; of `registers` no others are read
   // The hook's own frame, where it lies well above that of general_event; 0: it does not.
   uint64_t hook = 0;
-  // Where the call stands on the stack: open_calls.h. 0: it is not followed, as those of the C API,
-  // whose programs say themselves what an exception ended.
+  // Where the call is built on the stack: open_calls.h. 0: it is not followed, as those of the C
+  // API, whose programs say themselves what an exception ended.
   uint64_t place = 0;
   bool by_sled = false;  // of XRay: the function may be in the middle of being patched
 };

@@ -27,7 +27,7 @@ void page_times(PageRef page, Lane lane, uint64_t* first, uint64_t* last) {
   *last = info.newest_ns;
 }
 
-// Takes the oldest page that nobody is sending out of the chain. Its records are lost: their
+// Takes the oldest page that no one is sending out of the chain. Its records are lost: their
 // numbers are skipped, and the following page says between which times.
 PageRef steal_oldest(LaneState& lane, Lane which) {
   const ChainLock lock(lane, ChainLock::Side::kProducer);

@@ -197,7 +197,7 @@ void forget_call(Stream& stream, uint64_t function) {
   if (!is_current(stream, state)) return;
   if (!filter_judges(stream.filter, function_id(stream, function, state), false)) return;
   if (stream.depth != 0) --stream.depth;
-  keep_tentative(stream);  // how long it was, nobody can say
+  keep_tentative(stream);  // how long it was, no one can say
 }
 
 }  // namespace collect::agent

@@ -1,7 +1,7 @@
 // Threads without thread-local memory of their own: clone() with CLONE_VM and neither CLONE_SETTLS
 // nor CLONE_VFORK gives one that has its parent's, so both would write to one stream at once. While
 // there is such a thread, neither is recorded: their calls are counted as lost, without a stream.
-// The parent goes on with a new stream when the last of them is gone, which the drain finds out.
+// The parent continues with a new stream when the last of them is gone, which the drain finds out.
 #pragma once
 
 #include <sys/types.h>

@@ -40,7 +40,7 @@ Outcome end_by_exception(Stream& stream, uint64_t deferred_ns) {
   return outcome;
 }
 
-// The newest call is no more, and how it ended nobody can say.
+// The newest call is no more, and how it ended no one can say.
 void end_unseen(Stream& stream) {
   const OpenCall call = newest_open_call(stream);
   pop_open_call(stream);
@@ -101,7 +101,7 @@ Outcome landed(Stream& stream, const UnwindMove& move, uint64_t deferred_ns) {
 void caught(Stream& stream, const UnwindMove& move) {
   OpenCall* call = &newest_open_call(stream);
   if ((call->function & kOpenCallUnwinding) == 0) return;
-  // Not if a destructor that the cleanup runs has caught something: it lies deeper.
+  // Not if a destructor that the cleanup runs has caught something: it is deeper.
   const bool is_here = move.stack_pointer >= stack_of(*call) ||
                        (stream.landed_stack != 0 && move.stack_pointer >= stream.landed_stack);
   const uint64_t place = call->place;

@@ -17,7 +17,7 @@ enum class UnwindStep : uint8_t {
   kLanded = 0x11,
   // The frame at `stack_pointer` has caught it.
   kCaught = 0x12,
-  // A longjmp to `stack_pointer`, from `from`; kUnknownStack: nobody knows where to.
+  // A longjmp to `stack_pointer`, from `from`; kUnknownStack: no one knows where to.
   kJumped = 0x13,
 };
 constexpr bool is_unwind_step(uint8_t kind) {

@@ -1,4 +1,4 @@
-// The machine code of XRay sleds: what the compiler leaves, and what stands there while a function
+// The machine code of XRay sleds: what the compiler leaves, and what is there while a function
 // is traced. Bytes in, bytes out, so that the tests read both architectures on any machine.
 //
 // A sled has a *head*, which decides whether it is passed over or run, and a *tail*, which is
@@ -78,7 +78,7 @@ struct SledCode {
     const Head head = idle_head(kind);
     return memcmp(sled, &head, sizeof head) == 0;
   }
-  // The map calls an exit what stands before a tail call, too: a B or BR follows then, and no RET.
+  // The map calls an exit what is before a tail call, too: a B or BR follows then, and no RET.
   static SledKind kind_of(const uint8_t* sled, SledKind said) {
     if (said != SledKind::kExit) return said;
     uint32_t next;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-// Code is data to nobody but those who write it: ThreadSanitizer keeps no notes of it, and can't.
+// Code is data to no one but those who write it: ThreadSanitizer keeps no notes of it, and can't.
 #define COLLECT_WRITES_CODE __attribute__((no_sanitize("thread")))
 
 namespace collect::agent {

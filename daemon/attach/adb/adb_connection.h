@@ -29,7 +29,7 @@ class AdbConnection : public std::enable_shared_from_this<AdbConnection> {
 
   AdbConnection(asio::io_context& io, AdbAddress address);
 
-  // kUnavailable: nobody listens there.
+  // kUnavailable: no one listens there.
   void connect(OnDone done);
   // Sends the request and reads OKAY. A FAIL is kNotFound with the server's words.
   void ask(std::string_view request, OnDone done);

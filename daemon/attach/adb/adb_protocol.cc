@@ -123,7 +123,7 @@ bool parse_line(std::string_view line, SourceDevice& device) {
   if (device.is_usable) return true;
   Sentences sentences = explain(device);
   if (!has_serial) {
-    sentences = {"it has no serial number, so nobody can say which device is meant",
+    sentences = {"it has no serial number, so no one can say which device is meant",
                  "give it one, or use it by `adb -t`"};
   }
   device.reason = std::move(sentences.reason);

@@ -78,7 +78,7 @@ void AdbSource::start(OnServer on_server, OnDevices on_devices) {
 }
 
 void AdbSource::stop() {
-  running_.reset();  // the timers find nobody
+  running_.reset();  // the timers find no one
   for (const auto& weak : connections_) {
     if (const auto connection = weak.lock()) connection->close();
   }
@@ -271,10 +271,10 @@ void AdbSource::open(const std::string& phone, const std::string& endpoint, OnOp
             done(connection->take_socket());
             return;
           }
-          // adb says no more than "closed" when nobody listens.
+          // adb says no more than "closed" when no one listens.
           const Error& error = opened.error();
           done(Error{error.code, error.code == Code::kNotFound
-                                     ? serial + ": nobody listens at " + endpoint
+                                     ? serial + ": no one listens at " + endpoint
                                      : serial + ": " + endpoint + ": " + error.message});
         }));
   });

@@ -16,7 +16,7 @@
 namespace collect::attach {
 
 inline constexpr std::chrono::milliseconds kFirstServerRetry{250};
-// One connect() that finds nobody: some ten microseconds.
+// One connect() that finds no one: some ten microseconds.
 inline constexpr std::chrono::milliseconds kMaxServerRetry{500};
 // While a device can't be used: trackers are not told that it became "unauthorized" (29.0.6).
 inline constexpr std::chrono::milliseconds kBlockedLookPause{2'000};

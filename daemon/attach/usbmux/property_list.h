@@ -1,5 +1,5 @@
 // Dictionaries of XML property lists, as usbmuxd and devices send them. For the .cc files of their
-// messages alone: nobody else knows libplist.
+// messages alone: no one else knows libplist.
 #pragma once
 
 #include <plist/plist.h>

@@ -26,7 +26,7 @@ Error no_usbmuxd(const UsbmuxAddress& address, const std::error_code& error) {
                 "installed; one elsewhere is named by USBMUXD_SOCKET_ADDRESS"};
   }
   if (error.value() == ECONNREFUSED) {
-    return {Code::kUnavailable, "nobody answers" + where +
+    return {Code::kUnavailable, "no one answers" + where +
                                     ": usbmuxd has ended; it starts again when an iPhone is "
                                     "plugged in, or by: systemctl start usbmuxd"};
   }

@@ -47,7 +47,7 @@ class UsbmuxConnection : public std::enable_shared_from_this<UsbmuxConnection> {
   Socket socket_;
   asio::steady_timer timer_;
   std::string request_;
-  OnMessage waiting_;      // empty: nobody waits
+  OnMessage waiting_;      // empty: no one waits
   uint64_t messages_ = 0;  // handed on: a timer that ran out too late belongs to another one
   std::array<uint8_t, sizeof(UsbmuxHeader)> header_{};
   uint32_t tag_ = 0;

@@ -41,7 +41,8 @@ std::vector<SourceDevice> UsbmuxDevices::list() const {
     shown.connection = devices_.at(ids_of(device.serial).front()).connection;
     shown.is_usable = !device.serial.empty();
     if (!shown.is_usable) {
-      shown.reason = "usbmuxd names no serial number of it, so it can't be told from others";
+      shown.reason =
+          "usbmuxd names no serial number of it, so it can't be distinguished from others";
       shown.advice = "unplug it, unlock it, plug it in again";
     }
     by_serial[device.serial] = std::move(shown);

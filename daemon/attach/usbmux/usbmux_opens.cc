@@ -20,7 +20,7 @@ Error usbmux_connect_error(uint32_t number, const std::string& serial, uint16_t 
   switch (static_cast<UsbmuxResult>(number)) {
     case UsbmuxResult::kRefused:
       return {Code::kNotFound,
-              "nobody listens on port " + std::to_string(port) + " of device " + serial +
+              "no one listens on port " + std::to_string(port) + " of device " + serial +
                   ": start the app with COLLECT_LISTEN=tcp:7720-7729 and keep it "
                   "in the foreground, since iOS closes the ports of suspended apps"};
     case UsbmuxResult::kBadDevice:
@@ -44,7 +44,7 @@ void UsbmuxOpens::open(const std::string& serial, std::vector<uint32_t> ids, uin
   *opening = {serial, std::move(ids), port, std::move(done), nullptr};
   openings_.push_back(opening);
   if (too_many) {
-    opening->ids.clear();  // nobody tries it
+    opening->ids.clear();  // no one tries it
     asio::post(io_, [self = shared_from_this(), opening] {
       self->finish(opening,
                    Error{Code::kExhausted, "usbmuxd at " + self->address_.text + " leaves " +

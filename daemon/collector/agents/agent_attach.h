@@ -16,7 +16,7 @@
 
 namespace collect::daemon {
 
-// How long AttachAgent waits for somebody to answer before it shows the address as DIALING.
+// How long AttachAgent waits for someone to answer before it shows the address as DIALING.
 inline constexpr std::chrono::milliseconds kAttachWait{2'000};
 
 class AgentAttach {

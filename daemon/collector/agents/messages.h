@@ -22,7 +22,7 @@ api::Agent to_message(const ingest::AgentSnapshot& agent);
 api::Session to_message(const ingest::SessionSnapshot& session);
 api::Device to_message(const attach::DeviceView& device);
 api::StoreStats to_message(const std::string& url, const upload::UploadStatus& status);
-// `json` is the manifest as it stands on disk. kDamaged when it is none.
+// `json` is the manifest as it is built on disk. kDamaged when it is none.
 Result<api::Manifest> manifest_message(const std::string& session_name, std::string json);
 
 // What an adb server, a path or a system call said, as a message may hold it: one string that is no

@@ -26,7 +26,7 @@ bool is_recorded(const ingest::SessionSnapshot& session) {
   return !parts || parts->is_recorded();
 }
 
-// A session stands before those that were made of it, which are as old.
+// A session is before those that were made of it, which are as old.
 bool is_newer(const ingest::SessionSnapshot& a, const ingest::SessionSnapshot& b) {
   return std::make_tuple(a.start_time, is_recorded(a), std::string_view(a.name)) >
          std::make_tuple(b.start_time, is_recorded(b), std::string_view(b.name));
@@ -158,7 +158,7 @@ Result<ingest::AgentSnapshot> Registry::agent_to_detach(std::string_view name) c
   std::erase_if(dialled, [name](const auto& one) {
     return one.address != name || one.state == ingest::AgentState::kGone;
   });
-  // For a moment, the process that answered stands beside the address that was dialled.
+  // For a moment, the process that answered is beside the address that was dialled.
   const auto answered = std::find_if(dialled.begin(), dialled.end(), [](const auto& one) {
     return one.state != ingest::AgentState::kDialing;
   });

@@ -54,7 +54,7 @@ class Registry {
   // The agents that are meant: of those, the ones that are connected, if there are any. An empty
   // selector: every one that is connected. kNotFound says what there is.
   Result<std::vector<ingest::AgentSnapshot>> targets(const api::Selector& target) const;
-  // The same; where nobody is named, those whose session has not ended.
+  // The same; where no one is named, those whose session has not ended.
   Result<std::vector<ingest::AgentSnapshot>> recording_targets(const api::Selector& target) const;
 
  private:

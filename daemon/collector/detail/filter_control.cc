@@ -171,7 +171,7 @@ void FilterControl::start_with(const ingest::AgentSnapshot& agent, ingest::Filte
     if (ids.ok()) {
       task->ids = std::move(ids).value();
     } else {
-      // What cannot be looked up is not recorded: nobody asked for everything.
+      // What cannot be looked up is not recorded: no one asked for everything.
       task->mode = wire::SetFunctionFilter::ONLY;
       outcome.error = ids.error().message;
       spdlog::warn("agents/{} records nothing: {}", agent.id, printable(outcome.error));

@@ -1,5 +1,5 @@
 // Finds functions by name in the modules of agents. Symbol files are read by child processes, so it
-// takes its time: on a thread of its own, where nobody else waits.
+// takes its time: on a thread of its own, where no one else waits.
 #pragma once
 
 #include <atomic>

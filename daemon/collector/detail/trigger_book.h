@@ -28,16 +28,17 @@ class TriggerBook {
   // They end with the session.
   void forget(const std::string& session);
   // Counts it, and says what is to be done. Nothing: these triggers were replaced, it has fired as
-  // often as it may, or what it started goes on still.
+  // often as it may, or what it started continues still.
   std::optional<api::Trigger> fire(ingest::AgentId agent, uint64_t set, size_t number, Time now);
-  // What its detail was to go on until. Nothing: it has not fired, or its detail is over already.
+  // What its detail was to continue until. Nothing: it has not fired, or its detail is over
+  // already.
   std::optional<api::Trigger> end(ingest::AgentId agent, uint64_t set, size_t number, Time now);
   std::vector<api::Trigger> triggers(ingest::AgentId agent) const;
 
  private:
   struct State {
     api::Trigger trigger;
-    Time over_at = Time::min();  // its detail; Time::max(): when somebody says so
+    Time over_at = Time::min();  // its detail; Time::max(): when someone says so
   };
   struct Set {
     uint64_t number = 0;

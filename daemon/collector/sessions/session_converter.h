@@ -33,7 +33,7 @@ class SessionConverter {
   struct Job {
     storage::SessionPath from;
     std::variant<atf::Version, Snapshot> wanted{};
-    // False: nobody wants it any more.
+    // False: no one wants it any more.
     std::function<bool(uint64_t done, uint64_t all)> progress;
     // Exactly once, on the converter's thread; or on the caller's, when it is refused.
     std::function<void(const Result<storage::MadeSession>&)> done;

@@ -23,7 +23,7 @@ class StoreUploads {
  public:
   static constexpr size_t kMaxReportBytes = 1u << 20;  // of one line
 
-  // "session_…/pid_…" is in the store and is to go, unless somebody uses it; on this thread.
+  // "session_…/pid_…" is in the store and is to go, unless someone uses it; on this thread.
   using Remove = std::function<void(const std::string& name)>;
 
   // `request`: kFollow, with the root as its output. An empty URL: there is no store, and nothing
@@ -32,7 +32,7 @@ class StoreUploads {
   ~StoreUploads() { stop(); }
 
   Status start();
-  void stop();  // what is under way goes on at the next start
+  void stop();  // what is under way continues at the next start
   bool has_store() const { return !request_.location.url.empty(); }
   const std::string& url() const { return request_.location.url; }
   upload::UploadStatus status() const;

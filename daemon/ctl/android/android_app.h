@@ -43,7 +43,7 @@ Result<AndroidApp> look_at_app(const AdbDevice& device, const PhoneFacts& phone,
 // "com.example.app/.MainActivity": `activity` of the package, or the one that a launcher starts.
 Result<std::string> find_activity(const AdbDevice& device, const std::string& package,
                                   const std::string& activity);
-// Ends the app and starts it anew.
+// Ends the app and starts it again.
 Status restart_app(const AdbDevice& device, const std::string& package,
                    const std::string& component);
 

@@ -184,7 +184,7 @@ Status AppPreparation::copy_plans(const std::string& folder) {
   return {};
 }
 
-// What is pushed is the shell's; what lies in the app's data has to be the app's own.
+// What is pushed is the shell's; what is in the app's data has to be the app's own.
 Status AppPreparation::copy_file(const std::string& path, const std::string& name,
                                  const AdbDevice::OnProgress& on_progress) {
   const std::string pushed = phone_path(app_.package, ".so");

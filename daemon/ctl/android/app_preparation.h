@@ -48,7 +48,7 @@ Status remove_lock(const AdbDevice& device, const std::string& package);
 
 // How the agent comes into the app.
 enum class AgentEntry : uint8_t {
-  kStart,    // with the app, which is started anew
+  kStart,    // with the app, which is started again
   kRunning,  // Android's runtime loads it while the app runs: no property is set
 };
 

@@ -23,7 +23,7 @@ std::string app_on(const AdbDevice& device, const AndroidApp& app) {
   return app.package + " on " + device.serial();
 }
 
-// The path of a line of /proc/PID/maps: what stands behind five words.
+// The path of a line of /proc/PID/maps: what is behind five words.
 std::string mapped_path(const std::string& line) {
   std::istringstream words(line);
   std::string word;

@@ -15,7 +15,7 @@
 
 namespace collect::ctl {
 
-// The only one whose code can be changed while it runs and nobody can stop it.
+// The only one whose code can be changed while it runs and no one can stop it.
 inline constexpr char kChangeableAbi[] = "arm64-v8a";
 
 struct AppProcess {

@@ -20,7 +20,7 @@ class FilePull : public std::enable_shared_from_this<FilePull> {
   static Result<std::shared_ptr<FilePull>> start(attach::Socket socket, const std::string& remote,
                                                  const std::string& path, uint64_t most);
 
-  // Unset while it goes on. kIo: what the device, or writing here, says; kLimit: it is larger;
+  // Unset while it continues. kIo: what the device, or writing here, says; kLimit: it is larger;
   // kUnavailable: the device went; kDamaged: what came is none of "sync:".
   const std::optional<Status>& result() const { return result_; }
   uint64_t received() const { return received_; }

@@ -20,7 +20,7 @@ class FilePush : public std::enable_shared_from_this<FilePush> {
   static Result<std::shared_ptr<FilePush>> start(attach::Socket socket, const std::string& path,
                                                  const std::string& remote, uint32_t mode);
 
-  // Unset while it goes on. kNoSpace, kIo: what the device says; kUnavailable: it went.
+  // Unset while it continues. kNoSpace, kIo: what the device says; kUnavailable: it went.
   const std::optional<Status>& result() const { return result_; }
   uint64_t sent() const { return sent_; }
   uint64_t total() const { return total_; }

@@ -1,4 +1,4 @@
-// What stands before everything in "sync:": a word of four letters and a number, little-endian.
+// What is before everything in "sync:": a word of four letters and a number, little-endian.
 #pragma once
 
 #include <array>

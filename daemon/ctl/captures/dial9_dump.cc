@@ -25,7 +25,7 @@ class TextSink final : public ByteSink {
     out_.put(printable_json(
         std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
     if (out_.ok()) return {};
-    return Error{Code::kCancelled, "nobody reads any more"};
+    return Error{Code::kCancelled, "no one reads any more"};
   }
 
  private:

@@ -90,7 +90,7 @@ void add_android_run(CLI::App& android, Line& line) {
 constexpr const char* kAndroidAttachFooter =
     "Without --dynamic the app has the agent in it and listens.\n"
     "\n"
-    "With --dynamic nobody need have prepared the app: the agent and plans for its libraries are\n"
+    "With --dynamic no one need have prepared the app: the agent and plans for its libraries are\n"
     "copied into its data, Android loads the agent (am attach-agent), and the agent changes the\n"
     "code of the libraries that are loaded then, while the app runs. The app must be debuggable "
     "and\n"

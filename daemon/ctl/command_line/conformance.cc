@@ -59,7 +59,7 @@ CLI::App* add_conformance(CLI::App& app, Line& line) {
       "plain, without TLS.\n"
       "\n"
       "Exit code: 0 if no check failed, 1 if one did, 2 wrong usage, 125 if nothing could be\n"
-      "checked: nobody answers at ADDRESS, or PROGRAM cannot be started.\n"
+      "checked: no one answers at ADDRESS, or PROGRAM cannot be started.\n"
       "\n"
       "Examples:\n"
       "  collectctl conformance 127.0.0.1:7710\n"

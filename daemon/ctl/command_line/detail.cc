@@ -95,7 +95,7 @@ void add_trigger(CLI::App& app, Line& line) {
       ->type_name("N")
       ->check(whole_number());
   set->footer(
-      "Without --duration and --until detail goes on until detail stop, and it fires once. Each "
+      "Without --duration and --until detail continues until detail stop, and it fires once. Each "
       "time\n"
       "there is a marker in the session. Triggers end with the session. Several: grpcurl.\n"
       "Examples: collectctl trigger set --function 'parse_*' --longer-than 5ms --pre-roll 1s\n"

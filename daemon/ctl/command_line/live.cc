@@ -100,7 +100,7 @@ void add_top(CLI::App& app, Line& line) {
       "On a terminal it is a page with keys: q quit; s, t, c, l: sort by self time, total time,\n"
       "calls, longest call; h threads or functions; / shows what has a text in its name; p pause.\n"
       "Otherwise, and with -n, --once and --json, every update is printed.\n"
-      "Self time of a call that goes on is known with the next event of its thread.\n"
+      "Self time of a call that continues is known with the next event of its thread.\n"
       "Example: collectctl top --sort longest --function 'parse_*'");
 }
 

@@ -67,7 +67,7 @@ void add_upload(CLI::App& app, Line& line) {
     };
   });
   command->footer(
-      "What is there already is not sent again, so an interrupted upload goes on. A session "
+      "What is there already is not sent again, so an interrupted upload continues. A session "
       "counts\n"
       "only when its last object, COMMIT, is there. The sessions stay on the disk.\n" +
       std::string(kStoreVariables) +

@@ -1,4 +1,4 @@
-// Starts the program under test, anew for each thing that is done to its agent, and keeps what one
+// Starts the program under test, again for each thing that is done to its agent, and keeps what one
 // whole session showed.
 #pragma once
 
@@ -35,7 +35,7 @@ class AgentBench {
   AgentBench(const Settings& settings, StartAgent start);
 
   const Settings& settings() const { return settings_; }
-  // A collector that is to be told how it plays; run() starts the program then.
+  // A collector that is to be informed how it plays; run() starts the program then.
   std::unique_ptr<PlayedCollector> collector() const;
   // Not when the program of the whole session did not connect: that would be waited for each time.
   Result<Played> run(std::unique_ptr<PlayedCollector> collector) const;

@@ -337,7 +337,7 @@ constexpr auto kChecks = std::to_array<CollectorCheck>({
      stream_before_recording},
     {{"repeats", kMetadata, "RecordingStart, Modules and StreamOpen may come twice"}, repeats},
     {{"acks", kAcks, "positions grow, and never beyond what was sent"}, acks},
-    {{"resume", kAcks, "Resume names what is stored, and recording goes on there"}, resume},
+    {{"resume", kAcks, "Resume names what is stored, and recording continues there"}, resume},
     {{"page-twice", kAcks, "records that come twice are stored once"}, page_twice},
     {{"unknown-recording", kAcks, "a recording that is not held is not resumed"},
      unknown_recording},

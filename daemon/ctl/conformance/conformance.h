@@ -14,7 +14,7 @@ namespace collect::conformance {
 std::vector<Rule> collector_rules();
 std::vector<Rule> agent_rules();
 
-// Each reports one verdict for every rule, or for those of `settings.only`. kUnavailable: nobody
+// Each reports one verdict for every rule, or for those of `settings.only`. kUnavailable: no one
 // answers at the address. kInvalidArgument: it is none.
 Status check_collector(const std::string& address, const Settings& settings, const Report& report);
 // An error is that of `start`.

@@ -358,12 +358,12 @@ Verdict PlayedAgent::goes_on() {
       wait([&] { return brought.frames_at.size() > before || control.is_over || data.is_over; });
   const Channel& ended = control.refuse || !data.refuse ? control : data;
   if (ended.refuse)
-    return Verdict::failed("that the connection goes on", refusal_text(*ended.refuse));
+    return Verdict::failed("that the connection continues", refusal_text(*ended.refuse));
   if (control.is_over || data.is_over) {
-    return Verdict::failed("that the connection goes on", "it ended");
+    return Verdict::failed("that the connection continues", "it ended");
   }
   return came ? Verdict::ok()
-              : Verdict::failed("that the connection goes on", "nothing came any more");
+              : Verdict::failed("that the connection continues", "nothing came any more");
 }
 
 }  // namespace collect::conformance

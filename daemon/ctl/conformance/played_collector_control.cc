@@ -188,11 +188,11 @@ Verdict PlayedCollector::goes_on() {
   }
   for (const wire::Channel channel : {wire::CHANNEL_CONTROL, wire::CHANNEL_DATA}) {
     if (const Connection* one = connection(channel); one != nullptr && one->refuse) {
-      return Verdict::failed("that the agent goes on", refusal_text(*one->refuse));
+      return Verdict::failed("that the agent continues", refusal_text(*one->refuse));
     }
   }
   return Verdict::failed(
-      "that the agent goes on",
+      "that the agent continues",
       ended ? "it ended a connection" : "it answers neither a ClockProbe nor a Command");
 }
 

@@ -34,7 +34,7 @@ class SessionWatch {
 
   explicit SessionWatch(Faults& faults) : faults_(faults) {}
 
-  // A new data connection begins: streams have to be opened again, and numbers go on at these
+  // A new data connection begins: streams have to be opened again, and numbers continue at these
   // positions, or before them.
   void begin(const wire::Hello& hello, uint64_t features);
   void on_frame(const ReceivedFrame& frame);

@@ -25,7 +25,7 @@ std::string records_to(const api::Stats& stats) {
   return "a collector answers; it records to " + printable(stats.root());
 }
 
-// Nobody, or a collector, or something else.
+// No one, or a collector, or something else.
 Check check_control(const ControlTarget& target, bool is_given, std::string& root,
                     std::string& ingest) {
   const std::string what = "control " + printable(target.address);

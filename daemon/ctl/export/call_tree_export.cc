@@ -21,7 +21,7 @@ constexpr std::string_view kBehindLoss = "[caller lost]";
 constexpr std::string_view kOther = "[other stacks]";
 constexpr std::string_view kDeeper = "[deeper calls]";
 
-// A stack stands in the file with each of its frames, so a recursion of depth n would take n * n /
+// A stack is in the file with each of its frames, so a recursion of depth n would take n * n /
 // 2 of them. Beyond kMaxFrames the calls of a stack are one frame; where a file would still have
 // more than kFramesPerStack for each stack and kFreeFrames besides, earlier.
 constexpr uint32_t kMaxFrames = 1024;

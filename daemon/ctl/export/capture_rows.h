@@ -26,7 +26,7 @@ struct CaptureSession {
   std::map<uint32_t, const storage::ModuleInfo*> modules;  // by number
 };
 
-// Where a function stands: the same in every session with this build id.
+// Where a function is: the same in every session with this build id.
 struct FunctionLocation {
   FunctionLocation(const CaptureSession& of, uint64_t function_id);
 

@@ -42,14 +42,14 @@ class CompressedRuns final : public ByteSink {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_, but for the bytes of a slot: from begun_ on until it is packed they belong
-  // to a worker, else to the thread that writes. Run i lies in slot i % slots_.size().
+  // to a worker, else to the thread that writes. Run i is in slot i % slots_.size().
   std::vector<Slot> slots_;
   uint64_t put_ = 0;    // runs that came
   uint64_t begun_ = 0;  // of these, that a worker took
   uint64_t taken_ = 0;  // that were written to out_
   bool is_ended_ = false;
   bool has_thrown_ = false;  // guarded by mutex_; a worker has: nothing more is packed
-  Workers workers_;          // last: it uses all that stands above
+  Workers workers_;          // last: it uses all that is above
 };
 
 }  // namespace collect::ctl

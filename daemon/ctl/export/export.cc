@@ -112,7 +112,7 @@ class TimeLineExport {
       what += " by signal " + std::to_string(end.signal) + (end.core_dumped ? ", core dumped" : "");
     }
     target_.ended(session.line_ns(range.last_ns),
-                  what);  // nobody says when: not before the last event
+                  what);  // no one says when: not before the last event
   }
 
   ExportedSessions& sessions_;

@@ -58,7 +58,7 @@ class ExportedSession {
   std::optional<atf::TimeRange> time_range(const calls::Window& window) const;
 
   std::string name_of_process() const;
-  std::string device() const;                    // model or id; empty: nobody knows
+  std::string device() const;                    // model or id; empty: no one knows
   std::string name_of_thread(uint32_t n) const;  // empty: it has none
   bool has_thread(uint32_t n) const;             // it is one of the chosen ones
   std::vector<calls::Gap> gaps_of(uint32_t n, std::vector<uint32_t>& reasons) const;

@@ -1,6 +1,6 @@
 // A capture as a page for a browser (formats/html/FORMAT.md): totals of functions, a call tree and
-// what was when for each thread, and the calls as far as they can be told apart. Of large threads
-// index.lod says it.
+// what was when for each thread, and the calls as far as they can be distinguished. Of large
+// threads index.lod says it.
 #pragma once
 
 #include <cstddef>

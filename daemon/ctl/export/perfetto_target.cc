@@ -16,7 +16,7 @@ uint64_t PerfettoTarget::uuid(const ExportedThread* thread, Role role) const {
   return (processes_ << kThreadBits | n) << kRoleBits | static_cast<uint64_t>(role);
 }
 
-// The parent is the thread or process that the track stands beside.
+// The parent is the thread or process that the track is beside.
 uint64_t PerfettoTarget::plain_track(const ExportedThread* thread, Role role, std::string name,
                                      uint64_t ns) {
   const uint64_t track = uuid(thread, role);

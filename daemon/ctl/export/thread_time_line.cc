@@ -60,7 +60,7 @@ void ThreadTimeLine::begin_thread(uint64_t device_ns) {
   target_.begin_thread(who_, session_.line_ns(std::max(device_ns, window_.first_ns)));
 }
 
-// What lies before something at this time. Stalls behind a loss come behind it.
+// What is before something at this time. Stalls behind a loss come behind it.
 void ThreadTimeLine::arrive(uint64_t device_ns) {
   begin_thread(device_ns);
   if (!loss_) draw_stalls(device_ns);

@@ -17,7 +17,7 @@ namespace collect::ctl {
 struct ExportedProcess {
   uint32_t pid = 0;
   std::string name;
-  std::string device;  // empty: one session alone, or nobody knows
+  std::string device;  // empty: one session alone, or no one knows
   uint64_t start_ns = 0;
 };
 struct ExportedThread {
@@ -34,7 +34,7 @@ class TimeLineTarget {
   TimeLineTarget& operator=(const TimeLineTarget&) = delete;
   virtual ~TimeLineTarget() = default;
 
-  // What comes then belongs to it. Functions are numbered anew; `names` outlives it.
+  // What comes then belongs to it. Functions are numbered again; `names` outlives it.
   virtual void begin_process(const ExportedProcess& process, const FunctionNames& names) = 0;
   virtual void marker(uint64_t ns, std::string_view text) = 0;
   // The end of a thread or of the process, in words. It comes among the markers.

@@ -58,7 +58,7 @@ class CallFollower::Thread : public calls::CallSink {
         std::find_if(files_.gaps.begin(), files_.gaps.end(),
                      [&](const calls::Gap& one) { return one.before_seq > gaps_until_; });
     if (gap != files_.gaps.end() && gap->before_seq <= last) {
-      // Known too late if it lies before what was read: from here on, then.
+      // Known too late if it is before what was read: from here on, then.
       last = std::max(next_, gap->before_seq);
     }
     index.events(next_, last - next_).for_each([&](uint64_t seq, const auto& event) {
@@ -108,7 +108,7 @@ class CallFollower::Thread : public calls::CallSink {
     owner_.on_call(seen);
   }
   void on_lone_end(uint32_t, calls::EndReason, const calls::Moment& moment) { charge(moment.ns); }
-  // What happened meanwhile nobody knows.
+  // What happened meanwhile no one knows.
   void on_gap(const calls::Gap&, const calls::Moment&) { charged_ns_ = 0; }
 
  private:

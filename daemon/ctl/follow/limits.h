@@ -12,7 +12,7 @@ namespace collect::ctl::follow {
 inline constexpr std::chrono::milliseconds kRound{200};
 inline constexpr int kReadShare = 2;  // it reads for half of a round, and rests
 inline constexpr uint64_t kPartEvents = uint64_t{1} << 16;  // of one thread, then comes the next
-// More that nobody has read yet are skipped.
+// More that no one has read yet are skipped.
 inline constexpr uint64_t kMaxUnreadEvents = uint64_t{4} << 20;
 inline constexpr uint64_t kAheadEvents = uint64_t{1}
                                          << 16;  // looked at to see which calls survived

@@ -1,5 +1,5 @@
 // Names of functions of a session that still records, looked up as they turn up: by the collector's
-// own way (daemon/symbolize), on a thread of its own, so that nobody waits for a large debug file.
+// own way (daemon/symbolize), on a thread of its own, so that no one waits for a large debug file.
 #pragma once
 
 #include <atomic>

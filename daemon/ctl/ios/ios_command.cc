@@ -26,7 +26,7 @@ std::string device_prefix(const std::string& serial) {
   return "usbmux:" + serial + ":";
 }
 
-// As far as usbmuxd knows it. Whether an app runs nobody says but its agent.
+// As far as usbmuxd knows it. Whether an app runs no one says but its agent.
 class IphoneApp final : public WatchedApp {
  public:
   // `address` is empty where the collector finds the agent.
@@ -149,7 +149,7 @@ class Others {
 };
 
 std::string nobody_started(const std::string& bundle) {
-  return "nothing was recorded: nobody started it with COLLECT_TAG=" + bundle;
+  return "nothing was recorded: no one started it with COLLECT_TAG=" + bundle;
 }
 
 std::string no_answer(const std::string& address) {

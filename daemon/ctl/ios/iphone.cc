@@ -117,7 +117,7 @@ Result<IphoneFacts> look_at_iphone(UsbmuxClient& client, const std::string& seri
   if (!socket.ok()) {
     return Error{socket.code(), serial + ": its lockdownd can't be reached: " +
                                     (socket.code() == Code::kNotFound
-                                         ? "nobody listens on port " + std::to_string(kLockdownPort)
+                                         ? "no one listens on port " + std::to_string(kLockdownPort)
                                          : socket.error().message)};
   }
   Questions questions(client, serial, std::move(*socket));

@@ -22,9 +22,9 @@ class UsbmuxClient {
   const std::vector<attach::SourceDevice>& devices() const { return devices_; }
   bool has(const std::string& serial) const;
 
-  // The ports of the range of agents on which somebody listens.
+  // The ports of the range of agents on which someone listens.
   Result<std::vector<uint16_t>> find_agents(const std::string& serial);
-  // kNotFound: nobody listens there.
+  // kNotFound: no one listens there.
   Result<attach::Socket> open(const std::string& serial, uint16_t port);
 
   WaitingIo& io() { return io_; }

@@ -28,8 +28,8 @@ class BlockPrinter {
                const std::vector<std::unique_ptr<DumpedSession>>& sessions,
                const std::vector<uint64_t>& origins_ns, std::mutex& filters);
 
-  // Goes on with the block. Stops behind `max_events` printed ones, and before an event that would
-  // make `out` much larger than `max_bytes`.
+  // Continues with the block. Stops behind `max_events` printed ones, and before an event that
+  // would make `out` much larger than `max_bytes`.
   void print(const DumpBlock& block, PrintedBlock& done, TextBuffer& out, uint64_t max_events,
              size_t max_bytes);
 

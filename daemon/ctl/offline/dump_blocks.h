@@ -24,7 +24,7 @@ struct DumpedEvent {
   atf::IndexEvent event;
 };
 
-// Stands before the event that has this position in the block.
+// Is before the event that has this position in the block.
 struct DumpedStall {
   size_t before = 0;
   size_t session = 0;

@@ -42,8 +42,8 @@ struct DumpedSession {
 
 // Prints what the options select. With `merged`, in time order: of one session by its own clock, of
 // several, which all have a clock then, by the time line. False: it ended before the last event.
-// `progress` is told how many of all events are looked at, if they are many, and all of them at the
-// end.
+// `progress` is informed how many of all events are looked at, if they are many, and all of them at
+// the end.
 bool dump_events(const DumpOptions& options,
                  const std::vector<std::unique_ptr<DumpedSession>>& sessions, std::ostream& out,
                  const std::function<void(uint64_t, uint64_t)>& progress);

@@ -58,7 +58,7 @@ class JsonEvents {
   FunctionTexts<Text> functions_;
 };
 
-// Where an event stands among the calls of its thread.
+// Where an event is among the calls of its thread.
 struct CallLocation {
   uint32_t depth = 0;  // to print at
   bool has_duration = false;

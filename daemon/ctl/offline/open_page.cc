@@ -158,7 +158,7 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
     fs::remove(page.output, ignored);  // so that one that is there afterwards is this one
     remove_old_pages(*directory);
   }
-  std::ostringstream sizes;  // of the page: nobody asked
+  std::ostringstream sizes;  // of the page: no one asked
   const int converted = convert(page, sizes, err);
   if (converted == 2 || !fs::exists(page.output, ignored)) return converted;
   const std::string address = file_address(fs::absolute(page.output, ignored).string());

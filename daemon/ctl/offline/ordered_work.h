@@ -49,7 +49,7 @@ class OrderedWork {
     bool is_ready = false;
   };
 
-  // Whoever leaves, be it because something was thrown, ends the work of all: nobody waits for him.
+  // Whoever leaves, be it because something was thrown, ends the work of all: no one waits for him.
   struct Ending {
     explicit Ending(OrderedWork& of) : work(of) {}
     ~Ending() {
@@ -128,12 +128,12 @@ class OrderedWork {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_, but for the pieces: a piece belongs to whoever makes, works on or takes it.
-  std::vector<Slot> slots_;  // piece i lies in slot i % slots_.size()
+  std::vector<Slot> slots_;  // piece i is in slot i % slots_.size()
   uint64_t made_ = 0;
   uint64_t taken_ = 0;
   bool is_making_ = false;
   bool is_ended_ = false;    // no further piece is made
-  bool has_thrown_ = false;  // somebody has: nothing more is taken
+  bool has_thrown_ = false;  // someone has: nothing more is taken
 };
 
 template <class Piece, class Make, class Work, class Take>

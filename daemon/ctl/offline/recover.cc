@@ -49,7 +49,7 @@ int print(const RecoverOptions& options, const Outcome& outcome, std::ostream& o
   return outcome.missing.empty() ? 0 : 1;
 }
 
-// The root that the session lies in: two levels above its pid directory.
+// The root that the session is in: two levels above its pid directory.
 Result<Outcome> recover_session(const std::string& directory) {
   std::error_code error;
   const fs::path absolute = fs::canonical(directory, error);
@@ -62,7 +62,7 @@ Result<Outcome> recover_session(const std::string& directory) {
                      "changed; give it such a name to recover it"};
   }
   const std::string root = session_path->root();
-  // Held, so that nobody can put another directory in its place meanwhile.
+  // Held, so that no one can put another directory in its place meanwhile.
   auto opened = storage::RootedDirectory::open(root);
   if (!opened.ok()) return opened.error();
   storage::PosixFs files(std::move(*opened));

@@ -1,6 +1,6 @@
 // `collectctl recover PATH` repairs what was cut off or damaged, as far as its contents are valid.
 // A session is sealed where it is, as the daemon's next start would do; a file of another format is
-// written anew, and the damaged one is not changed.
+// written again, and the damaged one is not changed.
 #pragma once
 
 #include <iosfwd>

@@ -34,7 +34,7 @@ class ReportedCapture {
 
   const read::Trace& trace() const { return *trace_; }
   const read::SessionManifest& manifest() const { return manifest_; }
-  // Nothing where nobody can say: single files, and other programs' sessions.
+  // Nothing where no one can say: single files, and other programs' sessions.
   const std::optional<storage::SessionHealth>& health() const { return health_; }
   const read::NameTable& names() const { return *names_; }
   const std::vector<const atf::SessionThread*>& threads() const { return threads_; }

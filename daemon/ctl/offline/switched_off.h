@@ -1,4 +1,4 @@
-// The functions that --max-rate switched off, as the session's manifest has them: so that nobody
+// The functions that --max-rate switched off, as the session's manifest has them: so that no one
 // takes the calls that are missing for none.
 #pragma once
 

@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kMinDriftSpanNs = 1'000'000'000;
 constexpr double kMaxRate = 1.001;  // no quartz is worse: beyond it a clock was set
 
-// `ns` of something that takes `ratio` as long, from 0 on either side. What lies before 0, or
+// `ns` of something that takes `ratio` as long, from 0 on either side. What is before 0, or
 // beyond the largest number, is there.
 uint64_t moved(uint64_t from, int64_t by, double ratio) {
   const auto distance =
@@ -98,7 +98,7 @@ Result<DeviceClock> TimeLine::add(const storage::Manifest& manifest) {
   if (points.empty()) {
     if (identity.start_unix_ns == 0) {
       return Error{Code::kInvalidArgument,
-                   "its clock was compared with nobody's, and it does not say when it began"};
+                   "its clock was compared with no one's, and it does not say when it began"};
     }
     points.push_back({identity.start_ns, identity.start_unix_ns, 0});
     clock.is_compared_ = false;
@@ -118,7 +118,7 @@ Result<DeviceClock> TimeLine::add(const storage::Manifest& manifest) {
              static_cast<double>(point.uncertainty_ns);
     });
   });
-  // Within the uncertainty two close ones may contradict each other: time goes on all the same.
+  // Within the uncertainty two close ones may contradict each other: time continues all the same.
   for (size_t i = 1; i < points.size(); ++i) {
     points[i].line_ns = std::max(points[i].line_ns, points[i - 1].line_ns);
   }

@@ -27,7 +27,7 @@ class DeviceClock {
   // How far line_ns() may be off, either way; meaningless unless is_compared().
   uint64_t uncertainty_ns(uint64_t device_ns) const;
 
-  // False: nobody compared it, and the device's own time of day had to do.
+  // False: no one compared it, and the device's own time of day had to do.
   bool is_compared() const { return is_compared_; }
   size_t comparisons() const { return points_.size(); }
   uint64_t best_uncertainty_ns() const;

@@ -23,7 +23,7 @@ Result<calls::Window> window_of(const WindowWords& words,
     *end = *moment;
   }
   if (window.last_ns >= window.first_ns) return window;
-  return Error{Code::kInvalidArgument, std::string(words.until_option) + " lies before --from"};
+  return Error{Code::kInvalidArgument, std::string(words.until_option) + " is before --from"};
 }
 
 SessionTimes session_times(const atf::SessionReader& reader,

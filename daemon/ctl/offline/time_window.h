@@ -14,7 +14,7 @@
 namespace collect::ctl {
 
 // `times` is asked where a word was given. kInvalidArgument, kNotFound: as parse_moment, with the
-// option's name; or the end lies before the beginning.
+// option's name; or the end is before the beginning.
 Result<calls::Window> window_of(const WindowWords& words,
                                 const std::function<SessionTimes()>& times);
 

@@ -171,7 +171,7 @@ class ManifestCheck {
     }
   }
 
-  // Without the path, which stands before every finding.
+  // Without the path, which is before every finding.
   std::string sentence_of(const Error& error) const {
     const std::string path = trace_.manifest_path + ": ";
     return error.message.starts_with(path) ? error.message.substr(path.size()) : error.message;

@@ -41,7 +41,7 @@ Status check_path(const api::Session& session) {
                                   path.find('\0') == std::string::npos;
   if (path.empty() || is_directory_of_it) return {};
   return Error{Code::kDamaged, "the collector says that " + session.name().substr(0, 200) +
-                                   " lies in " + path.substr(0, 200) +
+                                   " is in " + path.substr(0, 200) +
                                    ", which is no directory of it"};
 }
 

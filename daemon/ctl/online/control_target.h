@@ -8,7 +8,7 @@ namespace collect::ctl {
 inline constexpr const char* kDefaultControlAddress = "127.0.0.1:7711";
 inline constexpr const char* kServiceControlSocket = "/run/collectord/control.sock";
 
-// Where a collector is when nobody said so: a daemon at kDefaultControlAddress if one of this user
+// Where a collector is when no one said so: a daemon at kDefaultControlAddress if one of this user
 // or of root listens there, else the service's socket if this user may use it, else the former.
 std::string default_control_address();
 

@@ -82,7 +82,7 @@ bool is_whole(storage::Fs& disk, const std::string& path, uint64_t bytes) {
 
 class Downloader {
  public:
-  // `root` is the user's own word; `directory` is the root or lies below it.
+  // `root` is the user's own word; `directory` is the root or is below it.
   Downloader(const Online& online, Client& client, const api::ListFilesResponse& listed,
              const std::string& root, std::string directory)
       : online_(online),
@@ -167,7 +167,7 @@ class Downloader {
   }
 
  private:
-  // Nothing of somebody else's stays at the name.
+  // Nothing of someone else's stays at the name.
   Status clear(const std::string& name, bool force) {
     for (const std::string& path :
          {directory_ + "/" + name, directory_ + "/" + name + storage::kPartSuffix}) {
@@ -253,7 +253,7 @@ int download(const Online& online, const DownloadOptions& options) {
   const auto wanted = wanted_files(*listed, options.files);
   if (!wanted.ok()) return failed(online, wanted.error());
   const std::string directory = options.output.empty() ? session_path->name : options.output;
-  // The collector's own name for the session lies below the working directory, whatever it is.
+  // The collector's own name for the session is below the working directory, whatever it is.
   const std::string root = options.output.empty() ? "." : options.output;
   Downloader downloader(online, client, *listed, root, directory);
   if (!downloader.sealed()) {
@@ -275,7 +275,7 @@ int download(const Online& online, const DownloadOptions& options) {
     if (fetched.ok()) continue;
     downloader.end_line();
     return failed(online, {fetched.code(), fetched.error().message +
-                                               "; the same command goes on where this ended"});
+                                               "; the same command continues where this ended"});
   }
   downloader.end_line();
   const Fetched& fetched = downloader.fetched();

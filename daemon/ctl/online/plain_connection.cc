@@ -34,7 +34,7 @@ Error no_host(const std::string& host) {
 
 namespace {
 
-// -1: nobody answers there.
+// -1: no one answers there.
 int connected_to(int family, const sockaddr* address, socklen_t bytes) {
   const int fd = ::socket(family, SOCK_STREAM, 0);
   if (fd < 0) return -1;

@@ -9,7 +9,7 @@
 namespace collect::ctl {
 
 // A connected, non-blocking descriptor, which the caller closes. `address` is host:port or
-// unix:/path. kUnavailable: nobody answers. kNotFound: there is no such host. kPermission: another
+// unix:/path. kUnavailable: no one answers. kNotFound: there is no such host. kPermission: another
 // user of this machine does (daemon/DAEMON.md "Who gets in").
 Result<int> connect_plain(const std::string& address);
 

@@ -24,7 +24,7 @@ void say(const Online& online, const char* what, const api::ConversionLoss& loss
 }
 
 // A line that shows how long an answer has been waited for: what, and seconds. It is taken away
-// with the object, in whose life nobody else writes to the stream.
+// with the object, in whose life no one else writes to the stream.
 class WaitingLine {
  public:
   WaitingLine(std::ostream& err, const char* what)

@@ -25,7 +25,7 @@ std::string event_word(control::v1::Trigger::Event event);
 bool is_sealed(const control::v1::Session& session);
 // Sealed, and not all of it is there: storing failed, or the end of the recording never came.
 bool is_incomplete(const control::v1::Session& session);
-// Events, and detail records where there are any: "12", "12, 3 detail"; "12+?" or "?" where nobody
+// Events, and detail records where there are any: "12", "12, 3 detail"; "12+?" or "?" where no one
 // knows how many more.
 std::string loss_count(const control::v1::Session& session);
 

@@ -72,7 +72,7 @@ bool AppRecording::look() {
     return session.state() == api::SESSION_STATE_INTERRUPTED;
   });
   if (!agent_is_away || was_away_) agent_there_ = Clock::now();
-  // Of a process that was killed nobody says how it ended.
+  // Of a process that was killed no one says how it ended.
   const bool is_lost = any([](const api::Session& session) {
     return session.state() == api::SESSION_STATE_RECOVERED && !session.has_process_end();
   });
@@ -85,11 +85,11 @@ void AppRecording::say_if_away() {
   if (app_.is_away() != was_away_) {
     was_away_ = app_.is_away();
     say(printable(app_.serial()) +
-        (was_away_ ? " is away; the recording goes on when it is back" : " is back"));
+        (was_away_ ? " is away; the recording continues when it is back" : " is back"));
   }
   const bool is_interrupted = agent_seen_ && Clock::now() - agent_there_ > kInterruptedSilence;
   if (is_interrupted && !said_interrupted_) {
-    say("the agent is away, or its app is suspended; the recording goes on when it is back");
+    say("the agent is away, or its app is suspended; the recording continues when it is back");
   }
   said_interrupted_ = is_interrupted;
 }

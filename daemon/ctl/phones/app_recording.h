@@ -54,14 +54,14 @@ class AppRecording {
       : app_(app), collector_(collector), wait_(std::move(wait)), err_(err) {}
 
   End follow(Interruption& interruption);
-  // Ends the recordings of an app that goes on, and waits for what is on its way.
+  // Ends the recordings of an app that continues, and waits for what is on its way.
   RunSessions finish(End end, JobSignals& signals);
   // Whether a recording begins by a command of ours, as soon as the agent is there.
   void start_idle_agent() { starts_idle_ = true; }
   // What the agent was told: after --max-time it ends the recording by itself, which shows in no
   // session where nothing was called.
   void set_limits(const AgentSettings& agent);
-  // The agent comes when somebody starts the app: it is waited for without a bound, and
+  // The agent comes when someone starts the app: it is waited for without a bound, and
   // `meanwhile` is called at each look.
   void wait_for_somebody(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
 

@@ -20,19 +20,19 @@ std::string end_text(End end) {
     case End::kAppEnded:
       return "the app ended";
     case End::kRecordingEnded:
-      return "the recording ended; the app goes on untraced";
+      return "the recording ended; the app continues untraced";
     case End::kInterrupted:
-      return "the recording was ended here; the app goes on untraced";
+      return "the recording was ended here; the app continues untraced";
     case End::kAgentLost:
       return "the agent did not come back";
     case End::kNoAgent:
     case End::kCollectorLost:
       break;
   }
-  return "the recording failed; the app goes on";
+  return "the recording failed; the app continues";
 }
 
-// Why names that were asked for are not there; empty: they are, or nobody asked.
+// Why names that were asked for are not there; empty: they are, or no one asked.
 std::string name_functions(const std::string& session, const RecordingOptions& options,
                            const FindSymbols& more_symbols) {
   std::ostringstream out, errors;

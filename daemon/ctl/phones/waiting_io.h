@@ -31,7 +31,7 @@ class WaitingIo {
   Status wait(const Predicate& is_done, std::chrono::milliseconds bound, const std::string& what);
   void work_for(std::chrono::milliseconds time) { io_.run_for(time); }
 
-  // What `ask` hands to its callback. The answer lies in memory of its own: it may come after the
+  // What `ask` hands to its callback. The answer is in memory of its own: it may come after the
   // wait has ended.
   template <class T>
   Result<T> answer_of(const std::function<void(std::function<void(Result<T>)>)>& ask,

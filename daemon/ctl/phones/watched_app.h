@@ -17,7 +17,7 @@ class WatchedApp {
   // Where the collector reaches its agent, as it shows agents; empty: not known yet.
   virtual std::string agent_address() const = 0;
   virtual const std::string& serial() const = 0;  // of the device
-  virtual bool has_ended() const = 0;             // false where nobody can know
+  virtual bool has_ended() const = 0;             // false where no one can know
   virtual bool is_away() const = 0;               // the device can't be asked now
 };
 

@@ -31,7 +31,7 @@ Result<std::vector<std::string>> agent_variables(const AgentSettings& agent) {
   for (const std::string& entry : own_environment()) {
     if (entry.starts_with("COLLECT_")) variables.push_back(entry);
   }
-  // It is a guest in a process of somebody who did not start it: no process of its own beside it.
+  // It is a guest in a process of someone who did not start it: no process of its own beside it.
   AgentSettings settings = agent;
   settings.drain = "thread";
   auto environment = agent_environment(variables, settings);
@@ -71,15 +71,15 @@ std::string end_text(End end) {
     case End::kAppEnded:
       return "has ended";
     case End::kRecordingEnded:
-      return "goes on untraced: the recording ended";
+      return "continues untraced: the recording ended";
     case End::kInterrupted:
-      return "goes on untraced";
+      return "continues untraced";
     case End::kAgentLost:
     case End::kNoAgent:
     case End::kCollectorLost:
       break;
   }
-  return "goes on; the recording failed";
+  return "continues; the recording failed";
 }
 
 }  // namespace
@@ -166,7 +166,7 @@ int detach_process(const ProcessOptions& options, std::ostream& out, std::ostrea
   if (options.json) {
     out << "{\"version\":1,\"pid\":" << options.pid << "}\n";
   } else {
-    out << name_of(*left) << " goes on untraced\n";
+    out << name_of(*left) << " continues untraced\n";
   }
   return 0;
 }

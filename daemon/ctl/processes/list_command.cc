@@ -38,7 +38,7 @@ int code_for(const Error& error) {
 
 struct ListedFunction {
   PlanFunction function{};
-  std::string name;  // empty: nobody knows it
+  std::string name;  // empty: no one knows it
 
   bool is_recorded() const { return function.refusal == static_cast<uint32_t>(Refusal::kNone); }
   const char* reason() const { return patch::refusal_text(static_cast<Refusal>(function.refusal)); }

@@ -22,7 +22,7 @@ JobSignals::JobSignals() {
   ::sigemptyset(&waited_);
   for (int number : kWaited) ::sigaddset(&waited_, number);
   sigset_t blocked = waited_;
-  ::sigaddset(&blocked, SIGPIPE);  // nobody reads our words any more: the program goes on
+  ::sigaddset(&blocked, SIGPIPE);  // no one reads our words any more: the program continues
   ::pthread_sigmask(SIG_BLOCK, &blocked, &original_);
 }
 

@@ -18,7 +18,7 @@ namespace collect::ctl {
 
 struct Signal {
   int number = 0;          // 0: none came in time
-  bool from_user = false;  // somebody's kill(2); a terminal's reach the whole process group
+  bool from_user = false;  // someone's kill(2); a terminal's reach the whole process group
 };
 
 // Blocks SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD and SIGPIPE; children get the mask that was

@@ -14,7 +14,7 @@ std::string why_no_preload(const std::string& program) {
   struct stat status{};
   std::string why;
   if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
-    // A program of the caller's own gives nobody other rights.
+    // A program of the caller's own gives no one other rights.
     if ((status.st_mode & S_ISUID) != 0 && status.st_uid != ::geteuid()) {
       why = "is set-user-id";
     } else if ((status.st_mode & S_ISGID) != 0 && status.st_gid != ::getegid()) {

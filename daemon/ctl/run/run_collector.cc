@@ -122,8 +122,8 @@ void announce(const RunCollector& collector, bool idle, std::ostream& err) {
   err << "\n";
   if (!collector.web.empty()) err << "collectctl: live page: " << collector.web << "\n";
   if (idle) {
-    err << "collectctl: nothing is recorded until somebody asks for it: "
-        << start_command(collector) << "\n";
+    err << "collectctl: nothing is recorded until someone asks for it: " << start_command(collector)
+        << "\n";
   }
   err.flush();
 }

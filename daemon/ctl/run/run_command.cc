@@ -69,7 +69,7 @@ class RunWatch {
     processes_.end_run();
     if (err_ == nullptr) return;
     *err_ << "collectctl: " << printable_sentence(ending_)
-          << "; the program goes on, and is recorded no more\n";
+          << "; the program continues, and is recorded no more\n";
     err_->flush();
   }
   const std::string& ending() const { return ending_; }
@@ -81,7 +81,7 @@ class RunWatch {
   std::string ending_;
 };
 
-// What the processes of the run say of themselves, and what of it nobody would know otherwise.
+// What the processes of the run say of themselves, and what of it no one would know otherwise.
 void account(const RunProcesses& processes, const std::string& planned, RunOutcome& outcome) {
   outcome.missing = processes.missing(outcome.sessions);
   outcome.unknown_processes = processes.left_out();
@@ -208,7 +208,7 @@ int run_program(const RunOptions& options, std::ostream& err) {
 
   const Result<pid_t> child = start_program(*program, options.command, *environment, signals);
   if (!child.ok()) return failed_before_start(child.error(), code_for(child.error()));
-  // Connected while the program runs, so that nobody waits for that afterwards; what is wrong with
+  // Connected while the program runs, so that no one waits for that afterwards; what is wrong with
   // the connection shows then.
   auto client = std::make_unique<Client>(collector->control);
   // Without a thread for it, it is connected later.

@@ -43,7 +43,7 @@ struct AgentSettings {
 // limits, functions. kInvalidArgument: a pattern that no agent takes.
 Status set_recording(std::vector<std::string>& environment, const AgentSettings& settings);
 
-// "NAME=value" entries. What neither `settings` nor the caller's variables say is for somebody at a
+// "NAME=value" entries. What neither `settings` nor the caller's variables say is for someone at a
 // workstation, who wants all of it: full = wait, drain = process. LD_PRELOAD keeps what it had,
 // after the agent. kInvalidArgument when the library's path cannot stand in LD_PRELOAD.
 Result<std::vector<std::string>> agent_environment(const std::vector<std::string>& base,

@@ -47,15 +47,15 @@ struct SealWait {
   // Agents and sessions with that tag that are not of this run: the caller's own tag may have been
   // used before.
   std::set<std::string> before;
-  // Processes of the run that still live may go on recording into a collector that stays; one that
-  // leaves with the run has to wait for them.
+  // Processes of the run that still live may continue recording into a collector that stays; one
+  // that leaves with the run has to wait for them.
   bool collector_stays = false;
   // Agents drain from processes of their own: one whose link is cut may come back although its
   // program is gone.
   bool agent_outlives = false;
   std::function<bool(pid_t)> process_lives;  // on this machine
   // Whether a process of this run that the collector does not show yet still ships, or is about to;
-  // null: nobody can tell.
+  // null: no one can tell.
   std::function<bool()> any_ships = nullptr;
 };
 

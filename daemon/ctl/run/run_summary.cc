@@ -220,7 +220,7 @@ std::string nothing_recorded(const RunOutcome& outcome) {
            " left out, as function filter, --max-depth and --longer-than ask.\n";
   }
   if (!outcome.start_command.empty() && outcome.agent_seen && outcome.sessions.empty()) {
-    return "  Nothing was recorded: with --idle, a recording begins when somebody asks for it, by\n"
+    return "  Nothing was recorded: with --idle, a recording begins when someone asks for it, by\n"
            "      " +
            outcome.start_command + "\n";
   }

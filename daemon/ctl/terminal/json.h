@@ -1,6 +1,6 @@
 // What every `--json` prints: one dialect, which deploy/guide/json.md describes and deploy/schema
 // holds as JSON Schemas. Keys are snake_case, numbers are numbers, what is not known is absent, and
-// every object that stands alone on a line begins with the dialect's version.
+// every object that is alone on a line begins with the dialect's version.
 #pragma once
 
 #include <iosfwd>

@@ -94,7 +94,7 @@ class DataLane : public std::enable_shared_from_this<DataLane> {
   void end(std::function<void(Link&)> last);
   // Every sweep. False: a frame has been standing half-read for longer than kFrameStall.
   bool check_idle(std::chrono::steady_clock::time_point now);
-  // It stands still because its owner wanted it to wait.
+  // It stops because its owner wanted it to wait.
   bool held() const { return state_ == State::kHeld; }
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr storage::PassthroughKind kKind = storage::PassthroughKind::kDial9;
 
-// Nobody comes back for a feed's session, so it has no recording; its id is there to tell its
+// No one comes back for a feed's session, so it has no recording; its id is there to tell its
 // containers from those of other sessions.
 storage::SessionIdentity identity_of_feed(const std::string& peer) {
   storage::SessionIdentity identity;

@@ -41,7 +41,7 @@ class FeedDecoder final : public LaneDecoder {
 
  private:
   dial9::StreamDecoder decoder_;
-  // Offsets in the stream; what lies between stored_ and the next bytes is in front_.
+  // Offsets in the stream; what is between stored_ and the next bytes is in front_.
   uint64_t received_ = 0;
   uint64_t stored_ = 0;
   std::vector<uint8_t> front_;  // the beginning of a frame
@@ -50,7 +50,7 @@ class FeedDecoder final : public LaneDecoder {
 
 class Dial9Feed final : public LaneOwner, public std::enable_shared_from_this<Dial9Feed> {
  public:
-  // The link is open and nobody reads it; its early bytes begin with the header.
+  // The link is open and no one reads it; its early bytes begin with the header.
   Dial9Feed(IngestCore& core, asio::io_context& io, std::shared_ptr<Link> link);
   ~Dial9Feed() override;
 

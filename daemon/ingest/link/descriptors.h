@@ -13,7 +13,7 @@ uint64_t usable_descriptors();
 // The budget of all agents, as the options and the system's limits give it.
 principal::BudgetLimits budget_limits(const IngestOptions& options);
 
-// A descriptor that stands for nothing. When accept() fails for want of one, it is given up for the
+// A descriptor that represents nothing. When accept() fails for want of one, it is given up for the
 // moment that it takes to accept a connection, say why it is refused, and close it: else the
 // connection would wait in the listener's queue, and the listener would be readable for ever.
 //

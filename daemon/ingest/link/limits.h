@@ -90,7 +90,7 @@ inline constexpr uint64_t kLeastConnections = 8;
 inline constexpr uint64_t kLeastSessions = 4;
 inline constexpr uint64_t kLeastMemory = 4u << 20;
 inline constexpr uint64_t kLeastFiles = 256;
-// Of one principal: beyond it reading waits, and nobody is refused.
+// Of one principal: beyond it reading waits, and no one is refused.
 inline constexpr double kStreamOpensPerSecond = 4'096;
 inline constexpr double kStreamOpensAtOnce = 16'384;
 // Of one principal, beside a quarter of what its records take. Each session has its own pace too

@@ -52,7 +52,7 @@ class Link : public std::enable_shared_from_this<Link> {
 
   void send(wire::FrameType type, const google::protobuf::MessageLite& message);
   // Says why, gives the peer a moment to read it, closes. The owner hears nothing more. Before the
-  // end of a TLS handshake there is nobody who could read it: then it only closes.
+  // end of a TLS handshake there is no one who could read it: then it only closes.
   void refuse(wire::RefuseCode code, const std::string& reason, bool retry);
   // Sends what is queued, then closes like refuse() does.
   void close_after_sending();
@@ -75,7 +75,7 @@ class Link : public std::enable_shared_from_this<Link> {
   // Gives the connected descriptor away, to another thread, and the stream's session with it; this
   // link is closed then.
   int release();
-  // Somebody who wants to know when this connection is over: let go of when it is.
+  // Someone who wants to know when this connection is over: let go of when it is.
   void hold(std::shared_ptr<void> lease) { leases_.push_back(std::move(lease)); }
   std::vector<std::shared_ptr<void>> take_leases() { return std::move(leases_); }
   bool sending() const { return writing_; }

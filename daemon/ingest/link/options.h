@@ -1,4 +1,4 @@
-// What ingest is told when it starts. Limits that nobody needs to change are in limits.h.
+// What ingest is informed when it starts. Limits that no one needs to change are in limits.h.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct IngestOptions {
   uint32_t connections_per_address = kDefaultConnectionsPerAddress;
   uint32_t threads_per_agent = kDefaultThreadsPerAgent;
   uint32_t sessions_per_agent = kDefaultSessionsPerAgent;
-  bool seal_at_stop = false;  // nobody goes on with the sessions after stop()
+  bool seal_at_stop = false;  // no one continues with the sessions after stop()
   bool page_codecs = true;    // agents may encode pages for the way
   // What all principals together may use.
   uint64_t descriptors = 0;  // 0: what the system's limit leaves

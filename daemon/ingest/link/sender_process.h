@@ -1,5 +1,5 @@
 // The process of this machine that holds an agent's connection: the traced program, or its drain
-// process. When it has ended, nobody can come back to resume, and a session need not wait for that.
+// process. When it has ended, no one can come back to resume, and a session need not wait for that.
 //
 // The number comes from the agent's own Hello, so at worst it ends the agent's own session early or
 // late. It is believed within our PID namespace alone, and together with the time at which the

@@ -35,7 +35,7 @@ inline bool is_over(SessionState state) {
   return state >= SessionState::kComplete;
 }
 
-// How a session that ended so, or goes on, is shown.
+// How a session that ended so, or continues, is shown.
 inline SessionState shown_state(storage::SessionState state) {
   switch (state) {
     case storage::SessionState::kRecording:
@@ -103,7 +103,7 @@ struct SessionSnapshot {
   std::string route;  // the address at which its agent was dialled; empty: it came by itself
   std::string tag;
   SystemTime start_time{};
-  SystemTime end_time{};  // epoch while it goes on
+  SystemTime end_time{};  // epoch while it continues
   storage::SessionTotals totals;
   DetailMode detail{};
   std::string status;
@@ -128,7 +128,7 @@ class IngestObserver {
   // A process said that it has loaded these. On a thread that stores.
   virtual void modules_loaded(const std::vector<storage::ModuleInfo>& /*modules*/) {}
   // On the sealing thread: the session is sealed, and these functions occur in it, sorted; none: to
-  // be read from its files. True when somebody is going to name them.
+  // be read from its files. True when someone is going to name them.
   virtual bool to_be_named(const std::string& /*name*/, const std::string& /*directory*/,
                            std::vector<uint64_t> /*functions*/) {
     return false;

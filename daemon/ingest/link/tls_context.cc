@@ -123,7 +123,7 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::load(const TlsFiles& files
       SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) != 1) {
     return Error{Code::kUnsupported, "this OpenSSL has no TLS 1.3"};
   }
-  // Nobody resumes: each connection shows its certificate again, and to the newest settings.
+  // No one resumes: each connection shows its certificate again, and to the newest settings.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context, 0);
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);

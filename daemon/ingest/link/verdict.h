@@ -16,7 +16,7 @@ struct Refusal {
   std::string reason;
   bool retry = false;
 };
-// Of a frame; empty: the connection goes on.
+// Of a frame; empty: the connection continues.
 using Verdict = std::optional<Refusal>;
 inline Refusal violation(std::string what) {
   return {wire::REFUSE_PROTOCOL, std::move(what), true};

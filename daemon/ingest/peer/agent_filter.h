@@ -35,7 +35,7 @@ class AgentFilter {
   std::optional<storage::FunctionFilter> filter_;
 };
 
-// By which the agent is told to switch them off.
+// By which the agent is asked to switch them off.
 wire::Command switch_off_command(const std::vector<HotFunction>& functions);
 
 }  // namespace collect::ingest

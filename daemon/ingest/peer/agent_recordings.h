@@ -85,7 +85,7 @@ class AgentRecordings {
                uint32_t recording, SystemTime start);
   // Of the current one, when everything that came before is counted.
   void want_positions();
-  void end_connection();  // nobody waits for positions, and no data comes
+  void end_connection();  // no one waits for positions, and no data comes
 
   // ---- the current one; nothing happens without one
   // The agent has ended it.

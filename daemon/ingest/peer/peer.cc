@@ -37,7 +37,7 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std
   // The agent knows better than we whether its old links live. A half pair loses only the half that
   // is replaced: the two channels may open in any order.
   if ((control_ && data_) || draining_) {
-    drop_links("the process connected anew");
+    drop_links("the process connected again");
   } else if (is_control && control_) {
     control_->close();
   } else if (!is_control && data_) {
@@ -94,7 +94,7 @@ void Peer::adopt_control(bool is_new) {
   link->read_control_frames();
 }
 
-// With positions, the session that the agent named goes on; without, nothing is known of it.
+// With positions, the session that the agent named continues; without, nothing is known of it.
 void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
   const std::shared_ptr<DataLane> data = data_;
   if (!data) return;
@@ -125,7 +125,7 @@ void Peer::became_connected() {
                in_quotes(shown.device_id), shown.address, shown.reconnects != 0 ? ", again" : "");
   if (shown.reconnects != 0) recordings_.note("the agent came back from " + shown.address);
   clock_probes_.begin_burst(*control_);
-  // A recording that was ended here while the agent was away goes on there.
+  // A recording that was ended here while the agent was away continues there.
   const wire::Hello& hello = profile_.hello();
   if (hello.is_recording() && hello.recording() != 0 &&
       recordings_.is_finished(hello.recording())) {
@@ -463,7 +463,7 @@ void Peer::watch_events(EventsWanted wanted, const Answer<std::string>& done) {
   AgentSession* session = recording_for(done);
   if (session == nullptr) return;
   profile_.counters().watch(wanted.events, wanted.on_seen);
-  // Without any of functions nobody has to look at records.
+  // Without any of functions no one has to look at records.
   if (std::ranges::all_of(wanted.events, [](const WatchedEvent& event) {
         return event.kind == WatchedEvent::Kind::kCounter;
       })) {

@@ -4,7 +4,7 @@ namespace collect::ingest {
 
 void CompletedSessions::add(const ProcessId& process, uint32_t recording,
                             const storage::SessionPath& session_path) {
-  if (recording == 0) return;  // no agent's: nobody repeats it
+  if (recording == 0) return;  // no agent's: no one repeats it
   const std::lock_guard lock(mutex_);
   const Key key{process, recording};
   if (!session_paths_.insert_or_assign(key, session_path).second) return;

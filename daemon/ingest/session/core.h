@@ -74,9 +74,9 @@ struct IngestCore {
   // Others than this machine can connect: from now on nothing is taken back of what they must show.
   // kInvalidArgument when that is not enough; `address` is for the sentence.
   Status guard(const std::string& address);
-  // For a session whose seal was deferred, and that is nobody's any more: shows what became of it.
+  // For a session whose seal was deferred, and that is no one's any more: shows what became of it.
   SessionQueue::OnReport late_seal(SessionSnapshot shown);
-  // Nothing is stored or sealed any more: before the io threads go, which are told of it.
+  // Nothing is stored or sealed any more: before the io threads go, which are informed of it.
   void stop_threads();
   // Logs and counts a connection that was turned away.
   void refused(const std::string& peer, const std::string& reason);

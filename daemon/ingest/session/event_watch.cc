@@ -37,7 +37,7 @@ void EventWatch::look_at(const Page& page) {
   Stream& stream = streams_[page.stream_id];
   const uint64_t end_seq = page.first_seq + page.record_count;
   if (end_seq <= stream.next_seq) return;
-  // Something is missing: nobody knows which calls are open.
+  // Something is missing: no one knows which calls are open.
   if (page.first_seq > stream.next_seq || page.lost_reasons != 0) stream.open.clear();
   const uint64_t known = stream.next_seq - std::min(stream.next_seq, page.first_seq);
   stream.next_seq = end_seq;

@@ -57,7 +57,7 @@ class EventWatch {
   struct OpenCall {
     uint64_t function_id;
     uint64_t begin_ns;
-    uint64_t told;  // watched events that this call was told of
+    uint64_t told;  // watched events that this call was informed of
   };
   struct Stream {
     uint64_t next_seq = 0;

@@ -34,7 +34,7 @@ class LiveSession {
   // Of a report: name, totals.
   void take(const SessionReport& report);
   void take_sealed(const SessionReport::Sealed& sealed);
-  // Nobody wants to hear of it any more.
+  // No one wants to hear of it any more.
   void leave();
   // At once, or the next time that the sweep finds it due.
   void show(bool now);
@@ -45,7 +45,7 @@ class LiveSession {
 
   const std::shared_ptr<SessionQueue> queue;
   SessionSnapshot shown;
-  bool opened = false;  // it has a name; before that nobody is told of it
+  bool opened = false;  // it has a name; before that no one is informed of it
   std::vector<Answer<SessionSnapshot>> when_sealed;
 
  private:

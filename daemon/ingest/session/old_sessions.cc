@@ -79,7 +79,7 @@ void OldSessions::find() {
       continue;
     }
     const auto key = storage::read_resume_key(core_.fs, session_path.directory);
-    if (!key.ok()) {  // nobody can show that it is that process
+    if (!key.ok()) {  // no one can show that it is that process
       spdlog::warn("{} can't be resumed: {}", session_path.name, to_string(key.error()));
       session_paths_.push_back(session_path);
       continue;

@@ -15,7 +15,7 @@
 
 namespace collect::ingest {
 
-// Functions that are counted at a time. When there are more, counting begins anew.
+// Functions that are counted at a time. When there are more, counting begins again.
 inline constexpr uint32_t kMaxRatedFunctions = 8'192;
 // Hot functions that wait to be taken; later ones are found again in the next second.
 inline constexpr size_t kMaxHotFunctions = 256;

@@ -71,7 +71,7 @@ void SessionQueue::run() {
   bool waits = false;
   size_t at = 0;
   const Status done = contain([&] { carry_out_all(items, at, waits); });
-  if (!done.ok()) {  // the next round goes on where this one stopped
+  if (!done.ok()) {  // the next round continues where this one stopped
     report_fault("a session", done.error());
     waits = true;
     wait_ = kFaultWait;

@@ -59,11 +59,12 @@ class SessionQueue : public std::enable_shared_from_this<SessionQueue> {
   void seal(storage::SessionState state, std::string reason) {
     add(SessionSeal{state, std::move(reason)});
   }
-  // The collector stops, and the next one goes on with the session: nothing more goes into it here.
+  // The collector stops, and the next one continues with the session: nothing more goes into it
+  // here.
   void suspend(std::string why) { add(Suspend{std::move(why)}); }
   // It keeps more files open than it should: a commit closes some.
   bool has_too_many_files() const { return session_.charges().over_limit(); }
-  // From now on; null: to nobody.
+  // From now on; null: to no one.
   void report_to(OnReport on_report) { on_report_ = std::move(on_report); }
 
  private:

@@ -29,7 +29,7 @@ bool SessionSealing::attempt(const std::function<bool()>& try_later) {
   }
   if (!sealed.deferred) session_.close();
   // The first outcome is reported, and then that it is whole after all. Where the session was
-  // removed meanwhile, the first report stands.
+  // removed meanwhile, the first report is.
   if (std::exchange(reported_, true) && !whole) return false;
   session_.report_sealed(std::move(sealed));
   return true;

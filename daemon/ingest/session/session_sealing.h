@@ -1,7 +1,7 @@
 // The last step of a session: links are checked, footers written, files synced, which may take
 // seconds. Where the disk is full or this machine is out of something, it is done again later.
 //
-// Used by one sealing thread at a time; the session is nobody else's any more.
+// Used by one sealing thread at a time; the session is no one else's any more.
 #pragma once
 
 #include <functional>

@@ -5,7 +5,7 @@
 // the seal on by a sealing thread (SessionSealing). Every function may block on the disk.
 //
 // kExhausted, from any function: this machine is out of something, or a manifest would come too
-// soon. Nothing is wrong; the same call, made again later, goes on where this one stopped.
+// soon. Nothing is wrong; the same call, made again later, continues where this one stopped.
 #pragma once
 
 #include <chrono>
@@ -65,7 +65,7 @@ class StoredSession {
   // Any thread.
   const SessionCharges& charges() const { return charges_; }
 
-  // One of the two comes first. Without `key` nobody comes back for the session.
+  // One of the two comes first. Without `key` no one comes back for the session.
   Status open(const storage::SessionIdentity& identity,
               const std::optional<storage::ResumeKey>& key);
   // Opens a session again that a former collector left unsealed.
@@ -106,7 +106,7 @@ class StoredSession {
   // Whether this round may do without: not for longer than kMaxCommitDelay
   // and kMaxUncommittedBytes.
   bool take_put_off();
-  // The collector stops, and the next one goes on with the session.
+  // The collector stops, and the next one continues with the session.
   Status suspend(const std::string& why);
   // Stores nothing more after this error.
   void fail(const Error& error);

@@ -43,7 +43,7 @@ constexpr uint32_t kAllowed[] = {
 // Allowed without PROT_EXEC.
 constexpr uint32_t kMapping[] = {__NR_mmap, __NR_mprotect};
 
-// libdw looks for other files of a program's debug information: it is told that it may not.
+// libdw looks for other files of a program's debug information: it is informed that it may not.
 constexpr uint32_t kNotAllowed[] = {
     __NR_openat,
     __NR_readlinkat,

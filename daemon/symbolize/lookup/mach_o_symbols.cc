@@ -32,7 +32,7 @@ std::string_view text_of(const char (&field)[16]) {
   return {field, strnlen(field, sizeof field)};
 }
 
-// Where an image lies in its file.
+// Where an image is in its file.
 struct Slice {
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -117,7 +117,7 @@ Status MachOSymbols::read_structure(const std::vector<uint8_t>& build_id) {
   image_ = {0, end > 0 ? static_cast<uint64_t>(end) : 0};
   const auto found = slices();
   if (!found.ok()) return found.error();
-  Status first = fault(Code::kDamaged, "no image of an architecture lies in it");
+  Status first = fault(Code::kDamaged, "no image of an architecture is in it");
   std::optional<Slice> readable;
   for (const Slice& slice : *found) {
     const Status read = read_image(slice);
@@ -226,7 +226,7 @@ Status MachOSymbols::load() {
     entries_.push_back({symbol.address - debug_base_, left, rank, symbol.name});
   }
   sort_entries();
-  // A symbol has no size of its own: it goes on to the next one, or to the end of its section.
+  // A symbol has no size of its own: it continues to the next one, or to the end of its section.
   uint64_t next = std::numeric_limits<uint64_t>::max();
   for (size_t i = entries_.size(); i-- > 0;) {
     if (i + 1 < entries_.size() && entries_[i + 1].value != entries_[i].value) {

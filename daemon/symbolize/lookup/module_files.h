@@ -1,6 +1,6 @@
 // Opens the files that may hold a module's symbols. Their paths come from peers, so: regular files
 // only, found below the roots and never below /proc, /sys or /dev, on no kernel file system,
-// through ordinary links but no magic ones (/proc/self/cwd leads wherever the process stands).
+// through ordinary links but no magic ones (/proc/self/cwd leads wherever the process is).
 // Nothing is opened for reading before that is known, nothing is ever waited for.
 #pragma once
 
@@ -31,7 +31,7 @@ class ModuleFile {
   const bool is_own_path_;
 };
 
-// -1 for every path that is not allowed, not there, or not readable: nobody learns which.
+// -1 for every path that is not allowed, not there, or not readable: no one learns which.
 int open_module_file(const std::string& path, const std::vector<std::string>& real_roots);
 
 // In the order of search: the module's own path, then each symbol directory and /usr/lib/debug by

@@ -276,7 +276,7 @@ Result<ListPage<ObjectInfo>> S3Client::list(std::string_view prefix, const std::
   if (xml->child_text("IsTruncated") == "true") {
     page.next = xml->child_text("NextContinuationToken");
     if (page.next.empty()) {
-      return damaged(call, {Code::kDamaged, "a list that is cut says not where it goes on"});
+      return damaged(call, {Code::kDamaged, "a list that is cut says not where it continues"});
     }
   }
   return page;
@@ -352,7 +352,7 @@ Result<ListPage<PartInfo>> S3Client::list_parts(std::string_view key, const std:
   if (xml->child_text("IsTruncated") == "true") {
     page.next = xml->child_text("NextPartNumberMarker");
     if (page.next.empty()) {
-      return damaged(call, {Code::kDamaged, "a list that is cut says not where it goes on"});
+      return damaged(call, {Code::kDamaged, "a list that is cut says not where it continues"});
     }
   }
   return page;
@@ -379,7 +379,7 @@ Result<ListPage<OpenUpload>> S3Client::list_uploads(std::string_view prefix,
   if (xml->child_text("IsTruncated") == "true") {
     page.next = xml->child_text("NextKeyMarker") + "\n" + xml->child_text("NextUploadIdMarker");
     if (page.next == "\n") {
-      return damaged(call, {Code::kDamaged, "a list that is cut says not where it goes on"});
+      return damaged(call, {Code::kDamaged, "a list that is cut says not where it continues"});
     }
   }
   return page;

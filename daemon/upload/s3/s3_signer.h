@@ -15,7 +15,7 @@
 
 namespace collect::upload {
 
-// Where nobody signs the body: over TLS, which protects it already.
+// Where no one signs the body: over TLS, which protects it already.
 inline constexpr char kUnsignedPayload[] = "UNSIGNED-PAYLOAD";
 
 struct RequestToSign {
@@ -32,7 +32,7 @@ class S3Signer {
       : region_(std::move(region)), service_(std::move(service)) {}
 
   // Adds x-amz-date, x-amz-content-sha256, x-amz-security-token and authorization to `headers`. All
-  // that stands in them, and the host, is signed.
+  // that is in them, and the host, is signed.
   void sign(const RequestToSign& request, const Credentials& credentials, uint64_t unix_s,
             std::vector<HttpField>& headers) const;
 

@@ -1,4 +1,4 @@
-// Tables of sessions, agents and devices. Rows stay where they are and are filled anew, so that a
+// Tables of sessions, agents and devices. Rows stay where they are and are filled again, so that a
 // button does not move away under the pointer. Everything that came from a program is set as text.
 
 export function count(n) { return n.toLocaleString("en"); }
@@ -100,7 +100,7 @@ export function sessionColumns(run) {
       return text ? run("marker", s, {text}) : undefined;
     }],
     ["Snapshot", s => !s.sealed, s => run("snapshot", s, {})],
-    ["Stop", s => !s.sealed, s => window.confirm("Stop this recording and seal it? The program goes on, and Start begins another recording of it.") ? run("stop", s, {}) : undefined],
+    ["Stop", s => !s.sealed, s => window.confirm("Stop this recording and seal it? The program continues, and Start begins another recording of it.") ? run("stop", s, {}) : undefined],
     ["Start", s => s.sealed && s.isIdle, s => run("start", s, {})],
   ];
   function actions(cell, item, state) {

@@ -37,7 +37,7 @@ void CallBars::on_call_end(const EndedCall& call) {
   add(bar);
 }
 
-// A bar that is wider than a column stands alone; others of its column are one.
+// A bar that is wider than a column is alone; others of its column are one.
 void CallBars::add(CallBar bar) {
   Row& row = rows_[bar.depth];
   const bool is_wide = bar.last_ns - bar.first_ns >= column_ns_;
@@ -113,7 +113,7 @@ void CallBars::add_node(const LodReader::Node& node) {
     bar.calls = cell.begun;
     bar.covered_ns = std::min(shown_ns, part_of(node_ns, cell.covered));
     Row& row = rows_[depth];
-    // One call that goes on over the nodes.
+    // One call that continues over the nodes.
     CallBar* const before = row.has_pending    ? &row.pending
                             : row.bars.empty() ? nullptr
                                                : &row.bars.back();

@@ -21,7 +21,7 @@ struct CallBar {
   uint64_t calls = 0;       // that began here; of several, `slot` has the most time
   uint32_t slot = 0;
   uint32_t depth = 0;
-  // One call, whole or as far as it lies in the window; what follows is of it.
+  // One call, whole or as far as it is in the window; what follows is of it.
   bool is_call = false;
   bool is_whole = false;  // `total_ns` and `self_ns` are of all of it
   EndReason reason{};

@@ -21,7 +21,7 @@ namespace collect::calls {
 
 class LodBuilder : public CallSink {
  public:
-  // The bytes of the file in order, but for the header, which stands before them and is known last.
+  // The bytes of the file in order, but for the header, which is before them and is known last.
   // `body` outlives it. 1 <= leaf_events <= kMaxLeafEvents.
   explicit LodBuilder(ByteSink& body, uint32_t leaf_events = kLodLeafEvents)
       : body_(body), leaf_events_(leaf_events) {}

@@ -45,7 +45,7 @@ class LodReader {
     std::vector<LodCell> cells;    // by depth
     std::vector<uint16_t> opened;  // of a leaf: positions of the calls still open behind it
   };
-  // kDamaged: its checksum is wrong. `node` is filled anew, and may be used again.
+  // kDamaged: its checksum is wrong. `node` is filled again, and may be used again.
   Status read(size_t level, uint64_t number, Node& node) const;
   Result<uint64_t> first_ns(size_t level, uint64_t number) const;  // number < size(level)
 
@@ -76,7 +76,7 @@ class LodReader {
   bool times_ascend_ = false;
   uint64_t first_ns_ = 0;
   uint64_t last_ns_ = 0;
-  uint64_t nodes_offset_ = 0;  // data lies before it
+  uint64_t nodes_offset_ = 0;  // data is before it
   uint64_t summary_offset_ = 0;
   uint32_t summary_checksum_ = 0;
   std::vector<Level> levels_;

@@ -1,4 +1,4 @@
-// Every COLLECT_* variable that a program of this project reads, and which one somebody may have
+// Every COLLECT_* variable that a program of this project reads, and which one someone may have
 // meant by another. Nothing here allocates: the agent, collectctl and collectord all warn by it.
 #pragma once
 

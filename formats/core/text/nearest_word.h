@@ -1,4 +1,4 @@
-// What somebody may have meant who mistyped a word. Nothing here allocates: the agent uses it too.
+// What someone may have meant who mistyped a word. Nothing here allocates: the agent uses it too.
 #pragma once
 
 #include <cstddef>

@@ -89,7 +89,7 @@ bool is_plain_chunk(const char* text) {
   return others == 0;
 }
 
-// What nobody escapes.
+// What no one escapes.
 size_t unescaped_prefix(std::string_view text) {
   size_t at = 0;
   while (at < text.size() && is_plain_ascii(static_cast<uint8_t>(text[at])) && text[at] != '"' &&

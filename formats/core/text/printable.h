@@ -50,7 +50,7 @@ void append_json_string(std::string& out, std::string_view text);
 // its texts so. Not for a terminal.
 void append_minimal_json_string(std::string& out, std::string_view text);
 
-// JSON that somebody else put together: what is not printable becomes \uXXXX. ASCII stays as it is.
+// JSON that someone else put together: what is not printable becomes \uXXXX. ASCII stays as it is.
 std::string printable_json(std::string_view json);
 
 }  // namespace collect

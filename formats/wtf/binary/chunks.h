@@ -1,6 +1,6 @@
 // The chunks of a file of format version 10, front to back. Borrows the file's bytes. A damaged or
-// cut chunk is given as far as it is there, and the walk goes on at the next place that holds up as
-// a chunk; what was passed over is a finding.
+// cut chunk is given as far as it is there, and the walk continues at the next place that holds up
+// as a chunk; what was passed over is a finding.
 #pragma once
 
 #include <cstdint>

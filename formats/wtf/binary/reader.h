@@ -47,7 +47,7 @@ class Reader {
 
   uint32_t format_version() const { return format_version_; }
   uint32_t tool_version() const { return tool_version_; }
-  // Known from the start, wherever in the file it stands; absent when there is none to read.
+  // Known from the start, wherever in the file it is; absent when there is none to read.
   const std::optional<FileHeader>& header() const { return header_; }
   std::string_view header_text() const { return header_text_; }  // format 10: its JSON
 

@@ -16,7 +16,7 @@ class StringTable {
   StringTable() = default;
   explicit StringTable(Bytes bytes) { assign(bytes); }
 
-  // Indexes `bytes`; the table lies in them from now on. At most kMaxStrings are indexed, and the
+  // Indexes `bytes`; the table is in them from now on. At most kMaxStrings are indexed, and the
   // bytes behind 4 GiB are not.
   void assign(Bytes bytes);
 

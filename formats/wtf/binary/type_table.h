@@ -43,7 +43,7 @@ class TypeTable {
     return known->second;
   }
 
-  // Takes a definition that stands at `offset`. Each wire id keeps its own signature, also where a
+  // Takes a definition that is at `offset`. Each wire id keeps its own signature, also where a
   // name is defined twice, which the published viewer misreads. What cannot be taken is a finding;
   // the wire id is undefined then, as its events have no known length.
   void define(const Definition& definition, uint64_t offset, Findings& findings);

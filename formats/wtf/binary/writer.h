@@ -68,7 +68,7 @@ struct WriterStats {
   uint32_t max_depth = 0;       // from kMaxViewerDepth on the viewer stops building scopes
 };
 
-// What a next file needs to go on where this one ends.
+// What a next file needs to continue where this one ends.
 struct WriterState {
   struct ZoneState {
     std::string name;
@@ -91,7 +91,7 @@ class Writer {
 
   // First of all: file header and header chunk.
   Status begin(const FileHeader& header);
-  // The same with the header part of another file as it stands there; a JSON object.
+  // The same with the header part of another file as it is there; a JSON object.
   Status begin_with(std::string_view header_json);
   // After begin(), instead of definitions: the same wire ids and zone ids as in the file that
   // `state` is from, and its open scopes entered again at `ns`, their arguments zero or null.
@@ -207,7 +207,7 @@ class Writer {
     --open_->depth;
     if (open_->depth < kMaxRememberedScopes) open_->made.open.pop_back();
   }
-  // An event without arguments. Only while fast_, which says that nothing stands in the way: the
+  // An event without arguments. Only while fast_, which says that nothing is in the way: the
   // file is open, this chunk has its zone#set, and there is room for one more such event.
   void put_plain(uint32_t type, uint32_t us) {
     chunk_.put_plain(type, us);

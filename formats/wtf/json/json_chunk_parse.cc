@@ -171,7 +171,7 @@ bool ChunkParser::read_part(JsonCursor& cursor, Part& part) {
   return true;
 }
 
-// The last string table of the chunk is the one that events mean, wherever it stands.
+// The last string table of the chunk is the one that events mean, wherever it is.
 void ChunkParser::load_table(Bytes bytes) {
   const StringTable table(bytes);
   std::vector<std::string> strings;

@@ -180,7 +180,7 @@ bool EventParser::put_argument(const Argument& argument, JsonCursor& cursor,
   if (put && cursor.ok()) return true;
   return misfit(offset, "argument '" + argument.name + "' (" +
                             std::string(arg_type_name(argument.type)) +
-                            (argument.array ? "[])" : ")") + " cannot be what stands there" +
+                            (argument.array ? "[])" : ")") + " cannot be what is there" +
                             (kind == JsonKind::kEnd ? ", which is nothing" : ""));
 }
 

@@ -90,7 +90,7 @@ Status JsonReader::begin_file(const JsonPiece& tool, const JsonPiece& format) {
   const auto number = whole_number(tool);
   if (!number) {
     findings_.add(Severity::kError, Rule::kJsonValue, tool.offset,
-                  "the version of the tool is no number; 0 stands for it");
+                  "the version of the tool is no number; 0 represents it");
   }
   if (number && (*number < 0 || *number > UINT32_MAX)) {
     findings_.add(Severity::kNote, Rule::kJsonLossy, tool.offset,

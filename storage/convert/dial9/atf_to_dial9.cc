@@ -246,7 +246,7 @@ Status SessionStream::markers_before(uint64_t ns) {
   return {};
 }
 
-// What stands behind the last event, and what was counted on the way.
+// What is behind the last event, and what was counted on the way.
 Status SessionStream::rest() {
   COLLECT_TRY(markers_before(UINT64_MAX));
   for (size_t position = 0; position < states_.size(); ++position) {

@@ -27,7 +27,7 @@ inline constexpr uint64_t kMaxFunctionNameBytes = uint64_t{1} << 30;
 // What an event of a type is to us, and where the fields are that it must have.
 struct SessionEventType {
   enum class Kind : uint8_t {
-    kOther,  // of somebody else, or without a field that it must have
+    kOther,  // of someone else, or without a field that it must have
     kMetadata,
     kClockSync,
     kModule,

@@ -1,5 +1,5 @@
 // The binary form of any WTF-trace file: the file itself, or what its JSON form converts into,
-// which lies in a temporary file without a name.
+// which is in a temporary file without a name.
 #pragma once
 
 #include <string>

@@ -164,7 +164,7 @@ Status WtfScopes::give_back(uint64_t ns, uint32_t slot) {
   return writer.event(return_type_, ns, {text_of(slot)});
 }
 
-// None of the leaves is a return: the event of ours stands for the one of the function itself.
+// None of the leaves is a return: the event of ours represents the one of the function itself.
 Status WtfScopes::exception(uint64_t ns, uint32_t slot) {
   const Ends ends = end_call(ns, slot);
   if (ends.is_hidden) return {};

@@ -202,7 +202,7 @@ uint64_t WtfToAtf::function_of(const wtf::EventType& type) {
   return id;
 }
 
-// Of a name that stands in an event: there may be as many as there are events.
+// Of a name that is in an event: there may be as many as there are events.
 uint64_t WtfToAtf::function_named(std::string_view name) {
   const std::string safe = wtf::safe_event_name(name);
   if (!named_.contains(safe)) {
@@ -240,7 +240,7 @@ Status WtfToAtf::run() {
   log_.leave_out("scopes' arguments: ATF has no place for them", arguments_);
   log_.leave_out("leaves without a scope: a return needs a function", lone_leaves_);
   log_.leave_out("returns of calls nested too deeply to be followed", too_deep_);
-  log_.leave_out("calls of functions past the number that is told apart", other_functions_);
+  log_.leave_out("calls of functions past the number that is distinguished", other_functions_);
   log_.leave_out("events of zones past the number of threads in a session", other_threads_);
   log_.leave_out("process numbers of zones: a session has one process", other_processes_);
   if (lost_ != 0) log_.count("lost_events", lost_);

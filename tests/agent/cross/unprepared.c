@@ -1,4 +1,4 @@
-/* A program that nobody prepared: built with optimization, with signed return addresses and landing
+/* A program that no one prepared: built with optimization, with signed return addresses and landing
  * pads, and stripped. Every function counts its own calls, so nothing of the agent's takes part in
  * the count:
  *

@@ -1,4 +1,4 @@
-// A C++ program that nobody prepared: exceptions that leave frames of its own and of the C++
+// A C++ program that no one prepared: exceptions that leave frames of its own and of the C++
 // library. Prints what it computed, and leaves with 5.
 #include <algorithm>
 #include <cstdio>

@@ -26,7 +26,7 @@ void leave(uint64_t n) {
   event(n, atf::EventKind::kReturn);
 }
 
-// As the hooks of a compiler do, which say where the call stands.
+// As the hooks of a compiler do, which say where the call is.
 void followed(uint64_t n, atf::EventKind kind, uint64_t place) {
   uint64_t address = function(n);
   Stream* stream = nullptr;
@@ -390,7 +390,7 @@ TEST_P(MaxSizeTest, RecordingEndsWithThePageThatReachesIt) {
   for (uint64_t i = 0; i < kEvents; ++i) call(1);
   EXPECT_FALSE(size_reached());
   for (uint64_t i = 0; i < kEvents; ++i) leave(1);
-  EXPECT_TRUE(is_recording()) << "nobody has asked for a third page yet";
+  EXPECT_TRUE(is_recording()) << "no one has asked for a third page yet";
   call(2);
   EXPECT_TRUE(size_reached());
   EXPECT_FALSE(is_recording());

@@ -66,7 +66,7 @@ void call_and_leave(uint64_t n) {
   leave(n);
 }
 
-// Ids whose places in the table are the same, or the last one, after which it begins anew.
+// Ids whose places in the table are the same, or the last one, after which it begins again.
 TEST(FunctionTable, IdsThatShareAPlace) {
   ASSERT_TRUE(recorder_init(Settings{}));
   const auto place_of = [](uint64_t id) {
@@ -240,7 +240,7 @@ TEST_P(FunctionFilterTest, LimitPlusOne) {
   EXPECT_FALSE(function_filter_takes(function_filter_generation(), 0x20001));
 }
 
-// Hooks go on while filters come and go. Each thread's events stay paired: between two changes
+// Hooks continue while filters come and go. Each thread's events stay paired: between two changes
 // every thread does its share, so that none sleeps through more of them than are remembered.
 TEST_P(FunctionFilterTest, ChangesWhileThreadsRecord) {
   constexpr uint64_t kShare = 500;

@@ -110,7 +110,7 @@ TEST_F(PartsTest, WithoutMemoryThreadsGetNoUnusedPage) {
   EXPECT_EQ(take_all().size(), kPages - 2);
 }
 
-// Of each wait the drain says anew whether the thread may sleep.
+// Of each wait the drain says again whether the thread may sleep.
 TEST_F(PartsTest, ThreadAsksForEachWaitWhetherItMaySleep) {
   stream_->thread_id = os_thread_id();
   stream_publish(*stream_);

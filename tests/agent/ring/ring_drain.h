@@ -100,7 +100,7 @@ class RingDrain {
     return sum;
   }
 
-  // A thread that goes on calling is inside a hook at some moments, which then records nothing.
+  // A thread that continues calling is inside a hook at some moments, which then records nothing.
   static bool ends(Stream& stream) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!stream_ended(stream)) {

@@ -53,7 +53,7 @@ TEST(SledCodeTest, BytesForArm64) {
     return all;
   };
   uint8_t code[aarch64::SledCode::kBytes];
-  // The branch stands 16 bytes into the sled.
+  // The branch is 16 bytes into the sled.
   ASSERT_TRUE(aarch64::SledCode::encode(SledKind::kEnter, 0x400000, 0x12345678, 0x401010, code));
   EXPECT_EQ(words(code), (std::vector<uint32_t>{0xd503201f, 0xa9bf47fe, 0x528acf11, 0x72a24691,
                                                 0x94000400, 0xa8c147fe, 0xd503201f, 0xd503201f}));
@@ -257,7 +257,7 @@ TEST_F(SledsTest, FiltersComeAndGoWhileThreadsCall) {
   }
 }
 
-// Kind 3: the entry of a function whose argument somebody wants in a log. What is above it is no
+// Kind 3: the entry of a function whose argument someone wants in a log. What is above it is no
 // sled of ours, and no fault.
 TEST_F(SledsTest, EntryWithAnArgumentIsAnEntry) {
   struct Entry {

@@ -136,7 +136,7 @@ TEST(Stalls, WaitThatTookNoTimeIsNone) {
   Stream stream;
   begin_wait(stream.stalls, 100);
   EXPECT_TRUE(stream.stalls.is_pending());
-  continue_wait(stream.stalls, 99);  // of a clock that was fitted anew
+  continue_wait(stream.stalls, 99);  // of a clock that was fitted again
   add_stalls(stream.stalls);
   EXPECT_FALSE(stream.stalls.is_pending());
   EXPECT_TRUE(take_all(stream).empty());

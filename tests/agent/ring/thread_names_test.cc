@@ -70,7 +70,7 @@ TEST(ThreadNames, NameThatAnotherThreadGivesIsSeen) {
   RingDrain().finish();
 }
 
-// What a thread calls itself is there when nobody has looked before it ended.
+// What a thread calls itself is there when no one has looked before it ended.
 TEST(ThreadNames, ThreadsOwnNameOutlivesIt) {
   begin();
   const auto name_itself = [](const char* name) {  // as shims/thread_names.cc does

@@ -155,7 +155,8 @@ TEST_F(ShimsTest, ExceptionThroughFramesWithSleds) {
       "-scall ");
 }
 
-// A frame that has caught goes on, and returns: also when nothing of it is hooked by the compiler.
+// A frame that has caught continues, and returns: also when nothing of it is hooked by the
+// compiler.
 TEST_F(ShimsTest, FramesBelowOneThatIsNotTracedAreOver) {
   sled_call([] {
     try {
@@ -194,7 +195,7 @@ TEST_F(ShimsTest, JumpBackToAFrameThatHasNothingOpen) {
   EXPECT_EQ(events(), "+target +leaf -leaf -target ");
 }
 
-// Of a frame without a landing pad nobody says that it was left but the end of the thread.
+// Of a frame without a landing pad no one says that it was left but the end of the thread.
 TEST_F(ShimsTest, ThreadThatEndsWithinItsCalls) {
   traced_leaf();
   std::thread([] { sled_call([] { sled_call([] { pthread_exit(nullptr); }); }); }).join();
@@ -267,7 +268,7 @@ TEST_F(ShimsTest, DetailOfSleds) {
 }
 
 #if defined(__x86_64__)
-// The return address lies where the stack pointer is at the function's first instruction.
+// The return address is where the stack pointer is at the function's first instruction.
 TEST_F(ShimsTest, StackOfASledBeginsWithTheReturnAddress) {
   again_with_detail();
   sled_leaf(1);
@@ -387,7 +388,7 @@ TEST_F(ShimsTest, ModulesKeepTheirNumbers) {
     ASSERT_NE(module, nullptr);
     EXPECT_EQ(module->module_id, before + round - 1);
     EXPECT_EQ(module_of(dlsym(library, "set_at_unload")), module->module_id);
-    EXPECT_EQ(module_count(), before + round) << "one more, and no other anew";
+    EXPECT_EQ(module_count(), before + round) << "one more, and no other again";
     EXPECT_EQ(module_of(of_libc), libc);
     EXPECT_EQ(module_of(reinterpret_cast<const void*>(&plugin_path)), program);
     EXPECT_GT(module_changes(), changes);
@@ -405,7 +406,7 @@ TEST_F(ShimsTest, WithoutAnAgentALibraryIsJustClosed) {
   ASSERT_NE(module, nullptr);
   EXPECT_EQ(dlclose(library), 0);
   EXPECT_FALSE(changing_at_unload);
-  EXPECT_EQ(module->unloaded_ns.load(), 0u) << "nobody looked";
+  EXPECT_EQ(module->unloaded_ns.load(), 0u) << "no one looked";
 }
 
 // ---- _exit

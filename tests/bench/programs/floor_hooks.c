@@ -1,5 +1,5 @@
 /* The floor: what no recorder of 32-byte events with the CPU counter can undercut. Each hook reads
- * the counter once and stores one event into the calling thread's ring; nobody reads it, nothing is
+ * the counter once and stores one event into the calling thread's ring; no one reads it, nothing is
  * scaled, checked or counted. In a shared library as the agent is. */
 #include <stdatomic.h>
 #include <stdint.h>

@@ -44,7 +44,7 @@ class PlayedSource final : public DeviceSource {
     });
   }
   void open(const std::string&, const std::string& endpoint, OnOpen done) override {
-    asio::post(io_, [endpoint, done] { done(Error{Code::kNotFound, "nobody at " + endpoint}); });
+    asio::post(io_, [endpoint, done] { done(Error{Code::kNotFound, "no one at " + endpoint}); });
   }
   void say(const std::vector<SourceDevice>& list) { on_devices_(list); }
   void say(const ServerState& state) { on_server_(state); }
@@ -144,7 +144,7 @@ TEST_F(DeviceTableTest, WantedPlaceNeedsNoSearch) {
   source_->say({phone("A")});
   ASSERT_TRUE(wait([&] { return dialled_.contains("adb:A:own"); }));
   EXPECT_EQ(dialled_.size(), 1u);
-  // Nobody listens there yet: it goes on being dialled.
+  // No one listens there yet: it continues being dialled.
   std::optional<Code> opened;
   table_->open("adb:A:own", [&](const Result<Socket>& socket) { opened = socket.code(); });
   ASSERT_TRUE(wait([&] { return opened.has_value(); }));
@@ -173,7 +173,7 @@ TEST_F(DeviceTableTest, WhyADeviceCantBeUsed) {
   source_->say({blocked});
   ASSERT_TRUE(shows("A", DeviceState::kBlocked));
   EXPECT_EQ(shown_["A"].device.reason, "no trust");
-  EXPECT_EQ(source_->searches, 0) << "nobody asks a device that can't answer";
+  EXPECT_EQ(source_->searches, 0) << "no one asks a device that can't answer";
   source_->say({phone("A")});
   ASSERT_TRUE(shows("A", DeviceState::kNoAgent));
   EXPECT_THAT(shown_["A"].device.advice, HasSubstr("COLLECT_LISTEN=abstract:"));
@@ -414,7 +414,7 @@ TEST_F(DeviceTableTest, FailedSearchDoesNotHideAnAgentThatServes) {
   EXPECT_EQ(shown_["A"].device.reason, "A: no shell");
 }
 
-// Each search opens a shell on the phone: they have a pace, which nobody who asks can hurry beyond
+// Each search opens a shell on the phone: they have a pace, which no one who asks can hurry beyond
 // a bound.
 TEST_F(DeviceTableTest, SearchesHaveAPaceWhoeverAsks) {
   using std::chrono::steady_clock;

@@ -165,7 +165,7 @@ TEST_F(CollectorTest, StartsAndStopsByEmptyRequests) {
   EXPECT_EQ(message->state(), "complete");
   EXPECT_EQ(message->format_version_major(), 2u);
   EXPECT_EQ(message->format_version_minor(), 2u) << "ATF version 2";
-  EXPECT_EQ(message->symbol_count(), 0u) << "nobody called a function";
+  EXPECT_EQ(message->symbol_count(), 0u) << "no one called a function";
 }
 
 TEST_F(CollectorTest, DetailReachesTheAgentAsAsked) {
@@ -462,7 +462,7 @@ TEST_F(CollectorTest, AttachAnswersWithTheAgentAndDetachLetsItGo) {
   ASSERT_TRUE(agent.open_data(std::move(data), true));
   const auto answer = attached.get();
   ASSERT_TRUE(answer.ok());
-  // The agent, unless nobody answered for the two seconds that AttachAgent waits.
+  // The agent, unless no one answered for the two seconds that AttachAgent waits.
   EXPECT_EQ(answer->address(), listener.address());
   shown("phone app", api::AGENT_STATE_CONNECTED);
   Waiting<api::Agent> detached;

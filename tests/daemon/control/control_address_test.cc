@@ -46,7 +46,7 @@ TEST(ControlAddressTest, BrokenOnesAreRefused) {
   }
 }
 
-// A socket that somebody else bound, and where it says that it is.
+// A socket that someone else bound, and where it says that it is.
 TEST(ControlAddressTest, SocketsSayWhereTheyAre) {
   const auto bound = [](const fakes::SocketAddress& address) {
     const int fd = ::socket(address.raw.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -93,7 +93,7 @@ TEST(ControlAddressTest, PathOfASocketIsTakenOnceAndFreeAfterwards) {
   EXPECT_EQ(listen_on(*address).code(), Code::kAlreadyExists);
   ::close(*first);
   const auto next = listen_on(*address);
-  ASSERT_TRUE(next.ok()) << "nobody listens on what lies there";
+  ASSERT_TRUE(next.ok()) << "no one listens on what is there";
   ::close(*next);
   ::unlink(path.c_str());
   std::ofstream(path) << "a file";

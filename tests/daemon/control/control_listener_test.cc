@@ -195,7 +195,7 @@ TEST_F(ControlListenerTest, InheritedSocketKeepsItsFile) {
   ASSERT_TRUE(taken_over.ok());
   listener_ = std::move(*taken_over);
   EXPECT_NE(::fcntl(*inherited, F_GETFL) & O_NONBLOCK, 0)
-      << "somebody else may accept what was seen here";
+      << "someone else may accept what was seen here";
   start();
   ASSERT_GE(connected_client(), 0);
   EXPECT_GE(server(), 0);
@@ -266,7 +266,7 @@ TEST_F(ControlListenerTest, KeepsConnectionsAfterItStopsAccepting) {
   const int taken = server();
   ASSERT_GE(taken, 0);
   listener_->stop_accepting();
-  // Beyond the moment in which it was still accepting: nobody takes this one.
+  // Beyond the moment in which it was still accepting: no one takes this one.
   const std::string hello = kPreface + frame(4, 0, 0);
   ASSERT_EQ(::send(client, hello.data(), hello.size(), 0), ssize_t(hello.size()));
   EXPECT_EQ(receive(taken, hello.size()), hello);

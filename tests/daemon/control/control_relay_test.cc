@@ -257,7 +257,7 @@ TEST_F(ControlRelayTest, OneAddressAndOneUserHaveTheirShareOfConnections) {
 
 TEST_F(ControlRelayTest, AllTogetherHaveALimit) {
   const auto end_at_once = [](int handle) { ::close(handle); };
-  const End refused[] = {refuse("no"), refuse("no")};  // these take nobody's place
+  const End refused[] = {refuse("no"), refuse("no")};  // these take no one's place
   Status last;
   size_t admitted = 0;
   for (; admitted <= kMaxControlConnections; ++admitted) {
@@ -302,7 +302,7 @@ TEST_F(ControlRelayTest, FloodIsReadAtItsPace) {
   EXPECT_GE(steady_clock::now() - begun, milliseconds(700)) << "2,000 at 1,000 and 1,000 a second";
 }
 
-// Another connection of the same user goes on, with what it has for itself.
+// Another connection of the same user continues, with what it has for itself.
 TEST_F(ControlRelayTest, FloodDoesNotStopTheUsersOtherConnections) {
   End flood = admit(kUser);
   const End flooded = std::move(server_);
@@ -393,7 +393,7 @@ TEST_F(ControlRelayTest, RefusedOnesHaveTheirLimitAndTheirTime) {
   EXPECT_EQ(beyond.receive(), "");
   EXPECT_TRUE(beyond.is_at_end()) << "closed at once";
   EXPECT_LE(relay_->wait_ms(), 3'001);
-  // They take nobody's place.
+  // They take no one's place.
   const End user = admit(kUser);
   EXPECT_TRUE(run_until([&] {
     (void)refused.back().receive();

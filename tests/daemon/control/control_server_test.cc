@@ -195,7 +195,7 @@ TEST_F(ControlServerTest, PublicClientsNeedNoSchema) {
     while (pipe != nullptr && std::fgets(buffer, sizeof(buffer), pipe) != nullptr) output += buffer;
     return std::make_pair(pipe == nullptr ? -1 : ::pclose(pipe), output);
   };
-  // test.sh says where they are; somebody who runs the test alone has them on PATH.
+  // test.sh says where they are; someone who runs the test alone has them on PATH.
   const auto client = [&](const char* variable, const char* name) -> std::string {
     const char* path = std::getenv(variable);
     if (path != nullptr && *path != '\0') return path;
@@ -273,7 +273,7 @@ TEST_F(ControlServerTest, ShutdownCancelsCallsThatNobodyAnswers) {
   EXPECT_EQ(down.wait_for(kTestDeadline), std::future_status::ready);
   client.join();
   server_.reset();
-  collector_.release_all();  // the late answer finds nobody
+  collector_.release_all();  // the late answer finds no one
 }
 
 TEST_F(ControlServerTest, ShutdownDoesNotWaitForAClientThatNeverReads) {

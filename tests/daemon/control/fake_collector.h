@@ -56,7 +56,7 @@ class FakeCollector : public CollectorApi {
   api::WatchCallsRequest last_calls();
   uint32_t last_interval_ms();
   uint32_t last_atf_version();
-  // The newest conversion has come so far. False: nobody wants it any more.
+  // The newest conversion has come so far. False: no one wants it any more.
   bool convert_to(uint64_t done_bytes, uint64_t bytes);
 
   const Methods& methods() const override { return methods_; }

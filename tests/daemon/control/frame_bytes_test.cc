@@ -38,7 +38,7 @@ TEST(FrameBytesTest, LongRefusalHasItsLength) {
   }
 }
 
-// What lies in a frame is passed over, however long it is: no byte of it is taken for a frame.
+// What is in a frame is passed over, however long it is: no byte of it is taken for a frame.
 TEST(FrameBytesTest, PayloadsArePassedOver) {
   for (const uint32_t length : {1u, 255u, 256u, 65'535u, 65'536u, 0x1ffffu}) {
     Http2Meter meter;
@@ -53,7 +53,7 @@ TEST(FrameBytesTest, PayloadsArePassedOver) {
   }
 }
 
-// Streams are told apart by all 31 bits; the one bit above them says nothing.
+// Streams are distinguished by all 31 bits; the one bit above them says nothing.
 TEST(FrameBytesTest, StreamsHaveThirtyOneBits) {
   Http2Meter meter;
   uint32_t costs = 0;

@@ -21,7 +21,7 @@ TEST(LiveCallsTest, EndWaitsForTheLastCall) {
       EXPECT_TRUE(last_gone);
     });
     live.leave();
-    // Where the other thread waits by now, it goes on waiting; where it does not yet, it will.
+    // Where the other thread waits by now, it continues waiting; where it does not yet, it will.
     if (round % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     last_gone = true;
     live.leave();

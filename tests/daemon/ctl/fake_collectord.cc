@@ -1,4 +1,4 @@
-// Stands in for collectord in the tests of `collectctl run`: a real control server with a scripted
+// Is in for collectord in the tests of `collectctl run`: a real control server with a scripted
 // collector. FAKE_COLLECTORD says what it plays, "refuse", "silent", "agent" (a process said hello
 // and recorded nothing), "session" (one sealed session), "crash" (a session whose process is gone),
 // "events" and "lost" counts in FAKE_EVENTS and FAKE_LOST.

@@ -40,7 +40,7 @@ class ProgramRunner {
 
  private:
   std::filesystem::path directory_;  // the programs' working directory
-  std::filesystem::path runtime_;    // where they find each other, and nobody else's
+  std::filesystem::path runtime_;    // where they find each other, and no one else's
 };
 
 std::string contents(const std::filesystem::path& path);

@@ -1,4 +1,4 @@
-// A listener and a dialler driven by hand: what becomes of connections that nobody wants, and what
+// A listener and a dialler driven by hand: what becomes of connections that no one wants, and what
 // is left when they stop.
 #include <fcntl.h>
 #include <gmock/gmock.h>

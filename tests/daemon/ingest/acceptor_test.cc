@@ -75,7 +75,7 @@ TEST_F(AcceptorTest, SocketFileThatNobodyServesIsReplaced) {
   start();
   EXPECT_TRUE(records());
   stop();
-  // What is no socket is somebody's, and stays.
+  // What is no socket is someone's, and stays.
   std::ofstream(socket_path()) << "mine";
   const auto refused = bound();
   ASSERT_FALSE(refused.ok());
@@ -206,7 +206,7 @@ TEST_F(AcceptorTest, RejectsInheritedNonSockets) {
 
 // ---- limits
 
-// Out of descriptors: whoever waits is told so, and accepting goes on when there are some again.
+// Out of descriptors: whoever waits is told so, and accepting continues when there are some again.
 TEST_F(AcceptorTest, WithoutDescriptorsWhoConnectsIsToldToComeAgain) {
   capture_log();
   start();

@@ -86,7 +86,7 @@ TEST_F(AccessTest, RefusalsAreCountedAndLogged) {
   EXPECT_EQ(core.counters.connections_refused, kRefusalLinesPerPeriod + 2);
 }
 
-// It was shown as held up; from then on it is nobody's.
+// It was shown as held up; from then on it is no one's.
 TEST_F(AccessTest, SealThatComesLateIsShown) {
   IngestCore core(options_, posix_, reported_);
   SessionSnapshot before;

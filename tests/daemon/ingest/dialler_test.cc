@@ -159,7 +159,7 @@ TEST_F(DiallerTest, ShowsUnreachableAddressAsDialing) {
   EXPECT_EQ(again.code(), Code::kNotFound);
 }
 
-// A place that only somebody else can reach: a descriptor comes from another thread.
+// A place that only someone else can reach: a descriptor comes from another thread.
 TEST_F(DiallerTest, ConnectorBringsTheSocketAndHearsOfRefusals) {
   ListeningSocket listener;
   start();
@@ -258,7 +258,7 @@ TEST_F(DiallerTest, AddressHasOneEntryUntilAnAgentAnswers) {
   EXPECT_EQ(ingest_->budget().used(principal::Resource::kConnections), 0u);
 }
 
-// Detached it is dialled no more, by whichever step it was at; attached anew it is.
+// Detached it is dialled no more, by whichever step it was at; attached again it is.
 TEST_F(DiallerTest, DetachedAndAttachedAgainItIsDialledAnew) {
   ListeningSocket listener;
   start();

@@ -164,7 +164,7 @@ TEST_F(ResumeTest, KeyIsGivenOnControlAndOnce) {
   EXPECT_EQ(text_of(*key), agent.resume_key());
 }
 
-// What stands behind the proof in the same bytes is the first that is read of the channel.
+// What is behind the proof in the same bytes is the first that is read of the channel.
 TEST_F(ResumeTest, FramesBehindTheProofAreNotLost) {
   start();
   FrameSocket control = FrameSocket::connect(address());

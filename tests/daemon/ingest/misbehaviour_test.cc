@@ -1,5 +1,5 @@
 // What unknown peers and broken agents get: a reason and the end of their connection. Everybody
-// else goes on, and the session says what happened.
+// else continues, and the session says what happened.
 #include <gmock/gmock.h>
 
 #include <cstring>

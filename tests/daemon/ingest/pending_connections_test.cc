@@ -48,7 +48,7 @@ TEST(PendingConnectionsTest, LeaseMayEndWithinTheEviction) {
   std::shared_ptr<void> lease;
   lease = pending->admit("a", [&lease](const std::string&) { lease.reset(); });
   pending->evict_oldest("test");
-  pending->evict_oldest("nobody is there");
+  pending->evict_oldest("no one is there");
   EXPECT_EQ(pending->count(), 0u);
   lease = pending->admit("a", [](const std::string&) {});
   EXPECT_EQ(pending->count(), 1u);

@@ -178,7 +178,7 @@ TEST_F(TlsTest, ClosesOnlyPeersWithoutTls) {
   EXPECT_THAT(log_->text(), HasSubstr(": TLS handshake: TLS: wrong version number"));
 }
 
-// Each byte comes long before the deadline of the one before, which is nobody's.
+// Each byte comes long before the deadline of the one before, which is no one's.
 TEST_F(TlsTest, HandshakesThatStallEndAtTheDeadline) {
   options_.tls = load();
   start();
@@ -379,7 +379,7 @@ TEST_F(TlsTest, ConnectionsTlsIsFreedWithIt) {
   EXPECT_EQ(forgotten, 1);
 }
 
-// Nobody is asked for its passphrase at the terminal.
+// No one is asked for its passphrase at the terminal.
 TEST_F(TlsTest, LockedKeyIsRefused) {
   const std::string locked = root_ + "/locked.key";
   EVP_PKEY* const key = EVP_RSA_gen(2048);

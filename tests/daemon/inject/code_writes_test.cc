@@ -91,7 +91,7 @@ class WriteJumps : public ::testing::Test {
     EXPECT_TRUE(memory.ok() && memory->read(at(0), there.data(), bytes).ok());
     return there;
   }
-  // Until its thread stands there.
+  // Until its thread is there.
   template <class Stands>
   void run_until(Stands stands) {
     const Deadline deadline = soon();
@@ -144,7 +144,7 @@ TEST_F(WriteJumps, OtherCodeIsLeftAlone) {
   EXPECT_EQ(written.error().code, Code::kDamaged);
   EXPECT_EQ(state(), uint32_t{patch::kAttachPrepared});
   EXPECT_EQ(code(42), loop_of(40));
-  EXPECT_EQ(::waitpid(child_, nullptr, WNOHANG), 0) << "it goes on";
+  EXPECT_EQ(::waitpid(child_, nullptr, WNOHANG), 0) << "it continues";
 }
 
 TEST_F(WriteJumps, ThreadThatStaysInAWindowIsNotWaitedForForEver) {

@@ -81,7 +81,7 @@ TEST_F(ExecutingProcess, EndedThreadsAreNotAmongThem) {
   while (!threads_of(child_).empty()) std::this_thread::sleep_for(kPause);
   reap_ended_threads(child_);
   int status = 0;
-  EXPECT_EQ(::waitpid(child_, &status, 0), child_) << "its parent waits for it, nobody else";
+  EXPECT_EQ(::waitpid(child_, &status, 0), child_) << "its parent waits for it, no one else";
   EXPECT_TRUE(WIFSIGNALED(status));
   child_ = -1;
 }

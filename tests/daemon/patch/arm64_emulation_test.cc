@@ -1,6 +1,6 @@
 // Windows of arm64, patched against original, in an emulator: each form that reads the program
 // counter, and every window of real libraries. Registers, flags, vector registers, memory and where
-// it goes on are the same, whatever the handlers do.
+// it continues are the same, whatever the handlers do.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class Arm64Emulation : public ::testing::TestWithParam<const char*> {
     image_.emplace(std::move(*image));
   }
 
-  // What the instruction wrote is there; and nothing else was written but what lies below the stack
+  // What the instruction wrote is there; and nothing else was written but what is below the stack
   // pointer, before or after.
   static void compare_memory(const Arm64Registers& before, const Arm64Outcome& original,
                              const Arm64Outcome& patched) {

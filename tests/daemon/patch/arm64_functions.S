@@ -273,7 +273,7 @@ FUNCTION first_calls_pointer
 	brk #1
 END first_calls_pointer
 
-/* The table's address lies on the stack, so nobody finds it. */
+/* The table's address is on the stack, so no one finds it. */
 FUNCTION keeps_table_on_stack
 	sub sp, sp, #16
 	.cfi_def_cfa_offset 16

@@ -82,7 +82,7 @@ TEST_F(PlanStoreTest, OneThatOthersMayWriteIsNotUsed) {
   EXPECT_EQ(status.st_mode & 0777, 0600u);  // it was made again
 }
 
-// In the place of a kept plan: a link to a good one, a pipe that nobody writes to, another user's.
+// In the place of a kept plan: a link to a good one, a pipe that no one writes to, another user's.
 TEST_F(PlanStoreTest, OnlyAFileOfItsOwnUserIsUsed) {
   const auto plan = plan_for(program(), cache());
   ASSERT_TRUE(plan.ok());

@@ -41,7 +41,7 @@ OWN_FUNCTION(listed_entry,
 OWN_FUNCTION(known_entry,
              "endbr64\nknown_place: nop\nnop\nnop\nnop\nnop\nmovl %edi, %eax\nret\n"
              "nop\nnop\nnop\nnop");
-// A function, and 16 bytes behind it one that nobody calls and that jumps into it, as a part of it
+// A function, and 16 bytes behind it one that no one calls and that jumps into it, as a part of it
 // would. Of the first two, the second one is listed.
 #define TWO_FUNCTIONS(name)                                                                 \
   asm(".text\n.p2align 4\n.globl " #name "\n" #name                                         \

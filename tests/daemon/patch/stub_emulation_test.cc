@@ -1,5 +1,5 @@
 // Every window of real programs, patched against original, in an emulator: registers, flags, vector
-// registers, memory and where it goes on are the same, whatever the handlers do.
+// registers, memory and where it continues are the same, whatever the handlers do.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ class StubEmulation : public testing::TestWithParam<const char*> {
   }
 
   // What the window wrote is there, as far as anybody may look at it; and nothing else was written
-  // but what lies below the stack pointer, before or after.
+  // but what is below the stack pointer, before or after.
   static void compare_memory(uint64_t stack_before, const Outcome& original,
                              const Outcome& patched) {
     constexpr uint64_t kRedZone = 128;

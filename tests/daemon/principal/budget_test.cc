@@ -126,7 +126,7 @@ TEST_P(EachResource, LeaseThatIsReplacedGivesBackWhatItHad) {
   EXPECT_EQ(budget.account(Principal::of_uid(2))->used(GetParam()), 5u);
   lease = Lease();
   EXPECT_EQ(budget.used(GetParam()), 0u);
-  EXPECT_TRUE(lease.grow(1).ok()) << "of nobody: nothing is counted";
+  EXPECT_TRUE(lease.grow(1).ok()) << "of no one: nothing is counted";
   lease.set(7);
   EXPECT_EQ(lease.amount(), 0u);
 }
@@ -191,7 +191,7 @@ TEST(BudgetTest, IdleAccountsAreForgottenAfterTheirTime) {
   const std::chrono::steady_clock::time_point start{};
   budget.account(Principal::of_uid(1), start)->count_manifest(1'000'000'000);
   const auto in_use = budget.account(Principal::of_uid(2), start);
-  // Asked for by somebody else: whoever asks for an account keeps it.
+  // Asked for by someone else: whoever asks for an account keeps it.
   const auto later = [&](seconds after) {
     budget.account(Principal::of_uid(3), start + after);
     return budget.accounts();

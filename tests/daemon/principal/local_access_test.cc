@@ -47,7 +47,7 @@ TEST(LocalAccessTest, UnknownUsersGetInOnlyWhereAnyoneDoes) {
   EXPECT_EQ(LocalAccess::parse("any")->refusal(user(kOtherUid)), "");
 }
 
-// nobody's primary group, whatever it is called here.
+// no one's primary group, whatever it is called here.
 TEST(LocalAccessTest, MembersOfTheGroupGetIn) {
   const passwd* nobody = ::getpwuid(kOtherUid);
   if (nobody == nullptr) GTEST_SKIP() << "there is no user 65534 here";
@@ -105,7 +105,7 @@ TEST(LocalAccessTest, SocketFileFollowsTheRule) {
   EXPECT_THAT(missing.error().message, HasSubstr(path));
 }
 
-// A daemon that is not root lets in its own user and root, and nobody else.
+// A daemon that is not root lets in its own user and root, and no one else.
 TEST(LocalAccessTest, AnotherUsersDaemonServesThatUserAndRoot) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const std::string answer = fakes::as_other_user([] {
@@ -151,7 +151,7 @@ TEST(LocalAccessTest, GroupsMayHaveThousandsOfMembers) {
   EXPECT_EQ(outcome, 0);
 }
 
-// Whoever has set up such a group must not be told that there is none.
+// Whoever has set up such a group must not be informed that there is none.
 TEST(LocalAccessTest, GroupThatIsTooLargeIsNotCalledMissing) {
   const std::string members(3u << 20, 'm');
   const int outcome = with_groups("huge:x:4711:" + members + "\n", [] {
@@ -184,7 +184,7 @@ TEST(LocalAccessTest, MembersOfManyGroupsGetInByEachOfThem) {
   EXPECT_EQ(outcome, 0);
 }
 
-// NGROUPS_MAX of Linux, with the user's own group: more than that nobody has.
+// NGROUPS_MAX of Linux, with the user's own group: more than that no one has.
 TEST(LocalAccessTest, MembersOfMoreGroupsThanThereCanBeDoNotGetIn) {
   const passwd* other = ::getpwuid(kOtherUid);
   if (other == nullptr) GTEST_SKIP() << "there is no user 65534 here";

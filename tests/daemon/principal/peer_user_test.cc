@@ -152,7 +152,7 @@ TEST_F(PeerUserTest, PeerThatEndedSendingIsStillItsUser) {
   EXPECT_EQ(uid_of(listener), kOtherUid);
 }
 
-// The kernel shows uid 0 for a socket that nobody holds any more. It must not pass for root.
+// The kernel shows uid 0 for a socket that no one holds any more. It must not pass for root.
 TEST_F(PeerUserTest, PeerThatClosedIsUnknownAndNotRoot) {
   const TestListener listener(loopback_v4(0));
   const ConnectedUser gone(::getuid(), loopback_v4(listener.port()), Then::kClose);
@@ -286,8 +286,8 @@ TEST_F(PeerUserTest, RemoteHostsAreTheirAddress) {
   EXPECT_TRUE(is_loopback(loopback_v6(1, false).raw));
 }
 
-// Two processes of this machine that talk through another of its addresses are told apart by it, as
-// hosts are; one that comes from loopback is a user.
+// Two processes of this machine that talk through another of its addresses are distinguished by it,
+// as hosts are; one that comes from loopback is a user.
 TEST_F(PeerUserTest, ConnectionsFromAnotherAddressAreOfTheAddress) {
   const fakes::OwnNetwork network;
   if (!network.fault().empty()) GTEST_SKIP() << network.fault();

@@ -234,7 +234,7 @@ TEST(ChildProgram, TellsOtherEndsFromTheCpuLimit) {
   const Probed mute = probe("mute");
   EXPECT_EQ(mute.fault, "ended: it closed its output and went on");
   EXPECT_EQ(mute.exit_code, -1);
-  EXPECT_EQ(probe("killed").fault, "ended: somebody killed it, or memory ran out");
+  EXPECT_EQ(probe("killed").fault, "ended: someone killed it, or memory ran out");
 }
 
 TEST(ChildProgram, EndsAtItsLimitOfMemory) {
@@ -270,7 +270,7 @@ TEST(ChildProgram, MaySayAsMuchAsItsLimitOfOutput) {
   EXPECT_EQ(echo(999), "ended: more than 0 MB of output");
 }
 
-// However it ended: nothing is left that runs on, or that nobody has waited for.
+// However it ended: nothing is left that runs on, or that no one has waited for.
 TEST(ChildProgram, LeavesNoChildBehind) {
   (void)probe("answer");
   (void)probe("sleep", milliseconds(1));

@@ -329,7 +329,7 @@ TEST_F(NamingQueueTest, SessionsThatRecordOrAreNamedAreLeftAlone) {
   EXPECT_TRUE(manifest("done").symbols.empty());
 }
 
-// Of a session that an earlier daemon sealed nobody has the functions any more: its files say them.
+// Of a session that an earlier daemon sealed no one has the functions any more: its files say them.
 TEST_F(NamingQueueTest, FunctionsThatNobodyNamedAreReadFromTheSession) {
   start();
   SealedSession unknown = session("one", good_file());

@@ -59,7 +59,7 @@ TEST(SessionNamesTest, NamesGoIntoTheManifest) {
   EXPECT_EQ(manifest.module_symbols[2].problem, "the agent named no such module");
 }
 
-// Also where the list's memory goes on with what was a part of it.
+// Also where the list's memory continues with what was a part of it.
 TEST(SessionNamesTest, NoFunctionBehindTheEndOfTheListIsCounted) {
   const Scratch scratch;
   storage::Manifest manifest;
@@ -251,7 +251,7 @@ TEST(SessionNamesTest, OnePathWithTwoBuildIdsIsTwoFiles) {
 TEST(SessionNamesTest, PoisonousModuleCostsItsOwnNames) {
   const Scratch scratch;
   storage::Manifest manifest;
-  // A program that is no symbolizer stands for one that a file has killed.
+  // A program that is no symbolizer represents one that a file has killed.
   manifest.modules = {module_of(0, "/nowhere/poison.so"), module_of(1, good_file(scratch))};
   SessionNames names(manifest, {0x10, id_of(1, 0x20)}, false);
   const Symbolizer killed({"/bin/false", {}, {"/"}});
@@ -262,7 +262,7 @@ TEST(SessionNamesTest, PoisonousModuleCostsItsOwnNames) {
   EXPECT_EQ(manifest.module_symbols[0].problem, "ended with exit code 1");
   EXPECT_EQ(manifest.module_symbols[1].named, 1u);
 
-  // It is not tried again, unless somebody asks for that.
+  // It is not tried again, unless someone asks for that.
   SessionNames later(manifest, {0x10, id_of(1, 0x20)}, false);
   EXPECT_TRUE(later.done());
   SessionNames again(manifest, {0x10, id_of(1, 0x20)}, true);

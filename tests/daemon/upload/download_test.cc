@@ -99,7 +99,7 @@ TEST_F(DownloadTest, DamageInTheBucketIsNamedAndNoManifestComes) {
   const auto files = files_of(back_.path() + "/" + session_path.name);
   EXPECT_FALSE(files.contains("/manifest.json"));
   for (const auto& [path, bytes] : files) EXPECT_THAT(path, Not(HasSubstr(".part")));
-  // Mended, it goes on with what is missing.
+  // Mended, it continues with what is missing.
   server().damage(listed[0] + "thread=1/index.atf.zst", 40);
   server().set({{"faults", ::nlohmann::json::array()}});
   ASSERT_OK(download(listed[0]));

@@ -35,7 +35,7 @@ class FakeS3 {
   S3Settings settings() const;
   static Credentials credentials();
 
-  // Those of fake_s3.py; the log begins anew.
+  // Those of fake_s3.py; the log begins again.
   void set(const nlohmann::json& settings) { control("POST", "set", settings.dump()); }
   void clear() { control("POST", "clear"); }
   void damage(const std::string& key, uint64_t offset);

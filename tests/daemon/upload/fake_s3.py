@@ -9,7 +9,7 @@ Requests to /-/ are the test's own, in JSON:
   GET  /-/objects key -> {"bytes", "md5", "meta", "checksum", "type"}; GET /-/body/KEY
   GET  /-/regions of those whose signatures were right
   POST /-/damage  {"key", "offset"}: one byte of an object changes
-  POST /-/put     {"key", "body"}: an object of this text, signed by nobody
+  POST /-/put     {"key", "body"}: an object of this text, signed by no one
 The setting "list" has lists of objects lie, as lying_list() can.
 A fault may have "to", the last request it concerns, and "key", a part of those it concerns.
 The kinds of faults stand at the functions below that bring them about."""

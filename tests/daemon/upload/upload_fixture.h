@@ -19,7 +19,7 @@
 
 namespace collect::upload::test {
 
-// Time passes only where somebody pauses.
+// Time passes only where someone pauses.
 class PausedTime final : public storage::Clock, public Pauses {
  public:
   uint64_t unix_ns() override { return storage::system_clock().unix_ns() + passed_ns_; }

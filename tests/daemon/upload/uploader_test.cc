@@ -243,7 +243,7 @@ TEST_F(UploaderTest, DoesNotResendPartsAfterABreak) {
   EXPECT_TRUE(server().uploads().empty());
 }
 
-// Of several that were begun, the one that has come furthest goes on, and the others are ended.
+// Of several that were begun, the one that has come furthest continues, and the others are ended.
 TEST_F(UploaderTest, ContinuesTheFurthestOpenUpload) {
   const auto session_path = make_session();
   auto client = S3Client::create(server().settings(), source_, storage::system_clock());

@@ -1,4 +1,4 @@
-// Requests as browsers and curl write them, and as nobody should.
+// Requests as browsers and curl write them, and as no one should.
 #include "daemon/web/http_request.h"
 
 #include <gmock/gmock.h>

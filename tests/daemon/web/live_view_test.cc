@@ -88,7 +88,7 @@ TEST_F(LiveViewTest, RatesComeFromTwoLooks) {
     });
   };
   grow(1000);
-  EXPECT_EQ(look(1000)["sessions"][0]["events_per_second"], 0) << "nobody knows yet";
+  EXPECT_EQ(look(1000)["sessions"][0]["events_per_second"], 0) << "no one knows yet";
   grow(4000);
   const json view = look(1500);
   EXPECT_EQ(view["sessions"][0]["events_per_second"], 6000);

@@ -1,6 +1,6 @@
 /* A program whose every event can be foretold: iteration i of a thread calls leaf_N, where N
  * follows from i alone, so event 2i is the call and event 2i + 1 the return. How far each thread
- * came stands in a file that is mapped shared, and so outlives any end of the process.
+ * came is in a file that is mapped shared, and so outlives any end of the process.
  *
  *     chaos PROGRESS_FILE THREADS [ITERATIONS]
  *

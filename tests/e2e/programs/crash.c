@@ -1,18 +1,18 @@
 /* Programs that end in the middle of things. `crash MODE AFTER`: threads call traced functions
  * without end; when AFTER calls were made, the main thread ends the program:
- *   wait     not at all: somebody kills it
+ *   wait     not at all: someone kills it
  *   segv     writes to address 0
  *   abort    calls abort
  *   kill     sends itself SIGKILL, as the system does when memory is short
  *   memory   takes memory up to a limit of its own, and aborts when there is none
- *   hog      takes 512 MB, and exits with 6 if nobody minds
+ *   hog      takes 512 MB, and exits with 6 if no one minds
  *   exit     exit(9), with the other threads at work
  *   _exit    _exit(7)
  *   quick    quick_exit(5)
  *   leave    the main thread is gone, and another one aborts
  *   exec     becomes /bin/cat of the file argv[3], without the agent
  *   again    becomes `crash exit AFTER`
- *   fork     makes a child that calls AFTER functions of its own and exits with 4, and goes on
+ *   fork     makes a child that calls AFTER functions of its own and exits with 4, and continues
  *   stop     detaches by the agent's API, waits for its child processes (it has none), exits with 3
  * The first line of its output is written when AFTER calls were made.
  */
@@ -98,7 +98,7 @@ static void stop_agent(void) {
   void* found = dlsym(RTLD_DEFAULT, "collect_agent_stop");
   memcpy((void*)&stop, &found, sizeof found);
   if (stop != NULL) stop(20000);
-  /* Nobody that this program did not make is there to be waited for. */
+  /* No one that this program did not make is there to be waited for. */
   errno = 0;
   const int none = waitpid(-1, NULL, __WALL) == -1 && errno == ECHILD;
   printf("children: %s\n", none ? "none" : "some");

@@ -2,10 +2,10 @@
 //   all        every way below, on four threads and again and again; PLUGIN is a library to be
 //   opened exit       threads that leave by pthread_exit cancel     threads that are cancelled
 //   noexcept   an exception that must not leave a function
-//   uncaught   an exception that nobody catches
+//   uncaught   an exception that no one catches
 //   inlined    calls that are part of the frame that catches
 //   deep       an exception through 15,000 frames
-// The functions of the account are those that begin with f_; nobody else's are compared.
+// The functions of the account are those that begin with f_; no one else's are compared.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -54,7 +54,7 @@ NOINLINE void f_throw(int n) {
 }
 
 // clang's hooks do not say that an inlined function was left, when the frame that it is a part of
-// goes on: that is seen when the frame ends (mode `inlined`).
+// continues: that is seen when the frame ends (mode `inlined`).
 #if defined(__clang__)
 NOINLINE
 #else
@@ -407,7 +407,7 @@ struct Ending {
 UNTRACED static void* ends_early(void* argument) {
   auto& ending = *static_cast<Ending*>(argument);
   __atomic_store_n(&ending.account, &account(), __ATOMIC_SEQ_CST);
-  // Plain frames below, so that nobody but the thread's end tells of them.
+  // Plain frames below, so that no one but the thread's end tells of them.
   (ending.cancelled ? f_wait : f_thread_exit)(2);
   return nullptr;
 }

@@ -1,6 +1,6 @@
 // Preloaded into a program: its calls of one kind fail from the nth on, FAIL_COUNT of them, as
 // where this machine has no more. FAIL_CALL is thread, memory (allocations of FAIL_BYTES and more),
-// map or open. SIGUSR2 begins the count anew, each time with the next n: 1, 2, 3, …
+// map or open. SIGUSR2 begins the count again, each time with the next n: 1, 2, 3, …
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

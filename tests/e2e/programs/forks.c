@@ -1,5 +1,5 @@
 /* fork, exec and their relatives in a program with several threads. `forks MODE`:
- *   work      the child goes on working and exits
+ *   work      the child continues working and exits
  *   quick     the child leaves by _exit after some work
  *   killed    the child kills itself
  *   exec      the child becomes another program

@@ -1,4 +1,4 @@
-// The real job's program: reads Debian's iso-codes with nlohmann-json, a code base that nobody here
+// The real job's program: reads Debian's iso-codes with nlohmann-json, a code base that no one here
 // wrote, on several threads. Every function of the library that the work passes through is traced.
 //
 // json_iso_codes [ROUNDS [THREADS [PAUSE_MS [DIRECTORY]]]]. One round parses every document,

@@ -1,4 +1,4 @@
-// A program that nobody prepared and that does not stay as it is: it loads and unloads a library,
+// A program that no one prepared and that does not stay as it is: it loads and unloads a library,
 // forks, replaces itself or ends, while its threads check their own results. Exit code 0: all of
 // them were right.
 //

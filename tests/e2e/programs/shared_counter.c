@@ -40,7 +40,7 @@ static void map_counts(void) {
   snprintf(full, sizeof full, "%s.%d", path, (int)getpid());
   const size_t bytes = sizeof(struct thread_count) * MAX_THREADS;
   int fd = open(full, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  /* An exec begins anew under the same number: it adds to what is there. */
+  /* An exec begins again under the same number: it adds to what is there. */
   if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0) abort();
   counts = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (counts == MAP_FAILED) abort();

@@ -70,7 +70,8 @@ static int ticking(int flags) {
   errno = EXDEV;
   handle_ticks(on_tick, flags);
   uint32_t value = 0;
-  /* The work goes on until the handler was there often enough; the sum is taken from fixed work. */
+  /* The work continues until the handler was there often enough; the sum is taken from fixed work.
+   */
   while (ticks < 50) value = work(20000);
   stop_ticks();
   printf("value %u, handler ran, errno kept: %s\n", value, errno == EXDEV ? "yes" : "no");

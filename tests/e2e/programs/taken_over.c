@@ -1,5 +1,5 @@
 // Preloaded beside the agent: a library that has taken over what the C library asks the system, as
-// those do that fake clocks, files or users. Nobody may come here by way of the agent.
+// those do that fake clocks, files or users. No one may come here by way of the agent.
 //   TAKEN_OVER=abort  whoever comes ends the process
 //   TAKEN_OVER=lock   whoever comes waits for ever, as for a lock that the program holds
 // Compiled without knowledge of the C library's declarations, since one body serves all.

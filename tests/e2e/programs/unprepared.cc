@@ -1,4 +1,4 @@
-// A program that nobody prepared: threads that throw, catch, jump, recurse and check their own
+// A program that no one prepared: threads that throw, catch, jump, recurse and check their own
 // results. Prints what it found; exit code 0 when all is right.
 #include <atomic>
 #include <chrono>
@@ -112,7 +112,7 @@ uint64_t work(uint64_t rounds) {
 
 }  // namespace
 
-// unprepared [ROUNDS [THREADS [FILE]]]: with FILE, threads go on until there is such a file.
+// unprepared [ROUNDS [THREADS [FILE]]]: with FILE, threads continue until there is such a file.
 int main(int argc, char** argv) {
   const auto rounds = static_cast<uint64_t>(argc > 1 ? std::atoi(argv[1]) : 300);
   const size_t count = argc > 2 ? static_cast<size_t>(std::atoi(argv[2])) : 6;

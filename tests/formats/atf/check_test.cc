@@ -192,7 +192,7 @@ TEST_P(CheckThread, BytesBehindTheDetailFooter) {
   EXPECT_EQ(report.findings.list()[0].offset, made_.detail.size() - 3);
 }
 
-// Records of a version that the index does not have cannot be told apart from others.
+// Records of a version that the index does not have cannot be distinguished from others.
 TEST_P(CheckThread, DetailFileOfTheOtherVersionIsNotRead) {
   made_.detail[5] = v1() ? 2 : 1;
   const ThreadReport report = check_thread(0, made_.index, made_.detail);

@@ -23,7 +23,7 @@ TEST(DurationHistogram, ShortDurationsAreExact) {
   EXPECT_EQ(DurationHistogram().percentile(500), 0u);
 }
 
-// 1000 lies in the bucket 992..1023, whose middle is 1008.
+// 1000 is in the bucket 992..1023, whose middle is 1008.
 TEST(DurationHistogram, PercentileIsTheMiddleOfItsBucket) {
   DurationHistogram histogram;
   size_t left = 100;

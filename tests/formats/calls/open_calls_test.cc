@@ -128,7 +128,7 @@ TEST_F(OpenCallsTest, TimeThatStepsBackMakesNoNegativeDurations) {
   EXPECT_THAT(ended_, ElementsAre("b 50..90 self 40 returned", "a 100..20 self 0 returned"));
 }
 
-// Nobody says at the gap what survived it: the return of b says it, and that c did not.
+// No one says at the gap what survived it: the return of b says it, and that c did not.
 TEST_F(OpenCallsTest, ReturnBehindAGapSaysWhichCallsSurvivedIt) {
   open_.call(kA, at(0));
   open_.call(kB, at(10));
@@ -280,7 +280,7 @@ TEST_F(OpenCallsTest, MoreSurvivorsThanCallsAreAllOfThem) {
   EXPECT_FALSE(open_.newest().is_caller_in_doubt);
 }
 
-// Measured anew: what came before is in the total of nothing.
+// Measured again: what came before is in the total of nothing.
 TEST_F(OpenCallsTest, TimesMayBeMeasuredAnew) {
   struct Ended {
     uint64_t total_ns, self_ns, function_ns;
@@ -323,7 +323,7 @@ TEST_F(OpenCallsTest, OnlyACallWithAnEndOfItsOwnIsWhole) {
   EXPECT_THAT(whole, ElementsAre(true, false, true, false));
 }
 
-// Ids that may lie in the same place of the cache are told apart.
+// Ids that may lie in the same place of the cache are distinguished.
 TEST(FunctionSlots, ManyFunctionsHaveTheirOwnSlots) {
   FunctionSlots slots;
   for (int round = 0; round < 2; ++round) {

@@ -34,7 +34,7 @@ TEST(ReadThread, ExceptionBehindAGapSaysWhatSurvivedIt) {
                           "-a 0..50 total 50 self 10 open_at_end over a gap"));
 }
 
-// An event of a kind that nobody knows is no return of b.
+// An event of a kind that no one knows is no return of b.
 TEST(ReadThread, UnknownKindBehindAGapSaysNothing) {
   EXPECT_THAT(read({{0, kCall, 'a'}, {10, kCall, 'b'}, {40, kUnknown, 'b'}, {50, kReturn, 'a'}},
                    {{2, 1, 0, 0}})
@@ -44,7 +44,7 @@ TEST(ReadThread, UnknownKindBehindAGapSaysNothing) {
 }
 
 TEST(ReadThread, ReturnOfACallBehindTheGapSaysNothing) {
-  // b is called anew behind the gap and returns; then a does: the first b has ended in the gap.
+  // b is called again behind the gap and returns; then a does: the first b has ended in the gap.
   EXPECT_THAT(read({{0, kCall, 'a'},
                     {10, kCall, 'b'},
                     {40, kCall, 'b'},
@@ -61,7 +61,7 @@ TEST(ReadThread, ReturnOfACallBehindTheGapSaysNothing) {
                           "-a 0..50 total 50 self 44 returned over a gap"));
 }
 
-// Within a, x is open at the gap; behind it x is called anew, `calls` others in it, and x returns.
+// Within a, x is open at the gap; behind it x is called again, `calls` others in it, and x returns.
 std::string end_of_first_x(uint64_t calls) {
   std::vector<Event> events = {{0, kCall, 'a'}, {10, kCall, 'x'}, {20, kCall, 'x'}};
   events.insert(events.end(), calls, {30, kCall, 'f'});
@@ -217,7 +217,7 @@ TEST(ReadThread, GapMayTouchTheEndOfAWindow) {
   EXPECT_EQ(read(events, {{1, 9, 5, 9}, {2, 4, 41, 80}}, {}, {5, 40}).counts.lost_events, 9u);
 }
 
-// The window lies between the last event and a gap behind it.
+// The window is between the last event and a gap behind it.
 TEST(ReadThread, GapBehindTheWindowEndsIt) {
   const auto of = read({{0, kCall, 'a'}, {600, kReturn, 'a'}}, {{1, 9, 500, 550}}, {}, {300, 400});
   EXPECT_THAT(of.lines, ElementsAre("+a 0", "-a 0..400 total 100 self 100 cut_by_window"));

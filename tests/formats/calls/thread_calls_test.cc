@@ -110,7 +110,7 @@ TEST(ThreadCounts, EveryCountAddsUp) {
 }
 
 TEST(ThreadCalls, ThrowUnwindsTheCallsThatHaveAnExceptionEvent) {
-  // c throws, b has no handler, a catches and goes on.
+  // c throws, b has no handler, a catches and continues.
   const Read of = read({{0, kCall, 'a'},
                         {10, kCall, 'b'},
                         {20, kCall, 'c'},
@@ -158,7 +158,7 @@ TEST(ThreadCalls, UnknownKindsCountForNothing) {
 }
 
 TEST(ThreadCalls, StallsAreNoTimeOfTheCallsThatWereOpen) {
-  // The thread waits 30..50 in b, and the process stands 45..70: 40 ns in all, of these 30 in b.
+  // The thread waits 30..50 in b, and the process is 45..70: 40 ns in all, of these 30 in b.
   const std::vector<Stall> stalls = {{30, 50, 20, 1, false}, {45, 70, 25, 1, true}};
   const Read of = read({{0, kCall, 'a'}, {20, kCall, 'b'}, {60, kReturn, 'b'}, {100, kReturn, 'a'}},
                        {}, stalls);
@@ -310,7 +310,7 @@ TEST(ThreadCalls, GapThatReachesIntoTheWindowCounts) {
                                     "-a 0..60 total 30 self 30 returned over a gap"));
   EXPECT_EQ(of.counts.gaps, 1u);
   EXPECT_EQ(of.counts.lost_events, 9u);
-  EXPECT_EQ(read(events, {{2, 9, 0, 0}}, {}, {30, 100}).counts.gaps, 1u) << "nobody knows when";
+  EXPECT_EQ(read(events, {{2, 9, 0, 0}}, {}, {30, 100}).counts.gaps, 1u) << "no one knows when";
   EXPECT_EQ(read(events, {{1, 9, 1, 9}, {2, 4, 0, 0}}, {}, {30, 100}).counts.lost_events, 4u);
   EXPECT_EQ(read(events, {{1, 9, 0, 0}}, {}, {30, 100}).counts.gaps, 0u)
       << "c was called before the window, behind the gap";

@@ -50,7 +50,7 @@ TEST(Address, PortOfThisMachine) {
   for (const char* text : {"tcp:", "tcp:7720-7729", "tcp:70000", "tcp:host:7720"}) {
     const auto refused = parse_address(text);
     ASSERT_FALSE(refused.ok()) << text;
-    EXPECT_NE(refused.error().message.find("behind tcp: stands one port"), std::string::npos);
+    EXPECT_NE(refused.error().message.find("behind tcp: is one port"), std::string::npos);
   }
 }
 

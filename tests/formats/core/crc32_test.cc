@@ -65,7 +65,7 @@ TEST(Crc32, ContinuesAndCombines) {
   }
 }
 
-// Combining over a length that nobody would hash in a test, checked by splitting it another way.
+// Combining over a length that no one would hash in a test, checked by splitting it another way.
 TEST(Crc32, CombinesOverLengthsBeyond32Bits) {
   const uint32_t a = crc32c(bytes_of("left"));
   const uint64_t half = (uint64_t{1} << 35) + 3;

@@ -15,7 +15,7 @@ TEST(KeyedHash, IsTwoFoldedProducts) {
   EXPECT_EQ(keyed_hash(kKey, 0xFFFFFFFFFFFFFFFFu), 0xE15252634A6F7E27u);
 }
 
-// What nobody can guess is one key for the whole process, whose factor is odd: no two values meet
+// What no one can guess is one key for the whole process, whose factor is odd: no two values meet
 // in the low half of the first product.
 TEST(KeyedHash, ProcessHasOneKey) {
   const HashKey key = process_hash_key();

@@ -24,7 +24,7 @@ inline uint32_t next_code_point(std::string_view text, size_t& at) {
 }
 
 // Empty, or which character of `text` is a control other than \n and \t, turns text around or shows
-// nothing, with what stands before it on its line.
+// nothing, with what is before it on its line.
 inline std::string raw_character(std::string_view text) {
   size_t line = 0;
   for (size_t at = 0; at < text.size();) {

@@ -49,7 +49,7 @@ TEST(Decoder, HeadersResetSchemasPoolsAndTime) {
 }
 
 // Ids need not follow one another: recorders of today count from 256 on.
-// Nothing shorter than these fields is possible, and nothing stands behind them.
+// Nothing shorter than these fields is possible, and nothing is behind them.
 TEST(Decoder, SchemaOfTheShortestFieldsMayEndTheStream) {
   for (size_t fields = 0; fields < 6; ++fields) {
     Raw bytes = kHead + Raw{1, 0, 0, 0, 0, 1, static_cast<uint8_t>(fields), 0};

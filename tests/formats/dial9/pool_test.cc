@@ -87,7 +87,7 @@ TEST(Interner, RemembersUpToItsLimitAlsoWhenRestarted) {
   }
 }
 
-// kMaxFrameBytes / 2. Nobody looks at a content that is too long.
+// kMaxFrameBytes / 2. No one looks at a content that is too long.
 TEST(Interner, NoContentHasTwoGiB) {
   Interner interner(FrameTag::kStringPool, 1);
   EXPECT_EQ(interner.intern({"x", size_t{1} << 31}), std::nullopt);

@@ -1,5 +1,5 @@
 // Every sample and every vector gives what is written beside it: counts and times, the digest of
-// the whole dump, and for vectors the outcome of a strict decoder and the lines of what stands
+// the whole dump, and for vectors the outcome of a strict decoder and the lines of what is
 // before the end. Those of the reference pack are the lines that the published decoder shows.
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -437,7 +437,7 @@ TEST(Encoder, EventIsNoLongerThanAFrame) {
     const EventType type = *encoder.define(simple(0, {{"v", FieldType::kString}}));
     ASSERT_TRUE(encoder.announce(type));
     encoder.begin_event(type, 1);
-    // Nobody looks at the text before there is room for it.
+    // No one looks at the text before there is room for it.
     encoder.put_string({"x", kMostBytes - kBeforeText + (fits ? 0 : 1)});
     EXPECT_FALSE(encoder.end_event());
     EXPECT_EQ(encoder.refusal(), fits ? Refusal::kNoRoom : Refusal::kTooLong);

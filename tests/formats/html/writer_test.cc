@@ -1,5 +1,5 @@
 // The page's data as a browser reads it: an HTML parser ends a script element at the first
-// "</script", wherever that stands; what is before it has to be the JSON.
+// "</script", wherever that is; what is before it has to be the JSON.
 #include "formats/html/writer.h"
 
 #include <gmock/gmock.h>
@@ -142,7 +142,7 @@ TEST(HtmlWriter, PageLoadsNoOtherFiles) {
   EXPECT_THAT(html, Not(HasSubstr(" src=")));
 }
 
-// It asks its own server, and nobody else.
+// It asks its own server, and no one else.
 TEST(HtmlWriter, PageThatIsServedMayAsk) {
   Page page = small_page();
   page.can_ask = true;

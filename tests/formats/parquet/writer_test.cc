@@ -115,7 +115,7 @@ std::vector<SeenPage> data_pages(Bytes file) {
     file = file.subspan(1);
     return first;
   };
-  // An i32 that is the next field, and not negative unless nobody looks at it.
+  // An i32 that is the next field, and not negative unless no one looks at it.
   const auto number = [&] {
     EXPECT_EQ(byte(), 0x15);
     const auto read = read_uleb128(file);

@@ -82,7 +82,8 @@ TEST_F(PerfettoWriter, BeyondTheLimitNamesOfNotesAreSaidEachTime) {
                      0x22, 0x04, 0x08, 0x40, 0x18, 0x06};       // note 64: 6
   EXPECT_EQ(packets[3], plain);
   EXPECT_EQ(packets[4], plain);
-  EXPECT_EQ(count_of(packets[9], "\x1a\x05\x08\x01\x12\x01n"), 1u) << "numbered anew behind a loss";
+  EXPECT_EQ(count_of(packets[9], "\x1a\x05\x08\x01\x12\x01n"), 1u)
+      << "numbered again behind a loss";
 }
 
 }  // namespace

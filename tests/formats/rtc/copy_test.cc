@@ -316,7 +316,7 @@ TEST_F(CopyCase, CountsMissingObjects) {
   EXPECT_EQ(counts[1].second, "objects whose end is missing");
 }
 
-// A description that changes begins the stream anew: its first value is no repetition, even of
+// A description that changes begins the stream again: its first value is no repetition, even of
 // bytes that are no value of it.
 TEST(CopyTest, StreamThatIsDescribedAnewRepeatsNothing) {
   testing::FrameBytes made;

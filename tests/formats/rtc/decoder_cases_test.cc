@@ -79,7 +79,7 @@ TEST(RtcDecoderCases, EveryByteFlipped) {
       const bool said = summary->findings.errors() + summary->findings.warnings() != 0 ||
                         summary->units_with(CrcState::kIeee) != made.units;
       ASSERT_TRUE(said) << at;
-      // What lies in other Units is not lost.
+      // What is in other Units is not lost.
       ASSERT_GE(summary->units.size() + 2, made.units) << at;
     }
   }
@@ -150,7 +150,7 @@ TEST(RtcDecoderCases, EveryLimitPlusOne) {
   }
 }
 
-// An index whose target lies before the file, behind itself, or at the end of all numbers.
+// An index whose target is before the file, behind itself, or at the end of all numbers.
 TEST(RtcDecoderCases, IndexEntriesPointAnywhere) {
   for (const uint64_t distance : {uint64_t{1}, uint64_t{500}, uint64_t{4000}, UINT64_MAX >> 1}) {
     FrameBytes made;

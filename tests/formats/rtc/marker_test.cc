@@ -1,4 +1,4 @@
-// Where a Marker stands, and what may stand behind it: against a search that looks at every place.
+// Where a Marker is, and what may stand behind it: against a search that looks at every place.
 #include "formats/rtc/marker.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(RtcMarker, IsFoundWhereverItStandsAndNowhereElse) {
       if (random() % 4 == 0) bytes.insert(bytes.end(), random() % 900, uint8_t{0});
       if (random() % 2 == 0) bytes.push_back(0x04);
     }
-    // Only a part is looked at: what stands before and behind it says nothing.
+    // Only a part is looked at: what is before and behind it says nothing.
     const size_t from = random() % 3000;
     const Bytes file = Bytes(bytes).subspan(from, bytes.size() - from - random() % 3000);
     std::vector<uint64_t> places;

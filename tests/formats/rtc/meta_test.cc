@@ -45,7 +45,7 @@ TEST(RtcMeta, EveryKey) {
   EXPECT_EQ(meta.streams[2].format.kind, FormatKind::kRaw);
 }
 
-// What a double would round to 1795880713.7003102 stands as it was written, in a key of an
+// What a double would round to 1795880713.7003102 is as it was written, in a key of an
 // application too, and goes back as it came.
 TEST(RtcMeta, NumbersKeepTheirDigits) {
   const std::string text =

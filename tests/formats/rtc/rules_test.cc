@@ -304,7 +304,7 @@ TEST(RtcRules, ExactTargetsAreFramesThatWereRead) {
   }
 }
 
-// Where reading goes on behind damage there is a frame again; within the damage there is none.
+// Where reading continues behind damage there is a frame again; within the damage there is none.
 TEST(RtcRules, TargetMayStandWhereReadingGoesOn) {
   for (const bool is_skipped : {false, true}) {
     FrameBytes made;

@@ -113,7 +113,7 @@ TEST(RtcValue, GainAndOffset) {
   EXPECT_TRUE(value.value().has_gain_or_offset);
   EXPECT_EQ(std::get<uint64_t>(value.value().raw), 100u);
 
-  // Neither stands there, or the format has none.
+  // Neither is there, or the format has none.
   stream = stream_of("uint16le");
   EXPECT_FALSE(decode_value(stream, payload, Endian::kLittle)->has_gain_or_offset);
   EXPECT_EQ(decode_value(stream, payload, Endian::kLittle)->number, 100.0);

@@ -35,7 +35,8 @@ Pairs pairs_of(const IndexEntries& index) {
   return pairs;
 }
 
-// FORMAT.md "Index entries", told from the frames as they come. One write is one object here.
+// FORMAT.md "Index entries", distinguished from the frames as they come. One write is one object
+// here.
 class Occurrences {
  public:
   explicit Occurrences(const Geometry& geometry) : geometry_(geometry) {}

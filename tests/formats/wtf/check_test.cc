@@ -26,7 +26,7 @@ FileReport scope_named(std::string_view name) {
   return check_file(file_of("wtf.scope#enter\0ascii name\0"s.append(name).append("\0"sv), events));
 }
 
-// FORMAT.md "Names": what stands in brackets the viewer reads as arguments, and breaks on what is
+// FORMAT.md "Names": what is in brackets the viewer reads as arguments, and breaks on what is
 // none.
 TEST(Check, ScopeNamesThatTheViewerDoesNotKeepOrBreaksOn) {
   for (const char* name : {"draw", "ns.draw", "a-b", "[1]"}) {

@@ -1,5 +1,5 @@
 // The three cases of every decoder, for both forms: each prefix of a valid input, each single-byte
-// flip, each declared limit plus one. Every input lies in a buffer of its own length, so that the
+// flip, each declared limit plus one. Every input is in a buffer of its own length, so that the
 // sanitizers see a byte read outside.
 #include <gtest/gtest.h>
 

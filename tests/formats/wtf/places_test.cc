@@ -296,7 +296,7 @@ TEST(Places, NumbersOfAChunksHeadHave32Bits) {
   }
 }
 
-// Its events name the strings of the table: without one nobody knows what they are.
+// Its events name the strings of the table: without one no one knows what they are.
 TEST(Places, ChunkWhoseTableIsNoneIsLeftOut) {
   const std::string_view head = R"("id":1,"type":2,)";
   for (const char* value : {"", R"(,"value":7)", R"(,"value":"a")", R"(,"value":null)"}) {

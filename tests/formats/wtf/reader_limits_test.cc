@@ -28,7 +28,7 @@ std::vector<std::string> sentences(const Findings& findings, Rule rule) {
   return found;
 }
 
-// The rest of the second chunk lies behind the file's end, where nobody may look.
+// The rest of the second chunk is behind the file's end, where no one may look.
 TEST(ReaderLimits, ChunkBeginsWithAWholeHeader) {
   ByHand file;
   file.file_header().chunk(1, 1, {{0x10000, octets(R"({"timebase":1})")}});

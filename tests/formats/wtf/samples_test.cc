@@ -1,4 +1,4 @@
-// Every sample gives the outcome that stands beside it, field by field: what the published viewer's
+// Every sample gives the outcome that is beside it, field by field: what the published viewer's
 // library counts.
 #include <gtest/gtest.h>
 

@@ -463,7 +463,7 @@ TEST_F(CaptureTest, SessionThatIsResumedGoesOnInANewContainer) {
 }
 
 // A collector that stops in order leaves a whole container and a manifest that counts everything,
-// and no seal; the next one goes on behind it.
+// and no seal; the next one continues behind it.
 TEST_F(CaptureTest, SuspendedSessionHasWholeContainersAndCanBeResumed) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(200);

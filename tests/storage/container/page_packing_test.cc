@@ -86,7 +86,7 @@ TEST(PagePacking, BlockIsWhatTheFormatSays) {
   EXPECT_EQ(blocks.size(), 2 * kBlockHeader + sent + load_le<uint32_t>(second + 8));
 }
 
-// A detail record that no encoder takes stands in a block of its own, as it is.
+// A detail record that no encoder takes is in a block of its own, as it is.
 TEST(PagePacking, RecordLargerThanABlockStaysAsItIs) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(100, FakeStream::Detail::kLinked);

@@ -368,7 +368,7 @@ TEST_F(PassthroughStreamTest, ContainersStreamIsTheFileInChunks) {
   EXPECT_EQ(taken, stream);
 }
 
-// The first containers are gone: the stream goes on at the next sub-stream that is whole.
+// The first containers are gone: the stream continues at the next sub-stream that is whole.
 TEST_F(PassthroughStreamTest, WithoutTheFirstContainersTheRestIsStillAStream) {
   const std::vector<uint8_t> stream = dial9_stream(20, 400);
   auto session = begin(fs, capturing(50'000, 150'000));

@@ -118,7 +118,7 @@ TEST_F(DiskFaultTest, FailedSyncIsNeverTakenForASuccess) {
     while_sealing += was_sealing;
     Manifest manifest = manifest_of(scenario.directory);
     if (manifest.state == SessionState::kRecording) {
-      // A file could not be made anew: the next start does it again.
+      // A file could not be made again: the next start does it again.
       scenario.session.reset();
       ASSERT_OK(recover_session(fs, with, scenario.directory));
     } else {

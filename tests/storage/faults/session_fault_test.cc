@@ -69,7 +69,7 @@ TEST_F(SessionFaultTest, ResumeAfterTheProcessDiedAtEveryPoint) {
     scenario.directory = directory;
     auto session = Session::resume(fs, options(), directory);
     if (!session.ok()) {
-      // Before the first manifest there is nothing, after the sealing began nobody goes on.
+      // Before the first manifest there is nothing, after the sealing began no one continues.
       EXPECT_TRUE(session.code() == Code::kNotFound || session.code() == Code::kCancelled)
           << to_string(session.error());
       continue;
@@ -169,7 +169,7 @@ TEST_F(SessionFaultTest, SealAfterOneErrorAtEveryPoint) {
   }
 }
 
-// Others took all space, the reserve's too, and give it back little by little: sealing goes on
+// Others took all space, the reserve's too, and give it back little by little: sealing continues
 // where it stopped.
 TEST_F(SessionFaultTest, SealAgainWhenThereIsRoomAgain) {
   FaultFs measuring;

@@ -1,4 +1,4 @@
-// What lies below a directory stays below it: links at every component, other kinds of files,
+// What is below a directory stays below it: links at every component, other kinds of files,
 // second names, and directories that change between two operations. Each with openat2 and without.
 #include "storage/fs/rooted_directory.h"
 
@@ -64,7 +64,7 @@ class RootedDirectoryTest : public testing::TestWithParam<Lookup> {
     EXPECT_FALSE(root.open_file(below, FileUse::kCreate).ok());
   }
 
-  static constexpr char kSecret[] = "of somebody else";
+  static constexpr char kSecret[] = "of someone else";
   TemporaryDirectory directory_;
 };
 

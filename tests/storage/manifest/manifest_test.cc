@@ -128,7 +128,7 @@ TEST(Manifest, KeepsTheNamesOfAThread) {
   EXPECT_EQ(thread.names[kMaxThreadNames - 2].name, "name " + std::to_string(kMaxThreadNames - 5));
   EXPECT_EQ(thread.names.back().name, thread.name);
   EXPECT_EQ(thread.name, "name " + std::to_string(2 * kMaxThreadNames - 1));
-  // A manifest of somebody else's may list more.
+  // A manifest of someone else's may list more.
   auto json = nlohmann::json::parse(manifest_to_json(full_manifest()));
   for (int n = 0; n < 1000; ++n) json["threads"][0]["names"].push_back({{"from_ns", n}});
   const auto read = manifest_from_json(json.dump());
@@ -469,7 +469,7 @@ TEST(Manifest, ReadsTheSamples) {
       if (entry.path().filename() != "manifest.json") continue;
       auto manifest = read_manifest(fs, entry.path().parent_path().string());
       ASSERT_OK(manifest);
-      // They have no state: nobody's recording to recover.
+      // They have no state: no one's recording to recover.
       EXPECT_EQ(manifest->state, SessionState::kComplete);
       ++read;
     }

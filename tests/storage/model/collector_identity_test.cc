@@ -70,7 +70,7 @@ TEST_F(CollectorIdentityTest, StandsInTheManifestOfWhatItBeganToStore) {
   const auto manifest = read_manifest(fs_, directory);
   ASSERT_OK(manifest);
   EXPECT_EQ(manifest->identity.collector, options.collector);
-  // A later one that goes on with it changes nothing.
+  // A later one that continues with it changes nothing.
   session->reset();
   options.collector = draw_collector_identity(10'000'000);
   auto resumed = Session::resume(fs_, options, directory);

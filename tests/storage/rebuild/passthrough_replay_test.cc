@@ -91,7 +91,7 @@ TEST_F(PassthroughReplayTest, BehindAGapItWaitsForTheNextHeader) {
                                   std::to_string(place) +
                                   " of the stream can't be used without what is missing before");
   EXPECT_EQ(take(second), "");
-  // Once it goes on, what continues it does.
+  // Once it continues, what continues it does.
   EXPECT_EQ(take(Bytes(second).subspan(5, 0)), "");
   const uint64_t missing = objects[1].size() + objects[2].size();
   EXPECT_EQ(finish({.bytes = first.size() + second.size(), .refused_bytes = 4, .problem = "cut"}),

@@ -1,5 +1,5 @@
 // The records of a sealed file as pages again: every record once, in order, each loss in front of
-// the record that it stands before, and nothing of what is no whole record.
+// the record that it is before, and nothing of what is no whole record.
 #include "storage/rebuild/session_pages.h"
 
 #include <algorithm>

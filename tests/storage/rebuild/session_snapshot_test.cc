@@ -1,5 +1,5 @@
-// A sealed copy of a session that goes on: what was written at that moment and nothing more, whole
-// or not at all whatever the disk does.
+// A sealed copy of a session that continues: what was written at that moment and nothing more,
+// whole or not at all whatever the disk does.
 #include "storage/rebuild/session_snapshot.h"
 
 #include <gmock/gmock.h>
@@ -116,7 +116,7 @@ TEST_F(SessionSnapshotTest, EndsAtTheMomentAndNotWhenTheCopyIsMade) {
   EXPECT_LT(made->manifest.created_unix_ns, moment.unix_ns);
 }
 
-// The agent's numbers are not places in the files there: sealing has to make the links anew.
+// The agent's numbers are not places in the files there: sealing has to make the links again.
 TEST_F(SessionSnapshotTest, LinksHoldAcrossWhatWasLost) {
   stream.add_many(40, FakeStream::Detail::kLinked);
   const std::vector<Page> pages = {stream.index_page(0, 10), stream.detail_page(0, 10),

@@ -138,7 +138,7 @@ TEST_F(DamagedRecovery, ZeroedPageCostsItself) {
   expect_all_but(126, 254);
 }
 
-// An agent that comes back goes on behind all of its events.
+// An agent that comes back continues behind all of its events.
 TEST_F(DamagedRecovery, AgentGoesOnBehindTheDamage) {
   record(false);
   change([](Octets& bytes) { bytes[64 + 32 * 5 + 7] ^= 0x40; });
@@ -156,7 +156,7 @@ TEST_F(DamagedRecovery, AgentGoesOnBehindTheDamage) {
   expect_reference_ok(directory_);
 }
 
-// The last time is too high, which nobody can see, until events come behind it.
+// The last time is too high, which no one can see, until events come behind it.
 TEST_F(DamagedRecovery, EventsBehindALastTimeThatIsTooHighAreStored) {
   record(false);
   change([](Octets& bytes) { bytes[64 + 32 * (kEvents - 1) + 7] ^= 0x40; });

@@ -39,7 +39,7 @@ struct Recording {
   uint64_t recorded_details[2] = {};
 };
 
-// The events of an index file as they lie in it, without their links: those are made anew.
+// The events of an index file as they lie in it, without their links: those are made again.
 std::vector<Event> events_of(const Octets& file, atf::Version version, size_t tail = 0) {
   std::vector<Event> events;
   for (size_t at = 64; at + 32 + tail <= file.size(); at += 32) {
@@ -53,7 +53,7 @@ std::vector<Event> events_of(const Octets& file, atf::Version version, size_t ta
   return events;
 }
 
-// The payloads of detail records: their links are made anew.
+// The payloads of detail records: their links are made again.
 std::vector<Octets> details_of(const Octets& file, size_t tail = 0) {
   std::vector<Octets> records;
   for (size_t at = 64; at + 24 + tail <= file.size();) {

@@ -32,7 +32,8 @@ TEST_P(RecoveryTableTest, IsRecovered) {
   EXPECT_EQ(read_file(directory_ + "/manifest.json"), manifest);
 }
 
-// Who comes back to a session finds it recording, or is told why not; and nothing is made worse.
+// Who comes back to a session finds it recording, or is informed why not; and nothing is made
+// worse.
 TEST_P(RecoveryTableTest, IsResumedOrToldWhyNot) {
   const FoundState& found = GetParam();
   auto resumed = Session::resume(fs, options(), directory_);
@@ -51,7 +52,7 @@ TEST_P(RecoveryTableTest, IsResumedOrToldWhyNot) {
   EXPECT_EQ(recovered->totals.events, found.events);
 }
 
-// A daemon resumes what was being recorded, and then nobody comes: what is missing is counted too,
+// A daemon resumes what was being recorded, and then no one comes: what is missing is counted too,
 // also when that daemon is killed and the next one seals.
 TEST_P(RecoveryTableTest, IsSealedWhenItsAgentDoesNotComeBack) {
   const FoundState& found = GetParam();

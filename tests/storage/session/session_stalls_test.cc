@@ -194,7 +194,7 @@ TEST_F(SessionStalls, AreThereAfterTheDaemonWasKilled) {
   EXPECT_FALSE(fs.exists(directory + "/thread_0/" + kStreamJournalFile));
 }
 
-// Of a manifest that somebody changed, or whose thread is gone: stalls of threads that there are
+// Of a manifest that someone changed, or whose thread is gone: stalls of threads that there are
 // not are left out, and the others stay with theirs.
 TEST_F(SessionStalls, LeavesOutStallsOfMissingThreads) {
   auto session = begin();

@@ -81,7 +81,7 @@ TEST_F(SessionThreadsTest, FilesBesideThoseOfThreadsCountToo) {
   EXPECT_EQ(budget_.held, own);
 }
 
-// What a manifest had before a crash stays known, and is lost at the seal if nobody sent it again.
+// What a manifest had before a crash stays known, and is lost at the seal if no one sent it again.
 TEST_F(SessionThreadsTest, CountsRecordsMissingFromTheFilesAsLost) {
   auto writer = ThreadWriter::create(
       fs_, Durability::kOs, root_.path() + "/thread_0",
@@ -100,7 +100,7 @@ TEST_F(SessionThreadsTest, CountsRecordsMissingFromTheFilesAsLost) {
   threads_.describe(manifest);
   EXPECT_EQ(manifest.threads[0].index_next, 7u);
   EXPECT_EQ(manifest.threads[0].lost_events, 0u);
-  EXPECT_EQ(manifest.threads[1].events, 42u) << "nobody can say anything else";
+  EXPECT_EQ(manifest.threads[1].events, 42u) << "no one can say anything else";
   ASSERT_EQ(threads_.positions().size(), 1u);
   EXPECT_EQ(threads_.positions()[0].stream_id, 5u);
 

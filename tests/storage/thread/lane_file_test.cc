@@ -103,7 +103,7 @@ TEST_F(LaneFileTest, CutReleasesReservedSpace) {
   grow(file, 2 << 20);
   ASSERT_OK(file.cut(before));
   expect_no_more_blocks_than_bytes(path);
-  grow(file, 1 << 20);  // and asked for anew
+  grow(file, 1 << 20);  // and asked for again
   EXPECT_EQ(fs.aside().back().first, kHeader + before.bytes);
 }
 

@@ -129,7 +129,7 @@ TEST_F(DetailTest, HoldsWhatTheShimKnows) {
   EXPECT_EQ(records[2].stack.size(), 96u);
 }
 
-// Only the registers that the shim says it has; the others' values are nobody's.
+// Only the registers that the shim says it has; the others' values are no one's.
 TEST_F(DetailTest, HoldsTheRegistersThatAreValid) {
   const uint64_t registers[8] = {10, 11, 12, 13, 14, 15, 16, 17};
   set_detail(2, 0, nullptr);
@@ -250,7 +250,7 @@ TEST_F(DetailTest, ArmedRingKeepsTheNewestWithinItsShare) {
   EXPECT_EQ(recorder_stats().buffer_used, 0u);
 }
 
-// Pages that were armed are nobody's share any more when they were dropped, or shipped.
+// Pages that were armed are no one's share any more when they were dropped, or shipped.
 TEST_F(DetailTest, ShareOfArmedPagesComesBack) {
   const HookFrame frame = frame_at(stack_);
   for (int round = 0; round < 12; ++round) {

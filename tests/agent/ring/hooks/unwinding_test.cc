@@ -208,7 +208,7 @@ TEST_P(UnwindingTest, CallsOfAnotherStackStayOpen) {
   EXPECT_EQ(events(), "+1 +2 +3 +4 !4 -2 -1 ");
 }
 
-// Nobody said that it was jumped over.
+// No one said that it was jumped over.
 TEST_P(UnwindingTest, CallBelowALaterOneWasGoneBefore) {
   call(1, 1000);
   call(2, 500);
@@ -312,7 +312,7 @@ TEST(JumpTarget, IsTheStackPointerOfTheFrame) {
     lowest = reinterpret_cast<uint64_t>(&target) - 1024;
     const uint64_t found = jump_target(target);
     EXPECT_GE(found, lowest);
-    // On arm64 the frame record lies at the bottom of the frame.
+    // On arm64 the frame record is at the bottom of the frame.
     EXPECT_LE(found, reinterpret_cast<uint64_t>(__builtin_frame_address(0)));
     EXPECT_EQ(found % 16, 0u);
   }

@@ -42,14 +42,15 @@ TEST_F(AdbRoutesTest, ByCableAndInTheNetworkIsOnePhone) {
   EXPECT_THAT(shown(), ElementsAre("R58M by usb"));
   EXPECT_THAT(routes_.phones()[0].routes, ElementsAre("R58M", kWiFi));
   EXPECT_EQ(routes_.route("R58M"), "R58M");
-  // It goes on under its name while any of its entries is there.
+  // It continues under its name while any of its entries is there.
   take({entry(kWiFi, "network")});
   EXPECT_THAT(shown(), ElementsAre("R58M by network"));
   EXPECT_EQ(routes_.route("R58M"), kWiFi);
   take({entry("R58M", "usb", false), entry(kWiFi, "network")});
   EXPECT_THAT(shown(), ElementsAre("R58M by network")) << "one that can be used, rather";
   take({entry("R58M", "usb"), entry(kWiFi, "network", false)});
-  EXPECT_THAT(shown(), ElementsAre("R58M by usb")) << "nobody is told that the other can't be used";
+  EXPECT_THAT(shown(), ElementsAre("R58M by usb"))
+      << "no one is informed that the other can't be used";
   take({});
   EXPECT_THAT(shown(), IsEmpty());
 }

@@ -1,4 +1,4 @@
-// Messages as usbmuxd writes them, and as nobody should. The property lists are written out here as
+// Messages as usbmuxd writes them, and as no one should. The property lists are written out here as
 // Python's plistlib writes them.
 #include "daemon/attach/usbmux/usbmux_message.h"
 

@@ -333,7 +333,7 @@ TEST_F(UsbmuxSourceTest, GarbageCostsAReconnect) {
   ASSERT_TRUE(wait_devices(1));
 }
 
-// Nobody knows where the next one would begin.
+// No one knows where the next one would begin.
 TEST_F(UsbmuxSourceTest, MessageThatDoesNotComeWholeEndsTheConnection) {
   FakeUsbmuxd usbmuxd(socket_path());
   start(usbmuxd.address());
@@ -423,7 +423,7 @@ TEST_F(UsbmuxSourceTest, ConnectsThatNobodyAnswersHaveALimit) {
   opens->stop();
 }
 
-// One app that does not read holds up nobody but itself.
+// One app that does not read holds up no one but itself.
 TEST_F(UsbmuxSourceTest, StalledReaderHoldsNobodyElseUp) {
   FakeUsbmuxd usbmuxd(socket_path());
   App stalled(io_), lively(io_);

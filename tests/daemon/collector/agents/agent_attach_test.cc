@@ -39,7 +39,7 @@ TEST_F(CollectorAttachTest, OnlyWhoAnswersAtTheAddressIsTheAnswer) {
   const std::string nowhere = nobody_there();
   const auto from = std::chrono::steady_clock::now();
   const auto dialing = attach(nowhere);
-  EXPECT_GE(std::chrono::steady_clock::now() - from, kAttachWait) << "somebody may answer yet";
+  EXPECT_GE(std::chrono::steady_clock::now() - from, kAttachWait) << "someone may answer yet";
   ASSERT_TRUE(dialing.ok());
   EXPECT_EQ(dialing->state(), api::AGENT_STATE_DIALING);
   EXPECT_EQ(dialing->address(), nowhere);

@@ -247,7 +247,7 @@ TEST_F(CollectorDevicesTest, PlacesThatAreNotThereAreRefused) {
   ASSERT_TRUE(is_shown(api::DEVICE_STATE_NO_AGENT));
   const auto nobody = attach("adb:A:collect_agent_1");
   ASSERT_FALSE(nobody.ok());
-  EXPECT_THAT(nobody.error().message, HasSubstr("nobody listens there"));
+  EXPECT_THAT(nobody.error().message, HasSubstr("no one listens there"));
 }
 
 }  // namespace

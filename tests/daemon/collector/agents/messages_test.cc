@@ -140,7 +140,7 @@ TEST(CollectorMessagesTest, SessionIsShownWhole) {
   EXPECT_EQ(shown.late_ns(), 13u);
   EXPECT_EQ(shown.detail(), api::DETAIL_MODE_ARMED);
   EXPECT_EQ(shown.status(), "fine");
-  EXPECT_EQ(shown.missing(), "") << "it goes on";
+  EXPECT_EQ(shown.missing(), "") << "it continues";
   EXPECT_EQ(shown.symbols(), api::SYMBOLS_STATE_UNSPECIFIED);
   EXPECT_FALSE(shown.has_process_end());
   session.state = ingest::SessionState::kRecovered;

@@ -93,7 +93,7 @@ TEST_F(CollectorRegistryTest, ShortNumberIsAnAgentWhereItIsNothingElse) {
 TEST_F(CollectorRegistryTest, PrefersConnectedAgentsOfTheSameName) {
   registry_.put(agent(1, "app", AgentState::kGone));
   registry_.put(agent(2, "app", AgentState::kDisconnected));
-  EXPECT_THAT(targets("app"), ElementsAre(1, 2)) << "nobody lives";
+  EXPECT_THAT(targets("app"), ElementsAre(1, 2)) << "no one lives";
   EXPECT_THAT(targets(""), IsEmpty());
   EXPECT_THAT(registry_.targets({}).error().message,
               HasSubstr("no agent is connected; known: agents/2 (app)"));

@@ -23,7 +23,7 @@ api::Agent agent(const std::string& name, const std::string& status = "") {
   return agent;
 }
 
-// The first call of each watch stands still until the test lets it go.
+// The first call of each watch stops until the test lets it go.
 class StalledWatches {
  public:
   StalledWatches(Watches& watches, size_t count) {
@@ -119,7 +119,7 @@ Clock::duration time_to_report(Watches& watches, int changes) {
   return Clock::now() - start;
 }
 
-// Seen: with a thousand watches that nobody read, an agent waited three seconds to connect. A ratio
+// Seen: with a thousand watches that no one read, an agent waited three seconds to connect. A ratio
 // of two runs in one process; it was some hundred.
 TEST(CollectorWatchTest, ThousandWatchesCostWhoReportsNoMoreThanOne) {
   constexpr int kChanges = 2'000;

@@ -132,7 +132,7 @@ TEST_F(RecordingOptionsTest, ItStopsByItself) {
   EXPECT_THAT(told(), ElementsAre("start", "stop"));
 }
 
-// Only detail that is wanted is asked for, and what has no duration goes on.
+// Only detail that is wanted is asked for, and what has no duration continues.
 TEST_F(RecordingOptionsTest, SendsOnlyRequestedCommands) {
   FakeAgent agent(process(1, "app", 10));
   connect(agent, false);

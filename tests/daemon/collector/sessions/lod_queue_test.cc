@@ -67,7 +67,7 @@ TEST_F(LodQueueTest, EndsForgottenJobs) {
   while (!std::filesystem::exists(begun)) std::this_thread::yield();
   queue.forget("session_b/pid_1");  // which only waits
   queue.forget("session_a/pid_1");
-  queue.forget("session_c/pid_1");  // nobody knows it
+  queue.forget("session_c/pid_1");  // no one knows it
   std::filesystem::remove(begun);
   queue.add("session_a/pid_1", "/x");
   while (!std::filesystem::exists(begun)) std::this_thread::yield();

@@ -235,7 +235,7 @@ TEST_F(CollectorFilesTest, CountsRemovedFilesAndBytes) {
   EXPECT_EQ(remove(first.name()).code(), Code::kNotFound);
 }
 
-// Somebody was faster.
+// Someone was faster.
 TEST_F(CollectorFilesTest, SessionWithoutADirectoryIsForgotten) {
   FakeAgent agent(process(1, "app", 10));
   const api::Session first = record(agent);

@@ -110,7 +110,7 @@ TEST_F(AdbDeviceTest, InterruptionEndsAWait) {
   EXPECT_TRUE(all_end());
 }
 
-// What is under way keeps no connection: whoever waits for the phone goes on.
+// What is under way keeps no connection: whoever waits for the phone continues.
 TEST_F(AdbDeviceTest, InterruptionEndsWhatIsUnderWay) {
   const std::string here = phone_ / "here";
   phone_.write(here, std::string(1 << 20, 'x'));
@@ -133,7 +133,7 @@ TEST_F(AdbDeviceTest, InterruptionEndsWhatIsUnderWay) {
   EXPECT_TRUE(all_end());
 }
 
-// Also where there is input on its way that nobody takes.
+// Also where there is input on its way that no one takes.
 TEST_F(AdbDeviceTest, InterruptedCommandKeepsNoConnection) {
   client_->io().set_interrupted([this] { return std::filesystem::exists(phone_ / "begun"); });
   const auto said =

@@ -162,7 +162,7 @@ TEST_F(AppPreparationTest, PropertyThatIsNotOursStays) {
   EXPECT_EQ(said(begun),
             "R58M: wrap.com.example.app is theirs already, which is not ours: adb shell setprop "
             "wrap.com.example.app ''");
-  // Somebody changed it after we did: it is not ours to take away.
+  // Someone changed it after we did: it is not ours to take away.
   phone_.set_property("wrap.com.example.app", "");
   ASSERT_EQ(said(preparation.begin()), "");
   ASSERT_EQ(said(preparation.set_wrap()), "");

@@ -18,7 +18,7 @@ namespace collect::ctl {
 class PhoneTest : public testing::Test {
  protected:
   static constexpr char kApp[] = "com.example.app";
-  // What an app does that goes on until it is ended.
+  // What an app does that continues until it is ended.
   static constexpr char kProgram[] = "sh -c 'exec sleep 600'";
 
   PhoneTest() {

@@ -201,7 +201,7 @@ TEST_F(ExportCallTrees, FileDoesNotGrowOutOfProportion) {
   EXPECT_EQ(all_ns, steps.back().ns - steps.front().ns);
 }
 
-// Module 1 lies at 0x1000; its function at 0x20 is at 0x1020.
+// Module 1 is at 0x1000; its function at 0x20 is at 0x1020.
 TEST_F(ExportCallTrees, PprofKnowsTheModules) {
   const uint64_t function = (uint64_t{1} << 32) | 0x20;
   write_thread(0, testing::index_of({{1000, kCall, function}, {2000, kReturn, function}}, 100));

@@ -1,4 +1,4 @@
-// What lies at an edge: losses whose time is not known, at the end, and one behind another; stalls
+// What is at an edge: losses whose time is not known, at the end, and one behind another; stalls
 // that reach over an event; times that step back; calls without a place. Whole files against
 // expected/FORMAT_edges.json, each worked out by hand from the session below before it was kept.
 #include <algorithm>
@@ -28,9 +28,9 @@ constexpr auto kUnknownKind = static_cast<atf::EventKind>(9);
 
 class ExportEdges : public testing::ExportTest {
  protected:
-  // main: behind the first loss, of which nobody knows when it was, b ends, and so a was open too;
-  // the second one lasts longer than up to the event behind it; of b and c nobody knows whether
-  // they survived the third one, but a fourth one; a fifth one lies behind the last event. waiter:
+  // main: behind the first loss, of which no one knows when it was, b ends, and so a was open too;
+  // the second one lasts longer than up to the event behind it; of b and c no one knows whether
+  // they survived the third one, but a fourth one; a fifth one is behind the last event. waiter:
   // a loss behind an open call, and it has two pieces. stepping: its clock steps back. The gaps
   // are not in order, and some are of another lane, or of a thread that is not there.
   void write_edges() {
@@ -144,7 +144,7 @@ TEST_F(ExportEdges, EveryFormatHasASessionWithoutEvents) {
 // ---- depth
 
 // One call deeper than can be followed, three paths more than a call tree has, and an event of a
-// kind that nobody knows, which is missing from the input.
+// kind that no one knows, which is missing from the input.
 TEST_F(ExportEdges, CallsWithoutAPlaceAreCounted) {
   constexpr size_t kDepth = calls::OpenCalls::kMaxDepth;
   static_assert(calls::CallTree::kMaxNodes == kDepth);

@@ -1,5 +1,5 @@
 // index.lod beside the events of a large thread: views say with it what they say without it, and
-// a damaged or stale one is noticed and made anew.
+// a damaged or stale one is noticed and made again.
 #include "storage/read/lod_files.h"
 
 #include <chrono>
@@ -181,7 +181,7 @@ TEST_F(LodFiles, StaleOneIsNotUsed) {
   EXPECT_THAT(verified(), ::testing::Not(::testing::HasSubstr("index.lod")));
 }
 
-// What a process left that was killed is in nobody's way.
+// What a process left that was killed is in no one's way.
 TEST_F(LodFiles, InterruptedOneIsReplaced) {
   write_large_session();
   write_text(session_ / "thread_0" / "index.lod.new", "half");

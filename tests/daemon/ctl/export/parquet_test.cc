@@ -58,7 +58,7 @@ TEST_F(ParquetTest, TablesOfASession) {
                              {"time_ns", "20000"},
                              {"function", "12"},
                              {"kind", "return"}}));
-  // c in b in a; b waits 3 us of its 7, and the process stands still for half of one in a.
+  // c in b in a; b waits 3 us of its 7, and the process stops for half of one in a.
   EXPECT_EQ(query("SELECT begin_ns, end_ns, duration_ns, self_ns, caller, depth, ended, seq "
                   "FROM $calls WHERE thread = 0"),
             json::parse(R"([
@@ -82,7 +82,7 @@ TEST_F(ParquetTest, TablesOfASession) {
             json::parse(R"([{"n":"4"}])"));
 }
 
-// Records that were lost have numbers: the rows behind them go on with the agent's.
+// Records that were lost have numbers: the rows behind them continue with the agent's.
 TEST_F(ParquetTest, NumbersGoOnBehindALoss) {
   write_lossy_session({{100, kCall, 0xA}, {200, kCall, 0xB}, {900, kReturn, 0xA}}, 2, 300, 800);
   ASSERT_EQ(run(Target::kParquet), 0) << err_.str();

@@ -72,7 +72,7 @@ TEST_F(ExportPerfetto, LossCutsWhatIsOpenAndShowsWhatSurvivedIt) {
        "args":{"events":5,"reasons":"ring_full"}}])"));
 }
 
-// The first end behind the loss is a's: b has ended in it. Nobody knows when the loss was.
+// The first end behind the loss is a's: b has ended in it. No one knows when the loss was.
 TEST_F(ExportPerfetto, DoesNotReopenCallsThatEndedInALoss) {
   write_lossy_session({{1000, kCall, 0xA}, {2000, kCall, 0xB}, {5000, kReturn, 0xA}}, 2, 0, 0);
   ASSERT_EQ(run(Target::kPerfetto), 0) << err_.str();

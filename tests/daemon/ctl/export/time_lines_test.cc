@@ -135,7 +135,7 @@ TEST_F(ExportTimeLines, TimesThatStepBackAreShownAndCounted) {
       << report_.dump();
 }
 
-// Nobody saw it return.
+// No one saw it return.
 TEST_F(ExportTimeLines, CallThatIsOpenAtTheEndLastsUpToThere) {
   write_thread(0, index_of({{1000, kCall, 0xA}, {2000, kCall, 0xB}, {5000, kReturn, 0xB}}, 100));
   write_manifest("", R"([{"id":0,"name":"main","ended":true}])");

@@ -27,7 +27,7 @@ constexpr uint64_t kModule2 = uint64_t{2} << 32;
 
 class ExportWhole : public testing::ExportTest {
  protected:
-  // main: a calls b, which throws; a return of nobody; two losses before the next event, behind
+  // main: a calls b, which throws; a return of no one; two losses before the next event, behind
   // which a ends; c calls a and ends around it; d is open at the end. A thread without a name, and
   // one without events. Module 2 has no size.
   void write_busy_session() {
@@ -197,7 +197,7 @@ TEST_F(ExportWhole, PageHasFiguresOfEachFunction) {
   EXPECT_NEAR(figures["a"][3].get<double>(), 100, 10) << "of half of the calls";
   EXPECT_NEAR(figures["a"][4].get<double>(), 10'000, 1000) << "of all but ten";
   EXPECT_EQ(figures["a"][5], 1'000'000);
-  EXPECT_EQ(figures["b"], json::parse("[1,0,0,0,0,0]")) << "nobody saw how long it is";
+  EXPECT_EQ(figures["b"], json::parse("[1,0,0,0,0,0]")) << "no one saw how long it is";
 }
 
 TEST_F(ExportWhole, ThreadOfOneEventHasItsTime) {

@@ -114,7 +114,7 @@ TEST_F(IphoneTest, PhoneSaysWhatItIs) {
   EXPECT_EQ(fault(), Code::kUnsupported);
   usbmuxd_.unmap_port(kPhone, kLockdownPort);
   EXPECT_EQ(facts(),
-            std::string(kPhone) + ": its lockdownd can't be reached: nobody listens on port 62078");
+            std::string(kPhone) + ": its lockdownd can't be reached: no one listens on port 62078");
   EXPECT_EQ(fault(), Code::kNotFound);
 }
 
@@ -161,7 +161,7 @@ TEST_F(IphoneTest, ConversationEndsWithTheQuestions) {
   EXPECT_EQ(facts.code(), Code::kCancelled);
   EXPECT_EQ(facts.error().message, std::string(kPhone) + ": interrupted");
   ASSERT_TRUE(silent.is_open());
-  EXPECT_TRUE(silent.ends()) << "while the client goes on";
+  EXPECT_TRUE(silent.ends()) << "while the client continues";
   io_.set_interrupted(nullptr);
   EXPECT_TRUE(client.has(kPhone));
 }
@@ -313,7 +313,7 @@ TEST_F(IphoneTest, UsbmuxdThatListsNothingIsTooOld) {
             "usbmuxd at " + usbmuxd_.address() + " lists no devices: install a newer one");
 }
 
-// Nobody can wait for a device without a name.
+// No one can wait for a device without a name.
 TEST_F(IphoneTest, DeviceWithoutASerialNumberIsPassedBy) {
   usbmuxd_.attach("");
   EXPECT_EQ(chosen(""), kPhone);
@@ -329,7 +329,7 @@ TEST_F(IphoneTest, DoctorNamesWhatIsInTheWay) {
   EXPECT_EQ(doctor(), 0) << "recording needs nothing of it";
   EXPECT_THAT(out_.str(), HasSubstr("  ?     ?      ?    usb  none\n"));
   EXPECT_TRUE(out_.str().ends_with(std::string(kPhone) + ": " + kPhone +
-                                   ": its lockdownd can't be reached: nobody listens on port "
+                                   ": its lockdownd can't be reached: no one listens on port "
                                    "62078\n"))
       << out_.str();
   options_.udid = "0000";
@@ -342,7 +342,7 @@ TEST_F(IphoneTest, DoctorNamesWhatIsInTheWay) {
   usbmuxd_.stop();
   EXPECT_EQ(doctor(), 1);
   EXPECT_EQ(out_.str(), "");
-  EXPECT_EQ(err_.str(), "collectctl: nobody answers at " + address +
+  EXPECT_EQ(err_.str(), "collectctl: no one answers at " + address +
                             ": usbmuxd has ended; it starts again when an iPhone is plugged in, or "
                             "by: systemctl start usbmuxd\n");
   ::setenv("USBMUXD_SOCKET_ADDRESS", "192.0.2.1:27015", 1);

@@ -1,4 +1,4 @@
-// Messages as lockdownd writes them, and as nobody should. The property lists are written out here
+// Messages as lockdownd writes them, and as no one should. The property lists are written out here
 // as Python's plistlib writes them; requests and answers are those of libimobiledevice's
 // lockdownd_query_type and lockdownd_get_value.
 #include "daemon/ctl/ios/lockdown_message.h"

@@ -1,5 +1,5 @@
 // Many runs in child processes with bounds, so that one that crashes, hangs or takes all memory is
-// known by its number, and the next goes on behind it.
+// known by its number, and the next continues behind it.
 #pragma once
 
 #include <cstdint>

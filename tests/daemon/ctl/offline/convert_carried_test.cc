@@ -219,7 +219,7 @@ TEST_F(CarriedTest, SessionWithoutAManifestIsToldByItsHeaders) {
   ASSERT_EQ(header.arch, atf::Arch::kArm64);
   for (const Target target : {Target::kDial9, Target::kRtc}) {
     EXPECT_EQ(run(session_.string(), target, at("between")), 1);
-    EXPECT_EQ(run(at("between"), Target::kAtf, at("back")), 1) << "nobody knows what it lacks";
+    EXPECT_EQ(run(at("between"), Target::kAtf, at("back")), 1) << "no one knows what it lacks";
     const storage::Manifest is = manifest_of(written());
     EXPECT_EQ(is.identity.arch, header.arch);
     EXPECT_EQ(is.identity.os, header.os);
@@ -332,7 +332,7 @@ TEST_F(CarriedTest, TimebasesAreWholeMillisecondsWhereTheClockHasRoom) {
   EXPECT_THAT(timebases(root_, 500'000, kDay, 1000), ElementsAre(1'700'000'000'000.0));
   EXPECT_THAT(timebases(root_, 499'000, kDay, 1000), ElementsAre(1'700'000'000'000.5));
   EXPECT_THAT(timebases(root_, 1000, kDay, 1000), ElementsAre(1'700'000'000'000.5));
-  // Without a time of day, the second file stands at its distance from the first.
+  // Without a time of day, the second file is at its distance from the first.
   constexpr uint64_t kTwoHours = 7'200'000'000'000;
   EXPECT_THAT(timebases(root_, 1000, 0, kTwoHours + 2'500'000), ElementsAre(0.0, 7'200'002.5));
 }

@@ -1,5 +1,5 @@
 // What is read from a dial9 stream, field by field: which types of events are ours, what each entry
-// says of the process, and how the workers of a service are told apart.
+// says of the process, and how the workers of a service are distinguished.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

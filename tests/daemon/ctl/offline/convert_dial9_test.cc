@@ -317,7 +317,7 @@ void Dial9Test::compare_vectors(const fs::path& folder) {
     SCOPED_TRACE(name);
     const std::string path = (folder / "vectors" / (name + ".bin")).string();
     const dial9::Report report = dial9::check_stream(file_bytes(path));
-    if (!dial9::looks_like_dial9(file_bytes(path))) continue;  // nobody's, to every command
+    if (!dial9::looks_like_dial9(file_bytes(path))) continue;  // no one's, to every command
     const bool rejected = report.grade == dial9::Grade::kRejected;
     const bool whole = report.grade == dial9::Grade::kOk;
     const json inspected = run_inspect(path, rejected ? 1 : 0);
@@ -346,7 +346,7 @@ void Dial9Test::compare_vectors(const fs::path& folder) {
     const fs::path golden = folder / "golden" / (name + ".jsonl");
     if (name.starts_with("ok_") && fs::exists(golden)) {
       EXPECT_EQ(run_dump(path, true), 0);
-      // A terminal gets escapes of characters that nobody sees: the same JSON.
+      // A terminal gets escapes of characters that no one sees: the same JSON.
       std::istringstream expected_lines(text_of(file_bytes(golden)));
       std::vector<json> shown, there;
       for (const std::string& line : lines()) shown.push_back(json::parse(line));

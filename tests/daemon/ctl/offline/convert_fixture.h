@@ -47,7 +47,7 @@ class ConvertTest : public OfflineTest {
     out_.str("");
     err_.str("");
     const int code = convert(options, out_, err_);
-    // As words, too: an error stands where the report would.
+    // As words, too: an error is where the report would.
     if (out_.str().find("\"error\":{") != std::string::npos) {
       options.json = false;
       out_.str("");

@@ -98,7 +98,7 @@ class RtcTest : public testing::Test {
     out_.str("");
     err_.str("");
     const int code = convert(options, out_, err_);
-    // As words, too: an error stands where the report would.
+    // As words, too: an error is where the report would.
     if (out_.str().find("\"error\":{") != std::string::npos) {
       options.json = false;
       out_.str("");
@@ -396,7 +396,7 @@ TEST_F(RtcTest, StreamOfAnotherFormatGoesAlong) {
   const std::string session = (*writer)->directory();
   const std::string container = (directory_ / "one.rtc").string();
   ASSERT_EQ(run_convert({session}, Target::kRtc, container), 0) << err_.str();
-  // A manifest counts what stands before it.
+  // A manifest counts what is before it.
   const std::vector<json> manifests = dumped(container)["manifest"];
   ASSERT_EQ(manifests.size(), 2u);
   for (const size_t i : {size_t{0}, size_t{1}}) {

@@ -179,9 +179,9 @@ TEST_F(WtfEvents, NamesOfFunctionsAreToldApartUpToALimit) {
     convert::SessionBuilder builder(storage::PosixFs(at("made")), atf::Version::kV2);
     convert::ConvertLog log;
     ASSERT_TRUE(convert::wtf_to_atf(stream.take(), builder, log).ok());
-    EXPECT_EQ(
-        log.left_out(),
-        one_more ? (Left{{"calls of functions past the number that is told apart", 2}}) : Left());
+    EXPECT_EQ(log.left_out(),
+              one_more ? (Left{{"calls of functions past the number that is distinguished", 2}})
+                       : Left());
     EXPECT_EQ(builder.function_of("(all other functions)"), 65u);
     EXPECT_EQ(builder.function_of("b"), 66u) << "it has no number yet";
     std::filesystem::remove_all(at("made"));

@@ -111,7 +111,7 @@ TEST_F(WtfFilesOf, OlderFileBehindTheLastIsNoPartOfIt) {
   ASSERT_EQ(run(shorter, Target::kWtf, at("x.wtf-trace")), 0);
   EXPECT_EQ(report_["written"].size(), 2u);
   EXPECT_EQ(report_["remarks"], (json{at("x.3.wtf-trace") + " is older and no part of this"}));
-  // What was not there before is nobody's: a file of that name is not looked for.
+  // What was not there before is no one's: a file of that name is not looked for.
   fs::remove(at("x.wtf-trace"));
   fs::remove(at("x.2.wtf-trace"));
   ASSERT_EQ(run(shorter, Target::kWtf, at("x.wtf-trace")), 0);

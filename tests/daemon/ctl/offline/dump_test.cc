@@ -154,7 +154,7 @@ TEST_F(Dump, WindowSinceTheStartOrOfATimeOfDay) {
   manifest.insert(1, R"("process":{"start_ns":1000,"start_unix_ns":1795615380000000000},)");
   write_text(session_ / "manifest.json", manifest);
   EXPECT_EQ(run(), 2) << "it began then, which is before --from";
-  EXPECT_EQ(objects()[0]["error"]["message"], "--to lies before --from");
+  EXPECT_EQ(objects()[0]["error"]["message"], "--to is before --from");
   options_.when.from = "14:03:00.000000050Z";
   options_.when.until = "2026-11-25T15:03:00.000000070+01:00";
   EXPECT_EQ(run(), 0);
@@ -176,7 +176,7 @@ TEST_F(Dump, WindowOfSeveralSessionsIsOfEach) {
   EXPECT_EQ(times(), (std::vector<uint64_t>{1020, 5020}));
 }
 
-// What lies before the window still decides depth and durations.
+// What is before the window still decides depth and durations.
 TEST_F(Dump, WindowKeepsDepthAndDurations) {
   write_two_threads();
   options_.when.from = "2600";

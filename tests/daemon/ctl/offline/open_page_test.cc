@@ -134,7 +134,7 @@ TEST_F(OpenTest, MakesNoPageWhenItFails) {
   EXPECT_EQ(absent.exit_code, 2);
   EXPECT_EQ(absent.err, "collectctl: absent: No such file or directory\n");
   EXPECT_THAT(open({"--from", "5", "--until", "4"}).err,
-              HasSubstr("collectctl: --until lies before --from; nothing was made\n"));
+              HasSubstr("collectctl: --until is before --from; nothing was made\n"));
   EXPECT_EQ(runner_.run({"open"}).exit_code, 2) << "there is no ada_traces";
 
   runner_.environment["HOME"] = "";

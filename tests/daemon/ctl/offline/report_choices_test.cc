@@ -110,7 +110,7 @@ TEST_F(ReportChoices, PercentilesOfFewCallsAreTheirDurations) {
   const json b = row(run()["functions"], "b");
   EXPECT_EQ(b["shortest_ns"], 3000);
   EXPECT_EQ(b["longest_ns"], 4000);
-  // 3000 lies in the bucket 2944..3071, 4000 in 3968..4095, whose middle is not above the longest.
+  // 3000 is in the bucket 2944..3071, 4000 in 3968..4095, whose middle is not above the longest.
   EXPECT_EQ(b["p50_ns"], 3008);
   EXPECT_EQ(b["p99_ns"], 4000);
   options_.percentiles = true;

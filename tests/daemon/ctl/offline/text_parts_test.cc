@@ -370,9 +370,9 @@ TEST(TimeWordsTest, WindowNamesTheOptionThatIsWrong) {
               ::testing::StartsWith("--until: \"noon\" is no time; write "));
   EXPECT_THAT(window_of({"noon", "", "--until"}, times).error().message,
               ::testing::StartsWith("--from: \"noon\" is no time; write "));
-  EXPECT_EQ(window_of({"2us", "1us", "--to"}, times).error().message, "--to lies before --from");
+  EXPECT_EQ(window_of({"2us", "1us", "--to"}, times).error().message, "--to is before --from");
   EXPECT_TRUE(window_of({}, [] {
-                ADD_FAILURE() << "nobody needs to know";
+                ADD_FAILURE() << "no one needs to know";
                 return SessionTimes();
               })->is_everything());
 }

@@ -103,7 +103,7 @@ class WtfSessions : public ::testing::Test {
     options.json = true;
     std::ostringstream out, err;
     const int code = convert(options, out, err);
-    // As words, too: an error stands where the report would.
+    // As words, too: an error is where the report would.
     if (out.str().find("\"error\":{") != std::string::npos) {
       options.json = false;
       out.str("");

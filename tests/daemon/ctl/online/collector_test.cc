@@ -169,7 +169,7 @@ TEST_F(CollectorOfARun, WhereItIsIsSaid) {
   EXPECT_EQ(out_.str(),
             "collectctl: recording to the collector in /data\n"
             "collectctl: control plane: collectctl --control 127.0.0.1:7 detail start\n"
-            "collectctl: nothing is recorded until somebody asks for it: collectctl --control "
+            "collectctl: nothing is recorded until someone asks for it: collectctl --control "
             "127.0.0.1:7 start\n");
   EXPECT_EQ(start_command(collector), "collectctl --control 127.0.0.1:7 start");
 }

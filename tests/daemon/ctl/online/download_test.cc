@@ -45,7 +45,7 @@ class DownloadTest : public ::testing::Test {
   }
   ~DownloadTest() override { fs::remove_all(directory_); }
 
-  // Of the process that this number stands for.
+  // Of the process that this number represents.
   static std::string manifest(int process, const std::string& state) {
     storage::Manifest made;
     made.identity.process_id[0] = static_cast<uint8_t>(process);
@@ -84,7 +84,7 @@ TEST_F(DownloadTest, FetchesEveryFileAndKeepsWhatIsThere) {
 TEST_F(DownloadTest, GoesOnWhereAnInterruptedOneEnded) {
   collector_.cut_files_at(600'000);
   EXPECT_EQ(download_to("copy"), 1);
-  EXPECT_THAT(err_.str(), HasSubstr("goes on where this ended"));
+  EXPECT_THAT(err_.str(), HasSubstr("continues where this ended"));
   EXPECT_FALSE(fs::exists(directory_ / "copy/thread_0/index.atf"));
   const auto part = fs::file_size(directory_ / "copy/thread_0/index.atf.part");
   EXPECT_GT(part, 0u);

@@ -23,7 +23,7 @@ using ::testing::UnorderedElementsAre;
 
 constexpr char kTag[] = "run-1";
 
-// Calls `on_look` whenever somebody looks at its sessions.
+// Calls `on_look` whenever someone looks at its sessions.
 class WatchedCollector final : public control::FakeCollector {
  public:
   std::vector<api::Session> sessions(const api::Selector&) override {
@@ -74,7 +74,7 @@ class FollowARun : public ::testing::Test {
     collector_.sessions_.insert(collector_.sessions_.begin(), session);
     return collector_.sessions_.front();
   }
-  // Somebody presses Ctrl-C after so many looks.
+  // Someone presses Ctrl-C after so many looks.
   void interrupt_after(int looks, int signal = SIGINT) {
     collector_.on_look = [this, looks, signal, here = ::pthread_self()] {
       if (collector_.looks == looks) ::pthread_kill(here, signal);
@@ -195,14 +195,14 @@ TEST_F(FollowARun, WaitsForActiveAgentsAndSessions) {
   EXPECT_THAT(collector_.stopped, IsEmpty()) << "its process lives";
 }
 
-// A process that goes on records into a collector that stays; one that leaves has to wait.
+// A process that continues records into a collector that stays; one that leaves has to wait.
 TEST_F(FollowARun, CollectorThatStaysIsLeftToWhatLives) {
   add_agent("1", api::AGENT_STATE_RECORDING, 50);
   add_session("1", api::SESSION_STATE_ACTIVE, 50);
   wait_.collector_stays = true;
   EXPECT_EQ(follow().trouble, "");
   EXPECT_EQ(collector_.looks, 1);
-  // Nobody knows whether a process without a number lives.
+  // No one knows whether a process without a number lives.
   collector_.agents_[0].set_pid(0);
   collector_.looks = 0;
   interrupt_after(4);

@@ -155,7 +155,7 @@ TEST_F(OnlineLink, UnixSocketIsPlainWhateverIsGiven) {
   ::close(*connected);
 }
 
-// Somebody else's socket gets nothing to read.
+// Someone else's socket gets nothing to read.
 TEST_F(OnlineLink, AnotherUsersSocketIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const fakes::ForeignListener squatter(fakes::tcp4(INADDR_LOOPBACK, 0));

@@ -158,7 +158,7 @@ TEST_F(ProcessesOfARun, EveryEndIsAShellsCode) {
   EXPECT_EQ(ended("exit 255"), 255);
   EXPECT_EQ(ended("kill -9 $$"), 128 + 9);
   ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
-  const auto child = start("read line < \"$NOTES/pipe\"; exit 3");  // nobody writes
+  const auto child = start("read line < \"$NOTES/pipe\"; exit 3");  // no one writes
   ASSERT_TRUE(child.ok());
   EXPECT_EQ(exit_code_if_ended(*child), std::nullopt);
   EXPECT_EQ(wait_bounded(*child, signals_, milliseconds(0)), std::nullopt);
@@ -264,7 +264,7 @@ TEST_F(EmbeddedDaemonOf, WhyItDidNotStartIsWhatItSaid) {
   EXPECT_EQ(daemon.error().message, program_ + " did not start; see " + root() + "/collectord.log");
   daemon = start_daemon("#!/bin/sh\nhead -c 3000 /dev/zero | tr '\\0' x\nexit 2\n");
   EXPECT_EQ(daemon.error().message, program_ + " did not start: " + std::string(2000, 'x'));
-  // Much that is no answer, and it goes on.
+  // Much that is no answer, and it continues.
   daemon = start_daemon(
       "#!/bin/sh\nhead -c 5000 /dev/zero | tr '\\0' ' ' >&3\necho $$ > \"$NOTES/pid\"\n"
       "exec sleep 600\n");
@@ -388,7 +388,7 @@ TEST_F(PreloadCheck, ForeignRightsAreNoneOfOurs) {
   (void)said_of({PT_INTERP});
   const std::string path = directory_ / "program";
   ::chmod(path.c_str(), 04755);
-  EXPECT_EQ(why_no_preload(path), "") << "of the caller's own it gives nobody other rights";
+  EXPECT_EQ(why_no_preload(path), "") << "of the caller's own it gives no one other rights";
   ::chmod(path.c_str(), 02755);
   EXPECT_EQ(why_no_preload(path), "");
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";

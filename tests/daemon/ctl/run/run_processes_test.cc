@@ -38,7 +38,7 @@ class RunProcessesTest : public ::testing::Test {
     auto made = RunProcesses::make();
     ASSERT_TRUE(made.ok()) << to_string(made.error());
     run_ = std::move(*made);
-    // A number that nobody has.
+    // A number that no one has.
     gone_ = ::fork();
     if (gone_ == 0) ::_exit(0);
     ::waitpid(gone_, nullptr, 0);
@@ -118,7 +118,7 @@ TEST_F(RunProcessesTest, WhatAKilledRunLeftIsRemoved) {
   const auto next = RunProcesses::make();
   ASSERT_TRUE(next.ok());
   EXPECT_FALSE(fs::exists(left));
-  EXPECT_TRUE(fs::exists(ours)) << "its run goes on";
+  EXPECT_TRUE(fs::exists(ours)) << "its run continues";
 }
 
 TEST_F(RunProcessesTest, RecordingWithoutASessionIsMissing) {
@@ -137,7 +137,7 @@ TEST_F(RunProcessesTest, RecordingWithoutASessionIsMissing) {
   EXPECT_EQ(missing[2].reason, "no memory");
   ASSERT_THAT(run_->quiet(), SizeIs(1));
   EXPECT_EQ(run_->quiet()[0].program, "/bin/quiet");
-  EXPECT_FALSE(is_there()) << "nobody has anything to say in it any more";
+  EXPECT_FALSE(is_there()) << "no one has anything to say in it any more";
   run_->look();
   EXPECT_THAT(run_->missing({}), SizeIs(3)) << "and what it said is kept";
 }
@@ -170,7 +170,7 @@ TEST_F(RunProcessesTest, WaitsForThoseThatStillShip) {
   EXPECT_FALSE(ships({.state = kForked, .pid = alive()}));
   EXPECT_TRUE(ships({.state = kForked, .pid = alive(), .age_ms = 0}));
   EXPECT_FALSE(ships({.state = kForked, .pid = gone(), .age_ms = 0}));
-  // Elsewhere the number is somebody else's.
+  // Elsewhere the number is someone else's.
   EXPECT_TRUE(ships({.flags = kRecorded, .pid = 1, .in_namespace = 7}));
   EXPECT_FALSE(ships({.flags = kRecorded, .pid = 1, .silent_ms = 60'000, .in_namespace = 7}));
   EXPECT_FALSE(run_->lives(1));

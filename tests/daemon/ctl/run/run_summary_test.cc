@@ -207,7 +207,7 @@ TEST(RunSummaryLines, FunctionsWithoutNames) {
                         "             (collectctl symbolize looks them up)\n"));
 }
 
-// As many as fit a screen; the largest is the one that is told about.
+// As many as fit a screen; the largest is the one that is informed about.
 TEST(RunSummaryLines, SeveralSessions) {
   std::vector<api::Session> sessions;
   for (size_t i = 0; i < kMaxListedSessions; ++i) {
@@ -263,7 +263,7 @@ TEST(RunSummaryLines, WhyNothingWasRecorded) {
   outcome.start_command = "collectctl start";
   EXPECT_THAT(text(), HasSubstr("it is linked statically,\n"));
   outcome.agent_seen = true;
-  EXPECT_THAT(text(), HasSubstr("with --idle, a recording begins when somebody asks for it, by\n"
+  EXPECT_THAT(text(), HasSubstr("with --idle, a recording begins when someone asks for it, by\n"
                                 "      collectctl start\n"));
   outcome.start_command.clear();
   EXPECT_THAT(text(), HasSubstr("no function that --only and --except leave was called"));
@@ -273,7 +273,7 @@ TEST(RunSummaryLines, WhyNothingWasRecorded) {
   api::Session empty = recorded();
   empty.set_events(0);
   outcome.sessions = {empty, empty};
-  EXPECT_THAT(text(), HasSubstr("in the time that --max-time allows")) << "somebody asked for it";
+  EXPECT_THAT(text(), HasSubstr("in the time that --max-time allows")) << "someone asked for it";
   outcome.sessions[0].set_calls_left_out(5);
   outcome.sessions[1].set_calls_left_out(1);
   EXPECT_THAT(text(), HasSubstr("  Nothing was recorded: 6 calls left out, as function filter"));

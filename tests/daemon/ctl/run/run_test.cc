@@ -198,7 +198,7 @@ TEST_F(RunTest, LossIsSaidWithItsRemedy) {
   EXPECT_THAT(ran.err, HasSubstr("42 events"));
   EXPECT_THAT(ran.err, HasSubstr("--buffer"));
   EXPECT_THAT(ran.err, HasSubstr("--when-full wait"));
-  // Who waits already can't be told to; the old name of the option still holds.
+  // Who waits already can't be asked to; the old name of the option still holds.
   for (const std::vector<std::string>& options : {{}, std::vector<std::string>{"--full", "wait"}}) {
     ran = run({"true"}, options);
     EXPECT_THAT(ran.err, HasSubstr("42 events"));
@@ -289,7 +289,7 @@ TEST_F(RunTest, RunningCollectorIsUsed) {
   EXPECT_EQ(ran.out, "127.0.0.1:9999\n");
   EXPECT_FALSE(std::filesystem::exists(runner_.directory() / "ada_traces"));
 
-  // Nobody at the address that the user gave: said before the program starts.
+  // No one at the address that the user gave: said before the program starts.
   const std::string address = (*server)->address();
   server->reset();
   arguments[2] = address;

@@ -174,7 +174,7 @@ TEST_F(BusyWords, Depths) {
   put_text("single/manifest.json", R"json({"threads":[{"id":0}]})json");
   run("dump single");
   run("report single");
-  // Events are lost before the first call, of which nobody is the caller.
+  // Events are lost before the first call, of which no one is the caller.
   put("behind/thread_0/index.atf", index_of({{500, kReturn, kD},
                                              {1'000, kCall, kB},
                                              {2'000, kCall, kC},

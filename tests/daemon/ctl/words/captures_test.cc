@@ -202,7 +202,7 @@ TEST_F(CaptureWords, LongDumpSaysHowFarItIs) {
   }
 }
 
-// What went wrong stands on a line of its own.
+// What went wrong is built on a line of its own.
 TEST_F(CaptureWords, DumpThatBreaksOffTakesItsLineAway) {
   wanted.grade = CaptureGrade::kDamaged;
   fs::resize_file(root_ / "x", 32 * kMiB);

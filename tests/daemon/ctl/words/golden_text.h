@@ -13,7 +13,7 @@ class GoldenText {
  public:
   // The line of a command, its standard output, its standard error ("! …") and the exit code.
   void add(const std::string& line, const std::string& out, const std::string& err, int code);
-  // Where `text` stands, `name` is compared: of folders and ports that no other run has.
+  // Where `text` is, `name` is compared: of folders and ports that no other run has.
   void show_as(const std::string& text, const std::string& name);
   // The whole text against expected/NAME.txt; with COLLECT_WRITE_WORDS=1 it is written there.
   void expect(const std::string& name);

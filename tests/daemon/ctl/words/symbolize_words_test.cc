@@ -68,7 +68,7 @@ TEST_F(WordsTest, SymbolizeOutputMatchesCommittedText) {
   EXPECT_EQ(run("symbolize session"), 2);
   fs::remove(session / "manifest.json");
   EXPECT_EQ(run("symbolize session"), 2);
-  // Of somebody's own place, which is no root of a collector.
+  // Of someone's own place, which is no root of a collector.
   fs::rename(testing::other_session(root_ / "o"), root_ / "mine");
   EXPECT_EQ(run("symbolize --symbols symbols mine"), 1) << "one function is of no module";
   EXPECT_FALSE(fs::exists(root_ / ".collectord.lock"));

@@ -1,6 +1,6 @@
 // Every word that the commands for files print, on standard output and standard error: expected/
 // has a text for each test. The texts were read line by line against what the inputs hold
-// (inputs.cc); COLLECT_WRITE_WORDS=1 writes them anew.
+// (inputs.cc); COLLECT_WRITE_WORDS=1 writes them again.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// One data channel driven by hand: what is stored of it, what reaches its owner, and when it stands
+// One data channel driven by hand: what is stored of it, what reaches its owner, and when it is
 // still.
 #include "daemon/ingest/lane/data_lane.h"
 

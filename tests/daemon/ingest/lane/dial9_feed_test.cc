@@ -341,7 +341,7 @@ TEST_F(Dial9FeedTest, StoppingCollectorSealsWhatCame) {
   EXPECT_TRUE(feed.ends());
 }
 
-// A collector that was killed leaves an unsealed session, which waits for nobody.
+// A collector that was killed leaves an unsealed session, which waits for no one.
 TEST_F(Dial9FeedTest, NextStartSealsWhatAKilledCollectorLeft) {
   std::string directory;
   {

@@ -112,7 +112,7 @@ TEST_F(ByteStreamTest, LongWriteWaitsForItsReader) {
     EXPECT_EQ(client_side.fault(), "");
     reads.get_future().wait();
     received = client_side.receive_all();
-    EXPECT_FALSE(client_side.may_resume()) << "each connection shows its certificate anew";
+    EXPECT_FALSE(client_side.may_resume()) << "each connection shows its certificate again";
   });
   EXPECT_EQ(serve(), "");
   EXPECT_TRUE(stream_->is_ready());
@@ -124,7 +124,7 @@ TEST_F(ByteStreamTest, LongWriteWaitsForItsReader) {
     is_written = true;
   });
   loop_.run();
-  EXPECT_FALSE(is_written) << "nobody reads yet";
+  EXPECT_FALSE(is_written) << "no one reads yet";
   reads.set_value();
   EXPECT_TRUE(loop_.run_until([&] { return is_written; }));
   stream_->end_sending();

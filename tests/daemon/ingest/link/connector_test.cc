@@ -85,7 +85,7 @@ TEST_F(ConnectorTest, NumbersAndNamesAreReached) {
   EXPECT_EQ(refused.code(), Code::kUnavailable);
   EXPECT_EQ(refused.error().message, "Connection refused");
   EXPECT_EQ(connected("127.1" + port).error().message, "Connection refused");
-  // No label is that long, so nobody is asked for it either.
+  // No label is that long, so no one is asked for it either.
   const auto unknown = connected(std::string(64, 'a') + ":1");
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.code(), Code::kUnavailable);

@@ -238,7 +238,7 @@ TEST_F(LinkTest, ClosesPeersThatStayAfterTheLastFrame) {
   EXPECT_TRUE(loop_.run_until([this] { return !is_open(); }));
 }
 
-// Nobody keeps a connection by sending on without an end.
+// No one keeps a connection by sending on without an end.
 TEST_F(LinkTest, SoManyBytesAreTakenAfterARefusal) {
   link_->refuse(wire::REFUSE_LIMIT, "over", false);
   const std::vector<uint8_t> bytes(64 << 10, 1);

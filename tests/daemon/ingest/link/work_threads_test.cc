@@ -212,7 +212,7 @@ TEST(WorkThreadsTest, WhereAllAreStuckAnotherIsStarted) {
   threads.stop();
 }
 
-// The system's limit of processes: what is there goes on, and the others come with the next call.
+// The system's limit of processes: what is there continues, and the others come with the next call.
 TEST(WorkThreadsTest, ThreadsThatAreNotStartedAreAskedForAgain) {
   std::optional<WorkThreads> threads;
   {

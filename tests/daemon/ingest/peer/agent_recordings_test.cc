@@ -108,7 +108,7 @@ TEST_F(AgentRecordingsTest, AnotherOneEndsTheOneBefore) {
   EXPECT_EQ(recordings().current()->recording, 3u);
   const storage::Manifest manifest = sealed_manifest();
   EXPECT_EQ(manifest.state, kRecovered);
-  EXPECT_THAT(ended(), IsEmpty()) << "nobody said that it is over for good";
+  EXPECT_THAT(ended(), IsEmpty()) << "no one said that it is over for good";
 }
 
 TEST_F(AgentRecordingsTest, ProcessHasSoManyRecordings) {
@@ -138,10 +138,10 @@ TEST_F(AgentRecordingsTest, GivenUpRecordingIsOverForGood) {
   begin();
   record_and_open(1);
   recordings().note("a reason");
-  recordings().give_up("nobody wants it");
+  recordings().give_up("no one wants it");
   ASSERT_TRUE(loop_.run_until([this] { return !recordings().any(); }));
   EXPECT_THAT(ended(), ElementsAre(1));
-  EXPECT_EQ(sealed()->status, "nobody wants it");
+  EXPECT_EQ(sealed()->status, "no one wants it");
   ASSERT_FALSE(sealed_manifest().notes.empty());
   EXPECT_EQ(sealed_manifest().notes[0].what, "a reason");
   recordings().give_up("again");
@@ -228,7 +228,7 @@ TEST_F(AgentRecordingsTest, PositionsCountWhatIsQueued) {
   recordings().want_positions();
   recordings().end_connection();
   run();
-  EXPECT_EQ(heard().positions.size(), 1u) << "nobody waits for them any more";
+  EXPECT_EQ(heard().positions.size(), 1u) << "no one waits for them any more";
 }
 
 TEST_F(AgentRecordingsTest, WhereTheSessionEndsThereAreNoPositions) {

@@ -1,4 +1,4 @@
-// What an agent is told where its recording can't be stored, and what is left of its session.
+// What an agent is informed where its recording can't be stored, and what is left of its session.
 #include <gmock/gmock.h>
 
 #include <cstddef>

@@ -34,7 +34,7 @@ class PeerEndTest : public PeerTest {
     ASSERT_TRUE(session_in(SessionState::kActive).has_value());
     said_recording_ = 1;
   }
-  // The sealing thread stands still until it is let go.
+  // The sealing thread stops until it is let go.
   void hold_seals() {
     core_->seal_threads.add({}, [this] { go_on_.get_future().wait(); });
     is_held_ = true;
@@ -212,7 +212,7 @@ TEST_F(PeerEndTest, RecordingThatWasToldToStopEndsWithItsLink) {
   ASSERT_TRUE(stopped->ok());
   EXPECT_EQ((*stopped)->state, SessionState::kRecovered);
   EXPECT_EQ((*stopped)->status, "stopped while its agent was disconnected: the cable");
-  // It goes on there, so it is told again.
+  // It continues there, so it is told again.
   said_recording_ = 1;
   connect();
   bool was_told = false;
@@ -276,7 +276,7 @@ TEST_F(PeerEndTest, DetachingStopsTheRecordingAndRefusesTheAgent) {
   EXPECT_EQ(refuse->parsed<wire::Refuse>().code(), wire::REFUSE_DETACHED);
   EXPECT_FALSE(refuse->parsed<wire::Refuse>().retry());
   EXPECT_TRUE(core_->detached.holds(peer_->agent().process_id));
-  EXPECT_FALSE(sweep(milliseconds{0})) << "nobody waits for it";
+  EXPECT_FALSE(sweep(milliseconds{0})) << "no one waits for it";
   // Attached again it is waited for like any other.
   said_recording_ = 0;
   connect();
@@ -328,7 +328,7 @@ TEST_F(PeerEndTest, HalfAPairIsToldToo) {
   peer_->shut_down();
   const auto said = bye();
   ASSERT_TRUE(said.has_value());
-  EXPECT_FALSE(said->will_return()) << "nobody goes on with it";
+  EXPECT_FALSE(said->will_return()) << "no one continues with it";
   EXPECT_TRUE(has_ended(control_));
 }
 

@@ -123,7 +123,7 @@ class PeerTest : public IngestTest {
     say(data_, wire::FrameType::kStreamClose, close);
   }
   uint64_t used(principal::Resource resource) const { return core_->budget.used(resource); }
-  // Recordings that the agent was told to be over, in order.
+  // Recordings that the agent was asked to be over, in order.
   std::vector<uint32_t> ended() {
     std::vector<uint32_t> ended;
     while (const auto frame = next(control_, wire::FrameType::kAck)) {

@@ -164,7 +164,7 @@ class PeerPartsTest : public IngestTest {
     run();
     return verdict;
   }
-  // Why the connection has to end after this frame; empty: it goes on.
+  // Why the connection has to end after this frame; empty: it continues.
   template <class Part>
   std::string said(Part& part, wire::FrameType type, const google::protobuf::MessageLite& message) {
     const std::string body = message.SerializeAsString();
@@ -206,7 +206,7 @@ class PeerPartsTest : public IngestTest {
   std::string control(wire::FrameType type, const google::protobuf::MessageLite& message) {
     return said(parts_->control_frames, type, message);
   }
-  // Recordings that the agent was told to be over.
+  // Recordings that the agent was asked to be over.
   std::vector<uint32_t> ended() {
     std::vector<uint32_t> ended;
     for (const wire::Ack& ack : parts_->control.take<wire::Ack>(wire::FrameType::kAck)) {

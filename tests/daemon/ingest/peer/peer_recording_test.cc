@@ -16,7 +16,7 @@ using wire::FrameType;
 
 class PeerRecordingTest : public PeerTest {
  protected:
-  // Connects anew with a recording, if one is wanted, and says this; what the agent is told.
+  // Connects again with a recording, if one is wanted, and says this; what the agent is told.
   std::string refusal_of(bool is_control, FrameType type,
                          const google::protobuf::MessageLite& message, bool records = true) {
     peer_->drop_links("the next one");

@@ -127,7 +127,7 @@ TEST_F(PeerSessionTest, BehindItsEndNothingBelongsToARecording) {
   EXPECT_FALSE(peer_->connected());
 }
 
-// A new data channel begins anew, also where control has not come.
+// A new data channel begins again, also where control has not come.
 TEST_F(PeerSessionTest, AnotherDataChannelExplainsEverythingAgain) {
   begin();
   data_ = adopt(wire::CHANNEL_DATA);
@@ -172,7 +172,7 @@ TEST_F(PeerSessionTest, StreamClosesWithWhatItSent) {
   send_events(1, 0, 10);
   close_stream(1, 10);
   EXPECT_TRUE(peer_->connected());
-  open_stream(1);  // anew
+  open_stream(1);  // again
   send_events(1, 10, 10);
   close_stream(1, 19);
   EXPECT_EQ(refusal(), "stream 1 closes with fewer records than it sent");
@@ -332,7 +332,7 @@ TEST_F(PeerSessionTest, FilesThatOthersNeedAreClosed) {
   ASSERT_TRUE(loop_.run_until([&] { return account->used(Resource::kDescriptors) >= 50; }));
   sweep(milliseconds{0});
   const uint64_t before = account->used(Resource::kDescriptors);
-  EXPECT_GE(before, 50u) << "as long as nobody needs them they stay open";
+  EXPECT_GE(before, 50u) << "as long as no one needs them they stay open";
   principal::Lease others(core_->budget.account(principal::Principal::of_uid(1)),
                           Resource::kDescriptors);
   others.set(395);
@@ -403,7 +403,7 @@ TEST_F(PeerSessionTest, CallsAndCountersAreLookedFor) {
   watch({counter});
   send_events(1, 2 * kSameFunction, 1);
   ASSERT_TRUE(events_stored(4));
-  EXPECT_EQ(seen_now().size(), 3u) << "nobody looks for calls now";
+  EXPECT_EQ(seen_now().size(), 3u) << "no one looks for calls now";
   // At the next heartbeat they are shown.
   EXPECT_THAT(shown().counters, IsEmpty());
   say(control_, FrameType::kHeartbeat, wire::Heartbeat());
@@ -413,7 +413,7 @@ TEST_F(PeerSessionTest, CallsAndCountersAreLookedFor) {
   EXPECT_EQ(watching_.agents.size(), before);
 }
 
-// ---- a session that stands still
+// ---- a session that stops
 
 TEST_F(PeerSessionTest, ReadsHeldBackEventsAfterAPause) {
   options_.data_threads = 1;
@@ -441,7 +441,7 @@ TEST_F(PeerSessionTest, ReadsHeldBackEventsAfterAPause) {
     loop_.run();
   };
   send(0, 1);
-  held.get_future().wait();  // the data thread stands still
+  held.get_future().wait();  // the data thread stops
   constexpr uint64_t kEvents = 3'001;
   for (uint64_t at = 1; at < kEvents; at += 100) send(at, 100);
   EXPECT_EQ(core_->counters.events_stored, 0u);

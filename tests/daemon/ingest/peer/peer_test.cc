@@ -197,7 +197,7 @@ TEST_F(SenderTest, ProcessThatIsGoneIsNotWaitedFor) {
   EXPECT_EQ(shown().state, AgentState::kGone);
 }
 
-// It ended, and nobody has waited for it yet.
+// It ended, and no one has waited for it yet.
 TEST_F(SenderTest, ZombieIsGone) {
   EXPECT_EQ(record_and_break()->state, SessionState::kInterrupted);
   ::kill(child_, SIGKILL);
@@ -302,7 +302,7 @@ TEST_F(PeerTest, ClockIsProbedInBursts) {
     say(control_, FrameType::kClockReply, reply);
   }
   EXPECT_FALSE(next(control_, FrameType::kClockProbe).has_value()) << "the burst is over";
-  start_recording();  // what was found is told to it
+  start_recording();  // what was found is asked to it
   const auto session = session_in(SessionState::kActive);
   ASSERT_TRUE(session.has_value());
   std::optional<Result<uint64_t>> marked;
@@ -339,7 +339,7 @@ TEST_F(PeerTest, NextBurstComesAfterAPause) {
   EXPECT_EQ(second->parsed<wire::ClockProbe>().number(), 0u);
   EXPECT_EQ(second->parsed<wire::ClockProbe>().burst(),
             first->parsed<wire::ClockProbe>().burst() + 1);
-  sweep(milliseconds{0});  // a burst that goes on is not begun again
+  sweep(milliseconds{0});  // a burst that continues is not begun again
   EXPECT_FALSE(next(control_, FrameType::kClockProbe).has_value());
 }
 
@@ -367,7 +367,7 @@ TEST_F(PeerTest, CommandsAreAnsweredOnceOrTimeOut) {
   EXPECT_FALSE(first.has_value());
   ASSERT_TRUE(second.has_value());
   EXPECT_TRUE(second->ok());
-  say(control_, FrameType::kCommandResult, result);  // once more, and one that nobody asked for
+  say(control_, FrameType::kCommandResult, result);  // once more, and one that no one asked for
   result.set_command_id(99);
   say(control_, FrameType::kCommandResult, result);
   sweep(kCommandTimeout - kEarly);

@@ -35,7 +35,7 @@ TEST_F(PendingAnswersTest, EachIsAnsweredOnce) {
   EXPECT_EQ(pending_.size(), 2u);
   pending_.answer(2, 22);
   pending_.answer(2, 23);   // again
-  pending_.answer(99, 99);  // nobody asked
+  pending_.answer(99, 99);  // no one asked
   EXPECT_EQ(pending_.size(), 1u);
   pending_.fail_late(now_ + 2 * kTimeout, "too late");
   pending_.fail_all("the link ended");

@@ -322,7 +322,7 @@ TEST_F(BackpressureTest, CompleteSessionIsSealedWhenThereIsRoom) {
   ASSERT_TRUE(agent.wait_stored(1, 100));
   gated_.full = true;
   ASSERT_TRUE(agent.end_recording());
-  EXPECT_TRUE(agent.wait_recording_ended(1)) << "nobody waits for the disk";
+  EXPECT_TRUE(agent.wait_recording_ended(1)) << "no one waits for the disk";
   ASSERT_TRUE(reported_.session(was_deferred).has_value());
   const uint64_t refused = gated_.refused;
   EXPECT_TRUE(eventually([&] { return gated_.refused > refused; })) << "not tried again";

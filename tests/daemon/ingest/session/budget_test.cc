@@ -1,5 +1,5 @@
 // What the daemon's own machine lacks is waited for; what one principal has too much of is refused
-// to it, and to nobody else.
+// to it, and to no one else.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -340,7 +340,7 @@ TEST_F(BudgetTest, CompleteRecordingIsFoundWithoutReadingManifests) {
   EXPECT_EQ(reported_.session_count(), 21u);
 }
 
-// Seen: idle pairs took every place, and nobody else got in.
+// Seen: idle pairs took every place, and no one else got in.
 TEST_F(BudgetTest, IdleConnectionsOfOneUserLeaveRoomForAnother) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
   options_.listen = "unix:" + root_ + ".socket";

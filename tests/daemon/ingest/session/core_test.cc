@@ -29,7 +29,7 @@ ProcessId process(size_t number) {
 TEST(RecentProcessesTest, OldestIsForgotten) {
   RecentProcesses remembered;
   for (size_t at = 0; at < kMaxRecentProcesses; ++at) remembered.add(process(at));
-  remembered.add(process(5));  // known already: nobody goes for it
+  remembered.add(process(5));  // known already: no one goes for it
   EXPECT_TRUE(remembered.holds(process(0)));
   remembered.add(process(kMaxRecentProcesses));
   EXPECT_FALSE(remembered.holds(process(0)));
@@ -60,7 +60,7 @@ TEST(LogRateLimiterTest, LinesOfAPeriodAreBoundedAndTheRestIsCounted) {
   EXPECT_EQ(limit.admit("x", next), "x (2 such lines were left out before)");
   for (uint32_t at = 1; at < kRefusalLinesPerPeriod; ++at) EXPECT_EQ(limit.admit("x", next), "x");
   EXPECT_EQ(limit.admit("x", next), "");
-  EXPECT_EQ(limit.admit("x", next + kRefusalLogPeriod), "") << "the period began anew";
+  EXPECT_EQ(limit.admit("x", next + kRefusalLogPeriod), "") << "the period began again";
 }
 
 TEST(CompletedSessionsTest, AreFoundByProcessAndRecording) {
@@ -80,7 +80,7 @@ TEST(CompletedSessionsTest, IsUnknownUntilOldSessionsAreLookedAt) {
   completed.expect(4711);
   completed.expect(4711);
   EXPECT_FALSE(completed.find(process(1), 1, 4711).is_known);
-  EXPECT_TRUE(completed.find(process(1), 0, 4711).is_known) << "nobody repeats a feed";
+  EXPECT_TRUE(completed.find(process(1), 0, 4711).is_known) << "no one repeats a feed";
   EXPECT_TRUE(completed.find(process(1), 1, 4712).is_known);
   completed.looked_at(4711);
   EXPECT_FALSE(completed.find(process(1), 1, 4711).is_known);

@@ -157,7 +157,7 @@ TEST_P(EventWatchTest, LastCallThatIsMeasured) {
   }
 }
 
-// What a page lost stands before it. The same page again has lost nothing more.
+// What a page lost is before it. The same page again has lost nothing more.
 TEST_P(EventWatchTest, RepeatedPageLosesNothingAgain) {
   watch({{Kind::kLongCall, 100, {5}}});
   look(0, {{0, 5, kCall}}, kLostRingFull);

@@ -211,7 +211,7 @@ TEST_F(FormerCollectorTest, RequestsNamesForUnnamedSessions) {
   core_->stop_threads();
   find();
   list();
-  EXPECT_EQ(listing_.named().size(), 2u) << "nobody wants names";
+  EXPECT_EQ(listing_.named().size(), 2u) << "no one wants names";
 }
 
 // The newest first, so that what is of use soonest is there soonest.

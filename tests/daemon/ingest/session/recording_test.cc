@@ -281,7 +281,7 @@ TEST_F(IngestTest, HowTheProcessEndedIsKeptAndShown) {
   EXPECT_THAT(manifest(*second), HasSubstr("\"signal\": 11"));
 }
 
-// What was on its way when the collector was told to stop is in the files too.
+// What was on its way when the collector was asked to stop is in the files too.
 TEST_F(IngestTest, StoppingLeavesTheSessionToTheNextStart) {
   start();
   FakeAgent agent;
@@ -359,7 +359,7 @@ TEST_F(IngestTest, StoppingReadsARecordingThatWasSentBefore) {
   EXPECT_TRUE(reported_.session_in(SessionState::kComplete).has_value());
 }
 
-// While agents are waited for, nobody else gets in.
+// While agents are waited for, no one else gets in.
 TEST_F(IngestTest, StoppingCollectorListensNoMore) {
   options_.io_threads = 1;
   start();
@@ -409,8 +409,8 @@ TEST_F(IngestTest, StoppingForGoodSealsWhatRecords) {
   EXPECT_EQ(stored_events(*session, 0, 10), index_events(0, 10));
 }
 
-// A collector that was killed left the session unsealed; its successor goes on with the same files.
-// The copy of a live root is what kill -9 leaves: everything that was acknowledged is in it.
+// A collector that was killed left the session unsealed; its successor continues with the same
+// files. The copy of a live root is what kill -9 leaves: everything that was acknowledged is in it.
 TEST_F(IngestTest, SuccessorResumesWhatAKilledCollectorLeftOpen) {
   start();
   FakeAgent agent;

@@ -61,7 +61,7 @@ TEST_F(SessionQueueTest, StallsAreTheirThreadsOwn) {
   EXPECT_EQ(last_.totals.stalls.count, 4u);
 }
 
-// What was acknowledged is in the files already: the next collector goes on from there.
+// What was acknowledged is in the files already: the next collector continues from there.
 TEST_F(SessionQueueTest, DiskThatTakesNoMoreIsNoReasonNotToStop) {
   fs_ = &faulty_;
   begin();
@@ -144,7 +144,7 @@ TEST_F(SessionQueueTest, CountsStoredEventsOnce) {
   EXPECT_EQ(last_.positions[0].first, 7u);
   ASSERT_EQ(last_.positions[0].second.size(), 1u);
   EXPECT_EQ(last_.positions[0].second[0].index_next, 3u);
-  // Whoever goes on with it knows all that, and counts it no second time.
+  // Whoever continues with it knows all that, and counts it no second time.
   queue_->suspend("the collector stops");
   ASSERT_TRUE(loop_.run_until([&] { return suspended_ == 1; }));
   const auto first = opened_;
@@ -328,7 +328,7 @@ TEST_F(SessionQueueTest, FunctionsThatOccurAreToBeNamed) {
   EXPECT_EQ(symbols_of(0), storage::SymbolsState::kNone);
   EXPECT_THAT(namer.asked, IsEmpty()) << "there is nothing to name";
   namer.names = false;
-  EXPECT_EQ(symbols_of(3), storage::SymbolsState::kNone) << "nobody is going to";
+  EXPECT_EQ(symbols_of(3), storage::SymbolsState::kNone) << "no one is going to";
   EXPECT_EQ(namer.asked.size(), 1u);
   queue_.reset();
   core_->stop_threads();

@@ -121,7 +121,7 @@ class SessionQueueTest : public IngestTest {
     ask(committed);
     ASSERT_TRUE(loop_.run_until([&] { return committed.has_value(); }));
   }
-  // The data thread stands still within an order until it is let go.
+  // The data thread stops within an order until it is let go.
   void hold() {
     queue_->command(
         [this](storage::Session&) -> Result<std::string> {

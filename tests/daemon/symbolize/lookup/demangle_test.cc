@@ -73,7 +73,7 @@ TEST(Demangle, ExponentialNameOfRustIsCut) {
   EXPECT_EQ(name.size(), kMaxSymbolNameBytes);
   EXPECT_TRUE(name.starts_with("f::<(u32, u32), ((u32, u32), (u32, u32)), ")) << name.substr(0, 80);
   EXPECT_TRUE(name.ends_with("..."));
-  EXPECT_EQ(demangled("_RNvC6_123foo3bar"), "123foo::bar") << "it goes on after a jump out of it";
+  EXPECT_EQ(demangled("_RNvC6_123foo3bar"), "123foo::bar") << "it continues after a jump out of it";
 }
 
 TEST(Demangle, CutsLongNames) {
@@ -108,7 +108,7 @@ TEST(Demangle, ExponentialNameIsCut) {
   EXPECT_EQ(name.size(), kMaxSymbolNameBytes);
   EXPECT_TRUE(name.starts_with("f(std::pair<int, int>, ")) << name.substr(0, 80);
   EXPECT_TRUE(name.ends_with("..."));
-  EXPECT_EQ(demangled("_ZN1a1bEv"), "a::b()") << "the demangler goes on after a jump out of it";
+  EXPECT_EQ(demangled("_ZN1a1bEv"), "a::b()") << "the demangler continues after a jump out of it";
 }
 
 TEST(Demangle, ClockTicksWhileItLives) {
@@ -196,7 +196,7 @@ TEST(Demangle, NameThatTakesTooLongStaysAsItIs) {
   const std::string name = slow_name();
   EXPECT_EQ(demangled(name), name);
   EXPECT_EQ(ticks_seen, 5);
-  EXPECT_EQ(demangled("_ZN1a1bEv"), "a::b()") << "the demangler goes on after a jump out of it";
+  EXPECT_EQ(demangled("_ZN1a1bEv"), "a::b()") << "the demangler continues after a jump out of it";
 }
 
 TEST(Demangle, EveryDepthIsCutAndNeverHeldUp) {

@@ -46,7 +46,7 @@ class LookupTest : public ::testing::Test {
   std::string write(const std::string& name, const ElfFile& file) {
     return scratch_.write(name, file.bytes());
   }
-  // The module lies at `path`, and `directories` are searched.
+  // The module is at `path`, and `directories` are searched.
   Said look(const std::string& path, const std::vector<std::string>& directories = {}) {
     request_.module_path = path;
     request_.directories = directories;

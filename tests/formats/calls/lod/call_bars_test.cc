@@ -61,7 +61,7 @@ TEST(CallBars, CloseUpEveryCallIsThere) {
                                       " c 151..152 (1, 1)", " d 153..156 (3, 1)"}));
 }
 
-// With leaves of one pair, a node knows each call; the outer one goes on over all of them.
+// With leaves of one pair, a node knows each call; the outer one continues over all of them.
 TEST(CallBars, NodesShowTheSame) {
   const auto built = build(kThread, 2);
   const auto lod = LodReader::open(built.file);
@@ -71,7 +71,7 @@ TEST(CallBars, NodesShowTheSame) {
   const auto summary = lod->summary();
   ASSERT_TRUE(summary.ok());
   EXPECT_EQ(lines_of(bars.take(), (*summary)->slots),
-            (std::vector<std::string>{"a 100..200 (100, 1) several",  // as nobody can tell
+            (std::vector<std::string>{"a 100..200 (100, 1) several",  // as no one can tell
                                       " b 100..150 (40, 1) several",
                                       " d 150..156 (4, 2) several",  // two leaves of one column
                                       " b 156..171 (1, 1) several"}));

@@ -16,7 +16,7 @@ TEST(GlobTest, StarsAndQuestionMarks) {
   EXPECT_FALSE(matches_glob("?b", "b"));
   EXPECT_TRUE(matches_glob("operator[]*", "operator[](int)"));
   EXPECT_FALSE(matches_glob("", "a"));
-  // What a star has passed is not matched once more, and what stood behind it begins anew.
+  // What a star has passed is not matched once more, and what stood behind it begins again.
   EXPECT_FALSE(matches_glob("ab*bX", "abX"));
   EXPECT_FALSE(matches_glob("*ab", "aXb"));
   EXPECT_TRUE(matches_glob("*ab", "aab"));

@@ -143,7 +143,7 @@ TEST(Printable, NeverReturnsMoreThanTheBound) {
       }
     }
   }
-  // What stands before it, as the quotation mark, is not counted.
+  // What is before it, as the quotation mark, is not counted.
   for (size_t bound = 0; bound < 40; ++bound) {
     EXPECT_EQ(in_quotes(texts[3], bound), "\"" + printable(texts[3], bound) + "\"");
   }

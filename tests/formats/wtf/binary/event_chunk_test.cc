@@ -1,4 +1,4 @@
-// One chunk by hand: each word that stands in it, as FORMAT.md "Layout" and "Event types" say.
+// One chunk by hand: each word that is in it, as FORMAT.md "Layout" and "Event types" say.
 #include "formats/wtf/binary/event_chunk.h"
 
 #include <gmock/gmock.h>

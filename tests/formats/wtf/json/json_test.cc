@@ -142,7 +142,7 @@ TEST(Json, CharactersOfTwoUnitsArePrintedAsText) {
   EXPECT_EQ(event["args"], json::parse(R"({"w":"世😀\uE000","c":"世"})")) << event.dump();
 }
 
-// One unit of a pair is no text; nor is it when it stands alone.
+// One unit of a pair is no text; nor is it when it is alone.
 TEST(Json, HalvesOfCharactersStandAsTheirBytes) {
   for (const int half : {0xD800, 0xDBFF, 0xDC00, 0xDFFF}) {
     VectorSink file, back;
@@ -370,7 +370,7 @@ TEST(Json, ReportsAndLeavesOutInvalidEvents) {
   }
 }
 
-// What is left of a cut file stands in its document: the same events, and no half resource.
+// What is left of a cut file is in its document: the same events, and no half resource.
 TEST(Json, CutFilesKeepTheEventsThatAreThere) {
   const auto whole = testing::build_file();
   for (size_t size = 400; size < whole.size(); size += 13) {
