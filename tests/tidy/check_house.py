@@ -156,8 +156,8 @@ FUZZ = "tests/fuzz/"
 
 
 def check_corpora(root, paths):
-    """A corpus is that of a fuzz target, which its folder is named for."""
-    corpora = {p.split("/")[3] for p in paths if p.startswith(FUZZ + "corpus/")}
+    """A corpus is that of a fuzz target, which its archive is named for."""
+    corpora = {p.split("/")[3].split(".")[0] for p in paths if p.startswith(FUZZ + "corpus/")}
     for name in sorted(corpora):
         if f"{FUZZ}{name}.cc" not in paths:
             yield tree.Finding(f"{FUZZ}corpus/{name}", 0, "belongs to no fuzz target",
