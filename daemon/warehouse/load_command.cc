@@ -4,8 +4,8 @@
 #include <ostream>
 #include <utility>
 
-#include "daemon/ctl/offline/recordings.h"
-#include "daemon/ctl/offline/scratch_directory.h"
+#include "daemon/ctl/select/recordings.h"
+#include "daemon/ctl/select/scratch_directory.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/upload/commit_object.h"
@@ -38,7 +38,7 @@ class Load {
 
   int run() {
     ctl::Recordings here;
-    for (const std::string& path : arguments_.words) {
+    for (const std::string& path : arguments_.paths) {
       const Status done = upload::is_store_url(path) ? load_bucket(path) : add_sessions(path, here);
       if (!done.ok()) return refuse(done.error());
     }
@@ -53,7 +53,7 @@ class Load {
   }
 
  private:
-  bool is_json() const { return !arguments_.json.empty(); }
+  bool is_json() const { return arguments_.json; }
 
   // Each of several attempts fails in the same way, as a rule: that is said once.
   void remark(const Error& error) {
@@ -144,7 +144,7 @@ class Load {
   }
 
   LoadSettings loader_settings(std::string scratch) const {
-    return {wanted_events(arguments_.events), !arguments_.again.empty(), std::move(scratch)};
+    return {wanted_events(arguments_.events), arguments_.again, std::move(scratch)};
   }
 
   Status load_session(std::vector<PartLocation> places) {
@@ -236,7 +236,7 @@ class StreamSink final : public ByteSink {
 int load(const LoadArguments& arguments, std::ostream& out, std::ostream& err) {
   auto settings = clickhouse_settings(arguments.server, arguments.database);
   if (!settings.ok()) {
-    return ctl::Answer{!arguments.json.empty(), out, err}.refuse(settings.error(), kExitFailed);
+    return ctl::Answer{arguments.json, out, err}.refuse(settings.error(), kExitFailed);
   }
   return Load(arguments, std::move(*settings), out, err).run();
 }
@@ -248,7 +248,7 @@ int query(const LoadArguments& arguments, std::ostream& out, std::ostream& err) 
   upload::SleepingPauses pauses;
   ClickHouseClient client(std::move(*settings), pauses, [](const Error&) {});
   StreamSink sink(out);
-  const Status done = client.query(arguments.words.front(), arguments.format, sink);
+  const Status done = client.query(arguments.query, arguments.format, sink);
   out.flush();
   return done.ok() ? 0 : answer.refuse(done.error(), kExitFailed);
 }

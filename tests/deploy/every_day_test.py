@@ -308,7 +308,7 @@ class PagesTest(DayTest):
         line = line.replace("/mnt/traces", "traces")
         if line.startswith("collectctl attach"):
             line = line.replace(" --max-time 10s", "").replace("collectctl attach", "collectctl attach --max-time 1s")
-        if line.startswith("collectctl tail"):
+        if line.startswith("collectctl dump --follow"):
             line += " --duration 1s"
         if line == "collectctl watch":
             line = "timeout 1 collectctl watch || [ $? = 124 ]"
@@ -379,7 +379,7 @@ class TwoTerminalsTest(DayTest):
 
     def test_another_terminal_finds_the_collector_of_a_run(self):
         self.build()
-        nobody = self.shell("collectctl stats", COLLECT_CONTROL="127.0.0.1:1")
+        nobody = self.shell("collectctl collectors", COLLECT_CONTROL="127.0.0.1:1")
         self.assertEqual(nobody.returncode, 1)  # what is given comes first
         self.start("collectctl run -o mine -- ./app on")
         elsewhere = self.made("elsewhere")
@@ -395,24 +395,24 @@ class TwoTerminalsTest(DayTest):
         # A second one: which is meant cannot be known, and both are named.
         second = self.start("collectctl run -o other -- ./app on")
         def both():
-            done = self.shell("collectctl stats", elsewhere)
+            done = self.shell("collectctl collectors", elsewhere)
             return done.returncode == 1 and done
         said = self.until(both, "the second collector is not known").stderr
         self.assertRegex(said, r"several collectors of yours (run|record): 127\.0\.0\.1:\d+ \(.*/(mine|other)\), ")
         self.assertIn("--control", said)
         control = re.search(r"(127\.0\.0\.1:\d+) \([^)]*/mine\)", said)[1]
         self.does(f"collectctl --control {control} stats", folder=elsewhere)
-        self.does("collectctl stats", folder=elsewhere, COLLECT_CONTROL=control)
+        self.does("collectctl collectors", folder=elsewhere, COLLECT_CONTROL=control)
         self.assertIsNone(second.poll())
 
     def test_one_that_was_killed_is_forgotten(self):
         self.build()
         collector = self.start("collectord --root killed --ingest 127.0.0.1:0 --control 127.0.0.1:0")
-        self.until(lambda: self.shell("collectctl stats").returncode == 0, "no collector")
+        self.until(lambda: self.shell("collectctl collectors").returncode == 0, "no collector")
         collector.kill()
         collector.wait()
         self.start("collectord --root lives --ingest 127.0.0.1:0 --control 127.0.0.1:0")
-        self.until(lambda: "lives" in self.shell("collectctl stats").stdout, "no second collector")
+        self.until(lambda: "lives" in self.shell("collectctl collectors").stdout, "no second collector")
 
     def test_a_word_that_is_wrong_is_named(self):
         for line, code, sentence in (

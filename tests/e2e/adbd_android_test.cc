@@ -258,7 +258,7 @@ class AdbdPush : public AdbdAndroid {
     cable.limit_rate(0);
     mend();
     announce(cable.port());
-    const Ending stopped = ctl(android("stop", {kApp}));
+    const Ending stopped = ctl(android("undo", {kApp}));
     EXPECT_TRUE(stopped.exited_with(0)) << stopped.errors;
     EXPECT_EQ(stopped.output, "undid what was changed for com.example.app on " + serial() + "\n");
     EXPECT_EQ(phone_.leftovers(), "");

@@ -105,7 +105,7 @@ TEST_F(ExportSeveral, WindowSinceTheEarliestStart) {
   selection.when.from = "1h";
   selection.when.until = "1s";
   EXPECT_EQ(run(Target::kFolded, selection, inputs_), 2);
-  EXPECT_THAT(err_.str(), HasSubstr("--until lies before --from"));
+  EXPECT_THAT(err_.str(), HasSubstr("--until is before --from"));
 }
 
 // What one of them alone has is found; what none of them has is not.
