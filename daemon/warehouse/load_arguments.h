@@ -6,6 +6,8 @@
 
 namespace collect::warehouse {
 
+inline constexpr char kLoaderName[] = "collect-load";
+
 struct LoadArguments {
   std::string server;
   std::string database = "collect";

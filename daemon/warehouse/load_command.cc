@@ -58,11 +58,11 @@ class Load {
   // Each of several attempts fails in the same way, as a rule: that is said once.
   void remark(const Error& error) {
     if (std::exchange(last_remark_, error.message) == error.message) return;
-    err_ << "collectctl: trying again: " << printable_sentence(error.message) << "\n";
+    err_ << "collect-load: trying again: " << printable_sentence(error.message) << "\n";
   }
 
   int refuse(const Error& error) {
-    return ctl::Answer{is_json(), out_, err_}.refuse(error, kExitFailed);
+    return ctl::Answer{is_json(), out_, err_, kLoaderName}.refuse(error, kExitFailed);
   }
 
   Status add_sessions(const std::string& path, ctl::Recordings& recordings) {
@@ -165,7 +165,7 @@ class Load {
     if (is_json()) return add_json(part);
     const std::string place = printable_sentence(part.place);
     if (is_failed) {
-      err_ << "collectctl: " << place << ": " << printable_sentence(part.problem) << "\n";
+      err_ << "collect-load: " << place << ": " << printable_sentence(part.problem) << "\n";
     } else if (part.outcome == LoadOutcome::kPresent) {
       out_ << place << ": was loaded before\n";
     } else {
@@ -178,11 +178,11 @@ class Load {
     }
     out_.flush();
     if (lacks_events) {
-      err_ << "collectctl: " << place << ": the events of " << counted(inexact, "thread")
+      err_ << "collect-load: " << place << ": the events of " << counted(inexact, "thread")
            << " were left out: their gaps were joined, so their numbers are not known\n";
     }
     if (!part.remark.empty()) {
-      err_ << "collectctl: " << place << ": " << printable_sentence(part.remark) << "\n";
+      err_ << "collect-load: " << place << ": " << printable_sentence(part.remark) << "\n";
     }
   }
 
@@ -236,13 +236,13 @@ class StreamSink final : public ByteSink {
 int load(const LoadArguments& arguments, std::ostream& out, std::ostream& err) {
   auto settings = clickhouse_settings(arguments.server, arguments.database);
   if (!settings.ok()) {
-    return ctl::Answer{arguments.json, out, err}.refuse(settings.error(), kExitFailed);
+    return ctl::Answer{arguments.json, out, err, kLoaderName}.refuse(settings.error(), kExitFailed);
   }
   return Load(arguments, std::move(*settings), out, err).run();
 }
 
 int query(const LoadArguments& arguments, std::ostream& out, std::ostream& err) {
-  const ctl::Answer answer{false, out, err};
+  const ctl::Answer answer{false, out, err, kLoaderName};
   auto settings = clickhouse_settings(arguments.server, arguments.database);
   if (!settings.ok()) return answer.refuse(settings.error(), kExitFailed);
   upload::SleepingPauses pauses;

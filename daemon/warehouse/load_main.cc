@@ -60,13 +60,13 @@ int serve(int argc, char** argv) {
   storage::remove_leftovers_on_signals();
   ctl::PrintableStream out(std::cout), err(std::cerr);
   LoadArguments load;
-  CLI::App app("Load captures into the tables of ClickHouse", "collect-load");
+  CLI::App app("Load captures into the tables of ClickHouse", kLoaderName);
   app.set_help_flag("-h,--help", "Print this help");
-  app.set_version_flag("-V,--version", std::string("collect-load ") + kVersion);
+  app.set_version_flag("-V,--version", std::string(kLoaderName) + " " + kVersion);
   add_options(app, load);
   app.footer(kFooter);
   const auto refuse = [&load](const std::string& sentence) {
-    return ctl::Answer{load.json, std::cout, std::cerr}.refuse_briefly(
+    return ctl::Answer{load.json, std::cout, std::cerr, kLoaderName}.refuse_briefly(
         {Code::kInvalidArgument, sentence + "; see collect-load --help"}, 2);
   };
   try {

@@ -111,7 +111,7 @@ if [ "${COLLECT_INSIDE:-}" = drive ]; then
     /etc/collectord/collectord.toml
   systemctl restart collectord || fail "it can't listen on TCP"
   for user in member other; do
-    runuser -u $user -- collectctl --control 127.0.0.1:7711 stats 2>&1 |
+    runuser -u $user -- collectctl --control 127.0.0.1:7711 collectors 2>&1 |
       grep -q 'another user: nothing was sent' || fail "collectctl does not ask whose a TCP port is"
   done
   cat settings > /etc/collectord/collectord.toml

@@ -393,7 +393,7 @@ TEST_F(AndroidTest, CableComesOutWhileItPushes) {
   const Ending ending = ctl(recording());
   EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
   EXPECT_THAT(ending.errors, AllOf(HasSubstr("the connection to the device ended after"),
-                                   HasSubstr("collectctl android stop com.example.app undoes it")));
+                                   HasSubstr("collectctl android undo com.example.app undoes it")));
   EXPECT_NE(phone_.leftovers(), "");
   FakePhone again;
   again.folder = phone_.path();

@@ -1,4 +1,4 @@
-// ConvertSession and `collectctl convert-session` on real sessions of a real collectord: there and
+// ConvertSession and `collectctl convert --at-collector` on real sessions of a real collectord: there and
 // back, each refusal, a daemon that is killed in the middle, and a disk without room.
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -336,7 +336,7 @@ class ByCollector(StoreTest):
         return self.record("--control", self.control)
 
     def stats(self):
-        return json.loads(self.ctl("stats", "--json", "--control", self.control).stdout)["store"]
+        return json.loads(self.ctl("collectors", "--json", "--control", self.control).stdout)["store"]
 
     def wait_for_commits(self, count):
         self.wait_for("not committed", lambda: len(self.server.commits()) == count)

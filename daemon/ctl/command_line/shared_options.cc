@@ -72,6 +72,7 @@ std::array<Argument, 2> add_window(const Command& command, WindowWords& when) {
 }
 
 std::array<Argument, 2> add_follow_times(const Command& command, FollowedCalls& followed) {
+  followed.interval = std::chrono::seconds(1);
   return {command.duration("--interval", followed.interval,
                            "Time between two updates (default 1s, at least 100ms)"),
           command.duration(

@@ -154,7 +154,7 @@ std::string undo_trouble(Phone& phone, AppPreparation& preparation, const std::s
   const Status undone = preparation.undo();
   if (undone.ok()) return "";
   return "what was changed on the phone is still there (" + undone.error().message +
-         "): collectctl android stop " + package + " undoes it";
+         "): collectctl android undo " + package + " undoes it";
 }
 
 // The agent is in the app already, and listens.
