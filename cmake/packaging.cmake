@@ -4,13 +4,13 @@
 
 # collectctl looks for the agent, which agent/CMakeLists.txt installs, in ../lib and
 # ../lib/<multiarch>.
-foreach(program collectord collectctl)
+foreach(program collectord collectctl collect-conformance collect-load)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT daemon)
   endif()
 endforeach()
 # Started by both, from ../libexec/collectord.
-install(TARGETS collect-symbolizer collect-planner collect-page collect-calls collect-load collect-store
+install(TARGETS collect-symbolizer collect-planner collect-page collect-calls collect-store
         RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/collectord COMPONENT daemon)
 install(FILES agent/AGENT.md
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libcollect-agent COMPONENT agent)

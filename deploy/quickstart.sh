@@ -122,7 +122,7 @@ else
   arrived=$(wait_while_running "a detail record arrived" detail_records)
   say "$arrived detail records have arrived. Detail off again:"
   shown "$bin/collectctl" --control "$control" detail stop
-  shown "$bin/collectctl" --control "$control" manifest >"$logs/manifest.log"
+  shown "$bin/collectctl" --control "$control" inspect --at-collector >"$logs/manifest.log"
 fi
 say "Waiting for the program to end …"
 wait "$job" || fail "the traced program failed: $(tail -n 20 "$logs/run.log")"
@@ -161,7 +161,7 @@ What to try next:
   collectord --root $traces --web
 and, in another terminal with that PATH:
   collectctl run -- ./your_program       (built with -finstrument-functions)
-  collectctl top                         (and: tail, detail start, detail stop, sessions, watch)
+  collectctl top                         (and: dump --follow, detail start, detail stop, sessions, watch)
   rm -r $traces                          gives the space back
 deploy/guide/tutorial.md and deploy/guide/how-to.md have the rest.
 END

@@ -4,8 +4,8 @@
 #include <ostream>
 #include <utility>
 
-#include "daemon/ctl/offline/recordings.h"
-#include "daemon/ctl/offline/scratch_directory.h"
+#include "daemon/ctl/select/recordings.h"
+#include "daemon/ctl/select/scratch_directory.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/upload/commit_object.h"
@@ -38,7 +38,7 @@ class Load {
 
   int run() {
     ctl::Recordings here;
-    for (const std::string& path : arguments_.words) {
+    for (const std::string& path : arguments_.paths) {
       const Status done = upload::is_store_url(path) ? load_bucket(path) : add_sessions(path, here);
       if (!done.ok()) return refuse(done.error());
     }
@@ -53,16 +53,16 @@ class Load {
   }
 
  private:
-  bool is_json() const { return !arguments_.json.empty(); }
+  bool is_json() const { return arguments_.json; }
 
   // Each of several attempts fails in the same way, as a rule: that is said once.
   void remark(const Error& error) {
     if (std::exchange(last_remark_, error.message) == error.message) return;
-    err_ << "collectctl: trying again: " << printable_sentence(error.message) << "\n";
+    err_ << "collect-load: trying again: " << printable_sentence(error.message) << "\n";
   }
 
   int refuse(const Error& error) {
-    return ctl::Answer{is_json(), out_, err_}.refuse(error, kExitFailed);
+    return ctl::Answer{is_json(), out_, err_, kLoaderName}.refuse(error, kExitFailed);
   }
 
   Status add_sessions(const std::string& path, ctl::Recordings& recordings) {
@@ -144,7 +144,7 @@ class Load {
   }
 
   LoadSettings loader_settings(std::string scratch) const {
-    return {wanted_events(arguments_.events), !arguments_.again.empty(), std::move(scratch)};
+    return {wanted_events(arguments_.events), arguments_.again, std::move(scratch)};
   }
 
   Status load_session(std::vector<PartLocation> places) {
@@ -165,7 +165,7 @@ class Load {
     if (is_json()) return add_json(part);
     const std::string place = printable_sentence(part.place);
     if (is_failed) {
-      err_ << "collectctl: " << place << ": " << printable_sentence(part.problem) << "\n";
+      err_ << "collect-load: " << place << ": " << printable_sentence(part.problem) << "\n";
     } else if (part.outcome == LoadOutcome::kPresent) {
       out_ << place << ": was loaded before\n";
     } else {
@@ -178,11 +178,11 @@ class Load {
     }
     out_.flush();
     if (lacks_events) {
-      err_ << "collectctl: " << place << ": the events of " << counted(inexact, "thread")
+      err_ << "collect-load: " << place << ": the events of " << counted(inexact, "thread")
            << " were left out: their gaps were joined, so their numbers are not known\n";
     }
     if (!part.remark.empty()) {
-      err_ << "collectctl: " << place << ": " << printable_sentence(part.remark) << "\n";
+      err_ << "collect-load: " << place << ": " << printable_sentence(part.remark) << "\n";
     }
   }
 
@@ -236,19 +236,19 @@ class StreamSink final : public ByteSink {
 int load(const LoadArguments& arguments, std::ostream& out, std::ostream& err) {
   auto settings = clickhouse_settings(arguments.server, arguments.database);
   if (!settings.ok()) {
-    return ctl::Answer{!arguments.json.empty(), out, err}.refuse(settings.error(), kExitFailed);
+    return ctl::Answer{arguments.json, out, err, kLoaderName}.refuse(settings.error(), kExitFailed);
   }
   return Load(arguments, std::move(*settings), out, err).run();
 }
 
 int query(const LoadArguments& arguments, std::ostream& out, std::ostream& err) {
-  const ctl::Answer answer{false, out, err};
+  const ctl::Answer answer{false, out, err, kLoaderName};
   auto settings = clickhouse_settings(arguments.server, arguments.database);
   if (!settings.ok()) return answer.refuse(settings.error(), kExitFailed);
   upload::SleepingPauses pauses;
   ClickHouseClient client(std::move(*settings), pauses, [](const Error&) {});
   StreamSink sink(out);
-  const Status done = client.query(arguments.words.front(), arguments.format, sink);
+  const Status done = client.query(arguments.query, arguments.format, sink);
   out.flush();
   return done.ok() ? 0 : answer.refuse(done.error(), kExitFailed);
 }

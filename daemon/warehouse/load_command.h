@@ -1,4 +1,4 @@
-// `collectctl load` and `collectctl query --server`, as collect-load does them.
+// What collect-load does: it loads captures, and asks the server.
 #pragma once
 
 #include <iosfwd>

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "daemon/ctl/export/capture_walk.h"
-#include "daemon/ctl/offline/recordings.h"
+#include "daemon/ctl/select/recordings.h"
 #include "formats/core/crc32.h"
 #include "storage/read/session_files.h"
 

@@ -1,7 +1,7 @@
 -- The tables of a fleet's recordings, for ClickHouse 24.8 and later:
 --   clickhouse-client --query 'CREATE DATABASE collect'
 --   clickhouse-client --database collect --multiquery < schema.sql
--- `collectctl load` fills them (daemon/warehouse/WAREHOUSE.md); questions ask the views of views.sql.
+-- `collect-load` fills them (daemon/warehouse/WAREHOUSE.md); questions ask the views of views.sql.
 --
 -- Every table is a ReplacingMergeTree whose key says what a row is about, so whatever is loaded
 -- twice, by halves or out of order is there once. A row belongs to a load: what one version of the

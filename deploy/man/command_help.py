@@ -45,8 +45,13 @@ class Command:
         return [leaf for command in self.subcommands for leaf in command.leaves()]
 
 
-def run_help(argv):
-    return subprocess.run(argv + ["--help"], check=True, capture_output=True, text=True).stdout
+def printed(*argv):
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+def listed_commands(text):
+    """In any group: a name, and behind two spaces or more what it does."""
+    return re.findall(r"(?m)^  ([a-z][a-z-]*) {2,}\S", text)
 
 
 def entries(lines, column):
@@ -132,5 +137,10 @@ def parse(name, text, read_subcommand):
 def read_command(program, *path):
     """The command and everything below it, asked from the program itself."""
     name = " ".join((program.rsplit("/", 1)[-1],) + path)
-    return parse(name, run_help([program, *path]),
-                 lambda word: read_command(program, *path, word))
+    text = printed(program, *path, "--help")
+    if re.search(r"(?m)^Usage: ", text):
+        return parse(name, text, lambda word: read_command(program, *path, word))
+    # A list of commands; the options of all of them are a topic of their own.
+    command = parse(name, printed(program, "help", "options"), None)
+    command.subcommands = [read_command(program, word) for word in listed_commands(text)]
+    return command

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Manual pages: the text of NAME.SECTION.in around what the programs say in --help and the sample
-configuration says of its keys, gzipped as they are installed.
-Usage: make_pages.py COLLECTORD COLLECTCTL VERSION SAMPLE_CONFIG OUTPUT_DIRECTORY"""
+"""Manual pages, from what the programs print for --help and the sample configuration has of its keys:
+NAME.SECTION.in with the gaps filled, a page for each command of collectctl and one for each further
+program. Gzipped as they are installed, in OUTPUT_DIRECTORY/manSECTION.
+Usage: make_pages.py COLLECTORD COLLECTCTL VERSION SAMPLE_CONFIG OUTPUT_DIRECTORY PROGRAM..."""
 
 import gzip
 import os
 import re
+import shutil
 import sys
 
 import command_help
@@ -67,15 +69,36 @@ def synopsis(command):
     return " ".join(words)
 
 
-def command_roff(command):
-    lines = [f".SS {escape(synopsis(command))}", escape(command.summary) + "."]
+def page_name(command):
+    return command.name.replace(" ", "-")
+
+
+def command_list(commands):
+    lines = []
+    for command in commands:
+        lines += [".TP", f".BR {escape(page_name(command))} (1)", escape(command.summary) + "."]
+    return lines
+
+
+def command_page(command, version):
+    """A page of its own for a command or a program."""
+    lines = [f'.TH {escape(page_name(command).upper())} 1 "" "collectord {version}" "User Commands"',
+             ".SH NAME", f"{escape(page_name(command))} \\- {escape(command.summary)}",
+             ".SH SYNOPSIS", escape(synopsis(command)), ".SH DESCRIPTION", escape(command.summary) + "."]
     for positional in command.positionals:
         text = positional.text[:1].upper() + positional.text[1:]
         lines += [".TP", f"\\fI{escape(positional.name)}\\fR", escape(text) + "."]
-    own = [option for title, options in command.groups if title != COLLECTOR_GROUP
-           for option in options if option.names != ["-h", "--help"]]
-    lines += options_roff(own) + footer_roff(command.footer)
-    return lines
+    lines += [".SH OPTIONS"] + options_roff(
+        [option for title, options in command.groups if title != COLLECTOR_GROUP
+         for option in options])
+    is_of_collectctl = " " in command.name
+    if len(command.groups) > 1:
+        lines += [".PP", "The options that say where the collector is are those of",
+                  ".BR collectctl (1)."]
+    if any(command.footer):
+        lines += [".SH NOTES"] + footer_roff(command.footer)
+    other = "collectctl (1)" if is_of_collectctl else "collectord (8)"
+    return "\n".join(lines + [".SH SEE ALSO", f".BR {other}"]) + "\n"
 
 
 def sample_keys(text):
@@ -119,30 +142,34 @@ def make(template, values):
     return text
 
 
+def write_page(output, name, text):
+    folder = os.path.join(output, "man" + name[-1])
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name + ".gz"), "wb") as file:
+        file.write(gzip.compress(text.encode(), compresslevel=9, mtime=0))
+
+
 def main():
-    daemon, client, version, sample, output = sys.argv[1:]
+    daemon, client, version, sample, output, *programs = sys.argv[1:]
     collectord = command_help.read_command(daemon)
     collectctl = command_help.read_command(client)
     with open(sample, encoding="utf-8") as file:
         sample_text = file.read()
-    commands = [line for command in collectctl.leaves() for line in command_roff(command)]
     values = {
         "VERSION": version,
         "DAEMON_OPTIONS": options_roff(collectord.options()),
         "CLIENT_OPTIONS": options_roff(collectctl.options()),
-        "COMMANDS": commands,
+        "COMMANDS": command_list(collectctl.leaves()),
         "CLIENT_FOOTER": footer_roff(collectctl.footer),
         "KEYS": keys_roff(sample_text),
     }
     here = os.path.dirname(os.path.abspath(__file__))
-    os.makedirs(output, exist_ok=True)
+    shutil.rmtree(output, ignore_errors=True)
     for name in sorted(os.listdir(here)):
-        if not name.endswith(".in"):
-            continue
-        page = make(os.path.join(here, name), values).encode()
-        target = os.path.join(output, name.removesuffix(".in") + ".gz")
-        with open(target, "wb") as file:
-            file.write(gzip.compress(page, compresslevel=9, mtime=0))
+        if name.endswith(".in"):
+            write_page(output, name.removesuffix(".in"), make(os.path.join(here, name), values))
+    for command in collectctl.leaves() + [command_help.read_command(path) for path in programs]:
+        write_page(output, page_name(command) + ".1", command_page(command, version))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/ctl/online/client.h"
+#include "daemon/ctl/control/client.h"
 #include "daemon/ingest/link/limits.h"
 #include "tests/bench/contract.h"
 #include "tests/bench/cpu_time.h"
@@ -179,7 +179,7 @@ void idle_connections(uint32_t wanted, double seconds) {
           1);
   mention("  collector's CPU", cpu * 100 / seconds, "% of a core", 2);
   ctl::Client client(collector.control());
-  mention_latency("stats", [&] { return client.stats().ok(); });
+  mention_latency("collectors", [&] { return client.stats().ok(); });
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ code are the same, how many of their functions are recorded, and whether calls h
 Runs what is installed of a list of Debian's programs: C, C++ and Rust, interpreters and tools. BIN is the
 directory of collectctl, build/release/bin by default. Prints a row a program and then the medians; with
 --check it ends with 1 where an output or exit code differs. Coverage is that of the program's own file, by
-`collectctl plan`: of its functions, and of those with all of their exits.
+`collectctl list --plan`: of its functions, and of those with all of their exits.
 """
 import argparse
 import collections
@@ -110,7 +110,7 @@ def try_program(collectctl, folder, name, arguments, files):
     bare = ran([path, *arguments], folder)
     traces = folder / ("traces_" + name)
     recorded = ran([collectctl, "run", "-q", "--dynamic", "--no-follow", "-o", traces, "--", path, *arguments], folder)
-    plan = json_of(collectctl, "plan", "--json", os.path.realpath(path))
+    plan = json_of(collectctl, "list", "--plan", "--json", os.path.realpath(path))
     threads = json_of(collectctl, "inspect", "--json", traces).get("threads", [])
     shutil.rmtree(traces, ignore_errors=True)
     return {"name": name, "is_same": bare == recorded, "codes": (bare[0], recorded[0]), "plan": plan,

@@ -4,7 +4,7 @@
     tests/bench/warehouse.py [--events N] [BIN]
 
 BIN holds collectctl and json_iso_codes, build/release/bin by default. One recording is loaded by
-`collectctl load --events load` into Debian's clickhouse-server, and its tables move to the newest
+`collect-load --events load` into Debian's clickhouse-server, and its tables move to the newest
 engine (npm chdb, NODE_PATH). There the session is copied under other names until there are N events
 (10^9 by default); then each question is asked three times, and the median is printed.
 """

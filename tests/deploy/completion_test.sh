@@ -35,7 +35,7 @@ expect() {  # expect LINE CANDIDATES
 }
 
 expect 'collectctl det' 'detach detail'
-expect 'collectctl detail ' 'arm start stop'
+expect 'collectctl detail ' 'start stop'
 expect 'collectctl detail start --f' '--function'
 expect 'collectctl --json det' 'detach detail'
 expect 'collectctl --control 127.0.0.1:7711 ver' 'verify'

@@ -104,14 +104,14 @@ if [ "${COLLECT_INSIDE:-}" = drive ]; then
   # Members of the group get in by the sockets, others don't. A TCP port without TLS may be anybody's:
   # nothing is said to it.
   useradd member && usermod -aG collectord member && useradd other || fail "no users can be made"
-  runuser -u member -- collectctl stats > /dev/null || fail "a member of the group can't use it"
-  runuser -u other -- collectctl stats > /dev/null 2>&1 && fail "everybody can use it"
+  runuser -u member -- collectctl collectors > /dev/null || fail "a member of the group can't use it"
+  runuser -u other -- collectctl collectors > /dev/null 2>&1 && fail "everybody can use it"
   cp /etc/collectord/collectord.toml settings
   sed -i -e 's/^ingest = .*/ingest = "127.0.0.1:7710"/' -e 's/^control = .*/control = "127.0.0.1:7711"/' \
     /etc/collectord/collectord.toml
   systemctl restart collectord || fail "it can't listen on TCP"
   for user in member other; do
-    runuser -u $user -- collectctl --control 127.0.0.1:7711 stats 2>&1 |
+    runuser -u $user -- collectctl --control 127.0.0.1:7711 collectors 2>&1 |
       grep -q 'another user: nothing was sent' || fail "collectctl does not ask whose a TCP port is"
   done
   cat settings > /etc/collectord/collectord.toml
@@ -136,7 +136,7 @@ if [ "${COLLECT_INSIDE:-}" = drive ]; then
   systemctl disable -q --now collectord.service || fail "it cannot be disabled"
   systemctl start collectord.socket collectord-control.socket || fail "the sockets can't be opened"
   gone collectord.service || fail "the sockets alone started it"
-  collectctl stats > /dev/null || fail "a connection does not start it"
+  collectctl collectors > /dev/null || fail "a connection does not start it"
   records
   pid=$(property MainPID)
   before=$(sealed)
@@ -150,7 +150,7 @@ if [ "${COLLECT_INSIDE:-}" = drive ]; then
   traced=$!
   [ -S /run/collectord/ingest.sock ] && gone collectord.service ||
     fail "the sockets went with the service"
-  collectctl stats > /dev/null || fail "a client that waits in the socket is not answered"
+  collectctl collectors > /dev/null || fail "a client that waits in the socket is not answered"
   wait $traced
   eventually more_are_sealed "$before" || fail "an agent that waited in the socket is not recorded"
   [ "$(property MainPID)" != "$pid" ] || fail "it was not started again"
@@ -212,15 +212,15 @@ head -n 1 "$source_dir/deploy/debian/changelog" | grep -qF "($version-1)" ||
 dpkg-deb --fsys-tarfile "$daemon" | tar -t > "$scratch/daemon.list"
 dpkg-deb --fsys-tarfile "$agent" | tar -t > "$scratch/agent.list"
 for file in /etc/collectord/collectord.toml /usr/bin/collectord /usr/bin/collectctl \
+  /usr/bin/collect-load /usr/bin/collect-conformance \
   /usr/libexec/collectord/collect-symbolizer \
   /usr/libexec/collectord/collect-planner \
   /usr/libexec/collectord/collect-page \
   /usr/libexec/collectord/collect-calls \
   /usr/libexec/collectord/collect-store \
-  /usr/libexec/collectord/collect-load \
   /usr/lib/systemd/system/collectord.service /usr/lib/systemd/system/collectord.socket \
   /usr/lib/systemd/system/collectord-control.socket /usr/lib/sysusers.d/collectord.conf \
-  /usr/share/man/man1/collectctl.1.gz /usr/share/man/man5/collectord.toml.5.gz \
+  /usr/share/man/man1/collectctl.1.gz /usr/share/man/man1/collectctl-detail-start.1.gz /usr/share/man/man5/collectord.toml.5.gz \
   /usr/share/man/man8/collectord.8.gz /usr/share/bash-completion/completions/collectctl \
   /usr/share/zsh/vendor-completions/_collectctl /usr/share/fish/vendor_completions.d/collectctl.fish \
   /usr/share/doc/collectord/copyright /usr/share/doc/collectord/changelog.Debian.gz \

@@ -65,8 +65,8 @@ SECTIONS_NOT_HERE = {
 }
 NOT_HERE = {
     "sudo mount -t tmpfs -o size=8g,huge=within_size,uid=$(id -u) tmpfs /mnt/traces": "needs root",
-    "collectctl conformance -- ./program_with_an_agent": "e2e_conformance_test",
-    "collectctl conformance 127.0.0.1:7710": "e2e_conformance_test",
+    "collect-conformance -- ./program_with_an_agent": "e2e_conformance_test",
+    "collect-conformance 127.0.0.1:7710": "e2e_conformance_test",
     "collectctl android run com.example.app": "no phone; e2e_android_test",
     "collectctl android attach --dynamic --max-time 10s com.example.app": "no phone; e2e_android_attach_test",
     "collectctl ios run UDID com.example.app": "no phone; e2e_ios_test",
@@ -79,7 +79,7 @@ NEEDS = {"buf curl": "buf", "grpcurl": "grpcurl", "collectctl query": "duckdb", 
 # What a line may end with where that is not 0.
 ENDINGS = {
     r"start\b": (0, 1),  # all agents may record already
-    r"(android |ios )?doctor": (0, 1),  # this machine lacks something
+    r"doctor": (0, 1),  # this machine lacks something
     r"recover damaged.rtc": (1,),  # not all of it is there
     r"run -- ./words crash": (134,),
 }
@@ -292,7 +292,7 @@ class PagesTest(DayTest):
             line = line.replace("PATH", self.session("recording"))
         if line.startswith("collectctl recover damaged.rtc"):
             self.does("head -c -100 app.rtc > damaged.rtc")
-        if line.startswith("collectctl convert-session"):
+        if line.startswith("collectctl convert --at-collector"):
             self.does("collectctl run -- ./app")  # the newest is sealed
         if re.search(r"\b(PATH|OLD|NEW)\b", line):
             sealed = self.session("complete")
@@ -308,7 +308,7 @@ class PagesTest(DayTest):
         line = line.replace("/mnt/traces", "traces")
         if line.startswith("collectctl attach"):
             line = line.replace(" --max-time 10s", "").replace("collectctl attach", "collectctl attach --max-time 1s")
-        if line.startswith("collectctl tail"):
+        if line.startswith("collectctl dump --follow"):
             line += " --duration 1s"
         if line == "collectctl watch":
             line = "timeout 1 collectctl watch || [ $? = 124 ]"
@@ -351,7 +351,7 @@ class TwoTerminalsTest(DayTest):
         self.start(f"collectord --root {traces} --ingest 127.0.0.1:0 --control unix:{self.folder}/control",
                    folder=self.folder)
         control = f"unix:{self.folder}/control"
-        self.until(lambda: self.shell(f"collectctl --control {control} stats").returncode == 0, "no collector")
+        self.until(lambda: self.shell(f"collectctl --control {control} collectors").returncode == 0, "no collector")
         self.does(f"collectctl --control {control} run -- ./app")
         newest = self.does("collectctl inspect --json")
         self.assertNotEqual(newest.stdout, older)
@@ -379,45 +379,48 @@ class TwoTerminalsTest(DayTest):
 
     def test_another_terminal_finds_the_collector_of_a_run(self):
         self.build()
-        no one = self.shell("collectctl stats", COLLECT_CONTROL="127.0.0.1:1")
+        no one = self.shell("collectctl collectors", COLLECT_CONTROL="127.0.0.1:1")
         self.assertEqual(no one.returncode, 1)  # what is given comes first
         self.start("collectctl run -o mine -- ./app on")
         elsewhere = self.made("elsewhere")
         self.records(folder=elsewhere)
-        for command in ("sessions", "agents", "stats", "detail start", "detail stop",
-                        "trigger set --function parse --duration 1s", "trigger clear", "annotate here",
-                        "top --once", "tail --duration 1s", "report", "open --no-browser"):
+        for command in ("sessions", "agents", "collectors", "detail start", "detail stop",
+                        "trigger --set --function parse --duration 1s", "trigger --clear", "annotate here",
+                        "top --once", "dump --follow --duration 1s", "report", "open --no-browser"):
             self.does("collectctl " + command, folder=elsewhere)
         self.assertIn("detail stays armed", self.does(
-            "collectctl trigger set --function parse --longer-than 1h --pre-roll 1s --duration 1s && collectctl trigger clear",
+            "collectctl trigger --set --function parse --longer-than 1h --pre-roll 1s --duration 1s && collectctl trigger --clear",
             folder=elsewhere).stderr)
 
         # A second one: which is meant cannot be known, and both are named.
         second = self.start("collectctl run -o other -- ./app on")
         def both():
-            done = self.shell("collectctl stats", elsewhere)
+            done = self.shell("collectctl agents", elsewhere)
             return done.returncode == 1 and done
         said = self.until(both, "the second collector is not known").stderr
         self.assertRegex(said, r"several collectors of yours (run|record): 127\.0\.0\.1:\d+ \(.*/(mine|other)\), ")
         self.assertIn("--control", said)
         control = re.search(r"(127\.0\.0\.1:\d+) \([^)]*/mine\)", said)[1]
-        self.does(f"collectctl --control {control} stats", folder=elsewhere)
-        self.does("collectctl stats", folder=elsewhere, COLLECT_CONTROL=control)
+        self.does(f"collectctl --control {control} agents", folder=elsewhere)
+        # What runs is shown all the same.
+        shown = self.does("collectctl collectors", folder=elsewhere).stdout
+        self.assertRegex(shown, r"(?s)root +/.*/(mine|other)\n.*root +/.*/(mine|other)\n")
+        self.does("collectctl collectors", folder=elsewhere, COLLECT_CONTROL=control)
         self.assertIsNone(second.poll())
 
     def test_one_that_was_killed_is_forgotten(self):
         self.build()
         collector = self.start("collectord --root killed --ingest 127.0.0.1:0 --control 127.0.0.1:0")
-        self.until(lambda: self.shell("collectctl stats").returncode == 0, "no collector")
+        self.until(lambda: self.shell("collectctl collectors").returncode == 0, "no collector")
         collector.kill()
         collector.wait()
         self.start("collectord --root lives --ingest 127.0.0.1:0 --control 127.0.0.1:0")
-        self.until(lambda: "lives" in self.shell("collectctl stats").stdout, "no second collector")
+        self.until(lambda: "lives" in self.shell("collectctl collectors").stdout, "no second collector")
 
     def test_a_word_that_is_wrong_is_named(self):
         for line, code, sentence in (
                 ("collectctl attach notanumber", 2, '"notanumber" is neither the number of a process nor the address'),
-                ("collectctl --control no-such-host.invalid:7711 stats", 1, 'there is no host "no-such-host.invalid"'),
+                ("collectctl --control no-such-host.invalid:7711 collectors", 1, 'there is no host "no-such-host.invalid"'),
                 ("collectord --rot x", 2, "there is no option --rot (did you mean --root?)"),
                 ("collectctl report nothing", 2, "collectctl: nothing: No such file"),
         ):

@@ -43,19 +43,23 @@ def printed_settings(*flags):
 
 
 def commands_in(help_text):
-    """In whatever groups they stand: a name, and behind two spaces or more what it does."""
+    """In any group: a name, and behind two spaces or more what it does."""
     return re.findall(r"(?m)^  ([a-z][a-z-]*) {2,}\S", help_text)
 
 
 def raw_help(program):
-    """--help of the program and all of its commands, as text and in one: not read by our parser."""
-    texts, waiting = [], [[program]]
+    """{words: --help} of the program and all of its commands: not read by our parser."""
+    texts, waiting = {}, [(program,)]
     while waiting:
         command = waiting.pop()
-        text = output(*command, "--help")
-        texts.append(text)
-        waiting += [command + [word] for word in commands_in(text)]
+        texts[command[1:]] = output(*command, "--help")
+        waiting += [command + (word,) for word in commands_in(texts[command[1:]])]
     return texts
+
+
+def flags_in(help_text):
+    return {flag for names in re.findall(r"^  (-[\w,-]+)", help_text, re.M)
+            for flag in names.split(",") if flag.startswith("--")}
 
 
 class SampleConfiguration(unittest.TestCase):
@@ -86,33 +90,45 @@ class ManualPages(unittest.TestCase):
     def rendered(self, page):
         if shutil.which("man") is None:
             self.skipTest("man is not installed")
-        path = os.path.join(BUILD, "deploy/man", page + ".gz")
+        path = os.path.join(BUILD, "deploy/man", "man" + page[-1], page + ".gz")
         done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", path], check=True, text=True,
                               capture_output=True,
                               env={**os.environ, "MANWIDTH": "1000", "LC_ALL": "C.UTF-8"})
         self.assertEqual(done.stderr, "", f"{page}: groff has something to say")
         return re.sub(r".\x08", "", done.stdout)
 
-    def check(self, page, program):
+    def check(self, page, flags):
         text = self.rendered(page)
-        flags = {flag for help_text in raw_help(program)
-                 for names in re.findall(r"^  (-[\w,-]+)", help_text, re.M)
-                 for flag in names.split(",") if flag.startswith("--")}
-        self.assertGreater(len(flags), 10)
         shown = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text))
         self.assertEqual(sorted(flags - shown), [], f"{page} does not have these flags")
         self.assertEqual(sorted(shown - flags - FOREIGN_FLAGS), [], f"{page}: there are no such flags")
         return text
 
     def test_the_daemons_page_has_its_flags(self):
-        self.check("collectord.8", COLLECTORD)
+        flags = flags_in(output(COLLECTORD, "--help"))
+        self.assertGreater(len(flags), 10)
+        self.check("collectord.8", flags)
 
-    def test_the_clients_page_has_its_commands_and_flags(self):
-        text = self.check("collectctl.1", COLLECTCTL)
-        for help_text in raw_help(COLLECTCTL):
-            usage = re.search(r"^Usage: (.*?)(?: \[OPTIONS\].*)$", help_text, re.M)[1]
+    def test_the_clients_page_lists_commands_and_common_flags(self):
+        text = self.check("collectctl.1", flags_in(output(COLLECTCTL, "help", "options")))
+        for words, help_text in raw_help(COLLECTCTL).items():
             if not commands_in(help_text):
-                self.assertRegex(text, rf"(?m)^ +{re.escape(usage)} \[OPTIONS\]")
+                self.assertIn(f"collectctl-{'-'.join(words)}(1)", text)
+
+    def test_each_command_has_a_page_with_its_flags(self):
+        common = flags_in(output(COLLECTCTL, "help", "options")) - {"--help", "--json"}
+        for words, help_text in raw_help(COLLECTCTL).items():
+            if not commands_in(help_text):
+                page = f"collectctl-{'-'.join(words)}.1"
+                with self.subTest(page):
+                    text = self.rendered(page)
+                    self.assertRegex(text, rf"(?m)^ +collectctl {' '.join(words)} \[OPTIONS\]")
+                    shown = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text))
+                    self.assertEqual(sorted(flags_in(help_text) - common - shown), [])
+
+    def test_other_programs_have_pages(self):
+        for program in ("collect-conformance", "collect-load"):
+            self.check(program + ".1", flags_in(output(os.path.join(BUILD, "bin", program), "--help")))
 
     def test_the_files_page_has_its_keys(self):
         text = self.rendered("collectord.toml.5")
@@ -121,8 +137,8 @@ class ManualPages(unittest.TestCase):
         self.assertEqual(sorted(keys), sorted(printed_settings()))
 
     def test_pages_are_gzipped_the_same_each_time(self):
-        pages = glob.glob(os.path.join(BUILD, "deploy/man/*.gz"))
-        self.assertEqual(len(pages), 3)
+        pages = glob.glob(os.path.join(BUILD, "deploy/man/man?/*.gz"))
+        self.assertGreater(len(pages), 40)
         for page in pages:
             with open(page, "rb") as file:
                 header = file.read(8)

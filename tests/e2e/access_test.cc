@@ -55,9 +55,9 @@ class AccessTest : public testing::Test {
     EXPECT_EQ(std::count(ending.errors.begin(), ending.errors.end(), '\n'), 1) << ending.errors;
     return ending.errors;
   }
-  // collectctl stats with these options, and without them in the environment.
+  // collectctl collectors with these options, and without them in the environment.
   Ending stats(const CollectorProcess& collector, Arguments options) {
-    options.push_back("stats");
+    options.push_back("collectors");
     return collector.ctl(options);
   }
 

@@ -253,12 +253,12 @@ class AdbdPush : public AdbdAndroid {
     EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
     EXPECT_THAT(ending.errors,
                 AllOf(HasSubstr("the connection to the device ended after"),
-                      HasSubstr("collectctl android stop com.example.app undoes it")));
+                      HasSubstr("collectctl android undo com.example.app undoes it")));
     EXPECT_NE(phone_.leftovers(), "");
     cable.limit_rate(0);
     mend();
     announce(cable.port());
-    const Ending stopped = ctl(android("stop", {kApp}));
+    const Ending stopped = ctl(android("undo", {kApp}));
     EXPECT_TRUE(stopped.exited_with(0)) << stopped.errors;
     EXPECT_EQ(stopped.output, "undid what was changed for com.example.app on " + serial() + "\n");
     EXPECT_EQ(phone_.leftovers(), "");

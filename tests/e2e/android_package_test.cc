@@ -63,9 +63,9 @@ TEST(AndroidPackage, CollectctlUsesTheInstalledAgent) {
     return run(scratch.path(), all, environment, kRunLimit);
   };
 
-  const Ending doctor = ctl({"doctor", "--json"});
-  ASSERT_TRUE(doctor.exited_with(0)) << doctor.output << doctor.errors;
-  const std::string found = nlohmann::json::parse(doctor.output)["devices"][0]["agent"];
+  const Ending doctor =
+      run(scratch.path(), {bin + "/collectctl", "doctor", "--json"}, environment, kRunLimit);
+  const std::string found = nlohmann::json::parse(doctor.output)["android"]["devices"][0]["agent"];
   EXPECT_TRUE(fs::equivalent(
       found, scratch / "installed/usr/lib/collectord/android/x86_64/libcollect_agent.so"))
       << found;

@@ -161,7 +161,7 @@ class CallsTest(PageTest):
         browser.wait_for("return part !== null && current() === 'flame'")
         self.assertIn("From ", browser.run("return document.getElementById('part').innerText"))
         report = {f["name"]: f for f in self.collector.ctl(
-            "report", "--json", "--from", first, "--to", last, self.collector.path_of(session))["functions"]}
+            "report", "--json", "--from", first, "--until", last, self.collector.path_of(session))["functions"]}
         self.assertEqual(browser.run(SUMS), {n: [f["calls"], f["self_ns"]] for n, f in report.items() if f["calls"]})
         browser.click("[data-view=functions]")
         rows = browser.run("return [...document.querySelectorAll('#rows tr')].map(r => [r.lastChild.title, r.cells[2].textContent])")

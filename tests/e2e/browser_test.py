@@ -174,8 +174,8 @@ class LiveTest(PageTest):
 
         self.press(browser, program.pid, "Marker")
         browser.answer_prompt("<b>the door</b> opens")
-        eventually(lambda: "<b>the door</b> opens" in str(self.collector.ctl("manifest", "--json").get("markers")),
-                   lambda: self.collector.ctl("manifest", "--json").get("markers"))
+        eventually(lambda: "<b>the door</b> opens" in str(self.collector.ctl("inspect", "--at-collector", "--json").get("markers")),
+                   lambda: self.collector.ctl("inspect", "--at-collector", "--json").get("markers"))
 
         live = browser.windows()[0]
         self.press(browser, program.pid, "Open")

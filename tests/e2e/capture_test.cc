@@ -1,5 +1,6 @@
 // RTC containers of a real program: rolled and annotated while it runs, and enough to build the
 // session again, byte for byte; a daemon that was killed leaves containers that rebuild too.
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -9,6 +10,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "collect/control/v1/control.grpc.pb.h"
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
 
@@ -54,6 +56,18 @@ std::string rebuild(const Scratch& scratch, const std::vector<std::string>& cont
   return report["written"][0]["path"];
 }
 
+// RollContainer, for which collectctl has no command.
+std::pair<grpc::Status, control::v1::RollContainerResponse> roll(
+    const CollectorProcess& collector) {
+  const auto stub = control::v1::Collector::NewStub(
+      grpc::CreateChannel(collector.control(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  control::v1::RollContainerResponse response;
+  const grpc::Status status =
+      stub->RollContainer(&context, control::v1::RollContainerRequest(), &response);
+  return {status, response};
+}
+
 TEST(CaptureTest, ContainersOfARealProgramRebuildItsSession) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--rtc-roll-bytes", "4000000"});
@@ -71,10 +85,9 @@ TEST(CaptureTest, ContainersOfARealProgramRebuildItsSession) {
   EXPECT_TRUE(marked.exited_with(0)) << marked.errors;
   const Ending stopped = collector.ctl({"detail", "stop"});
   EXPECT_TRUE(stopped.exited_with(0)) << stopped.errors;
-  const Ending rolled = collector.ctl({"--json", "roll"});
-  EXPECT_TRUE(rolled.exited_with(0)) << rolled.errors;
-  const std::string begun =
-      nlohmann::json::parse(rolled.output)["outcomes"][0]["path"].get<std::string>();
+  const auto rolled = roll(collector);
+  EXPECT_TRUE(rolled.first.ok()) << rolled.first.error_message();
+  const std::string begun = rolled.second.outcomes(0).path();
   EXPECT_TRUE(fs::exists(begun)) << begun;
   ASSERT_TRUE(job.wait(seconds(120)).exited_with(0));
 
@@ -158,13 +171,14 @@ TEST(CaptureTest, RefusesToRollWithContainersOff) {
   ASSERT_TRUE(eventually(
       seconds(30), [&] { return !session_directories(collector.root(), job.pid()).empty(); }));
   // Its directory is there a moment before its agent is shown as recording.
-  Ending rolled;
+  std::string refusal;
   ASSERT_TRUE(eventually(seconds(30), [&] {
-    rolled = collector.ctl({"roll"});
-    return rolled.errors.find("no session records now") == std::string::npos;
+    const auto [status, response] = roll(collector);
+    refusal = status.error_message();
+    for (const auto& outcome : response.outcomes()) refusal += outcome.error().message();
+    return refusal.find("no session records now") == std::string::npos;
   }));
-  EXPECT_TRUE(rolled.exited_with(1)) << rolled.output;
-  EXPECT_NE(rolled.errors.find("rtc = true"), std::string::npos) << rolled.errors;
+  EXPECT_NE(refusal.find("rtc = true"), std::string::npos) << refusal;
   job.send_signal(SIGKILL);
   job.wait(seconds(10));
   EXPECT_TRUE(containers_in(session_directories(collector.root(), job.pid())[0]).empty());

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""conformance_test.py COLLECTORD COLLECTCTL AGENT_LIBRARY TRACED_PROGRAM PYTHON_AGENT: the real
-collector, the real agent and the agent in Python pass every check of collectctl conformance; with
+"""conformance_test.py COLLECTORD CONFORMANCE AGENT_LIBRARY TRACED_PROGRAM PYTHON_AGENT: the real
+collector, the real agent and the agent in Python pass every check of collect-conformance; with
 one mistake, exactly the check of that mistake fails."""
 import concurrent.futures
 import json
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-COLLECTORD, COLLECTCTL, LIBRARY, PROGRAM, PYTHON_AGENT = map(os.path.abspath, sys.argv[1:6])
+COLLECTORD, CONFORMANCE, LIBRARY, PROGRAM, PYTHON_AGENT = map(os.path.abspath, sys.argv[1:6])
 HERE = os.path.dirname(os.path.abspath(__file__))
 WIRE = os.path.join(os.path.dirname(PYTHON_AGENT), "..", "WIRE.md")
 PATIENCE = 200
@@ -65,7 +65,7 @@ class Conformance(unittest.TestCase):
 
     def check(self, *arguments, code=0):
         """{check: (result, text)}"""
-        done = subprocess.run([COLLECTCTL, "conformance", "--json", *arguments], capture_output=True,
+        done = subprocess.run([CONFORMANCE, "--json", *arguments], capture_output=True,
                               text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, code, done.stdout[-2000:] + done.stderr[-500:])
         answer = json.loads(done.stdout)
@@ -111,7 +111,7 @@ class Conformance(unittest.TestCase):
         return ["--", "sh", "-c", 'exec "$0" "$@" "$COLLECT_CONNECT" ' + (script or self.script), *PYTHON, *more]
 
     def listed(self, *arguments):
-        done = subprocess.run([COLLECTCTL, "conformance", "--list", "--json", *arguments], capture_output=True,
+        done = subprocess.run([CONFORMANCE, "--list", "--json", *arguments], capture_output=True,
                               text=True, check=True)
         return json.loads(done.stdout)["checks"]
 
@@ -200,7 +200,7 @@ class Conformance(unittest.TestCase):
         self.assertEqual([one for one in checks if one["peer"] == "agent"], self.listed("--", "x"))
 
     def run_words(self, *arguments):
-        done = subprocess.run([COLLECTCTL, "conformance", *arguments], capture_output=True, text=True,
+        done = subprocess.run([CONFORMANCE, *arguments], capture_output=True, text=True,
                               timeout=PATIENCE)
         return done.returncode, done.stdout, done.stderr
 

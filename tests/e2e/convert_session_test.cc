@@ -1,5 +1,5 @@
-// ConvertSession and `collectctl convert-session` on real sessions of a real collectord: there and
-// back, each refusal, a daemon that is killed in the middle, and a disk without room.
+// ConvertSession and `collectctl convert --at-collector` on real sessions of a real collectord:
+// there and back, each refusal, a daemon that is killed in the middle, and a disk without room.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -91,8 +91,9 @@ class ConvertSessionTest : public ::testing::Test {
     return record(collector, 1'000'000, false);
   }
   Ending convert(const CollectorProcess& collector, const std::string& name, int version) {
-    return collector.ctl({"convert-session", name, "--atf-version", std::to_string(version)},
-                         seconds(120));
+    return collector.ctl(
+        {"convert", "--at-collector", name, "--atf-version", std::to_string(version)},
+        seconds(120));
   }
   std::vector<std::string> names_in(const std::string& root) {
     std::vector<std::string> names;
@@ -130,9 +131,9 @@ TEST_F(ConvertSessionTest, RealSessionGoesThereAndBackByteForByte) {
   const std::string one = collector.root() + "/" + stem + "_atf1" + pid;
   EXPECT_EQ(bytes_of(one + "/thread_0/index.atf")[5], 1);
   expect_reference_ok(scratch_.path(), one);
-  const Ending back = collector.ctl(
-      {"--json", "convert-session", stem + "_atf1" + pid, "--atf-version", "2", "--strict"},
-      seconds(120));
+  const Ending back = collector.ctl({"--json", "convert", "--at-collector", stem + "_atf1" + pid,
+                                     "--atf-version", "2", "--strict"},
+                                    seconds(120));
   ASSERT_TRUE(back.exited_with(0)) << back.output << back.errors;
   const json end = json::parse(back.output);
   EXPECT_EQ(end["session"]["name"], "sessions/" + stem + "_atf2" + pid);
@@ -174,7 +175,7 @@ TEST_F(ConvertSessionTest, RealSessionGoesThereAndBackByteForByte) {
 
   // It is a session like others: shown, verified, fetched, removed; the first comes first.
   EXPECT_EQ(session_of(collector, stem + "_atf1" + pid)["state"], "complete");
-  const Ending newest = collector.ctl({"--json", "files"});
+  const Ending newest = collector.ctl({"--json", "inspect", "--at-collector", "--files"});
   EXPECT_EQ(json::parse(newest.output)["session"], "sessions/" + name);
   for (const std::string& directory : {one, two}) {
     const Ending verified = collector.ctl({"verify", directory});
@@ -249,7 +250,7 @@ TEST_F(ConvertSessionTest, KilledDaemonLeavesNothingHalfMade) {
   int killed_in_the_middle = 0;
   for (int round = 0; round < 20 && killed_in_the_middle < 3; ++round) {
     ChildProcess client(scratch_.path(), {program("collectctl"), "--control", collector.control(),
-                                          "convert-session", name, "--atf-version", "1"});
+                                          "convert", "--at-collector", name, "--atf-version", "1"});
     ASSERT_TRUE(eventually(seconds(60), [&] { return fs::exists(half) || !client.running(); }));
     collector.process().send_signal(SIGKILL);
     collector.process().wait(seconds(10));
@@ -282,7 +283,7 @@ TEST_F(ConvertSessionTest, ClientThatGoesAwayEndsItsConversion) {
   int cancelled = 0;
   for (int round = 0; round < 20 && cancelled == 0; ++round) {
     ChildProcess client(scratch_.path(), {program("collectctl"), "--control", collector.control(),
-                                          "convert-session", name, "--atf-version", "1"});
+                                          "convert", "--at-collector", name, "--atf-version", "1"});
     ASSERT_TRUE(eventually(seconds(60), [&] { return fs::exists(half) || !client.running(); }));
     // While it is read, a session is not removed.
     const Ending kept = collector.ctl({"delete", name});

@@ -80,7 +80,7 @@ TEST(DaemonStartTest, ReadyDescriptorThatIsNoneStopsNobody) {
   CollectorProcess collector(scratch, {"--ready-fd", "99"});
   EXPECT_TRUE(has_logged(collector, "--ready-fd 99: Bad file descriptor"));
   EXPECT_TRUE(has_logged(collector, "is ready"));
-  EXPECT_TRUE(collector.ctl({"stats"}).exited_with(0));
+  EXPECT_TRUE(collector.ctl({"collectors"}).exited_with(0));
 }
 
 TEST(DaemonStartTest, RootIsMadeAbsoluteAndServesOneDaemon) {
@@ -246,7 +246,7 @@ TEST(DaemonStartTest, HangupWithABrokenFileChangesNothing) {
   EXPECT_TRUE(has_logged(collector, "error reload: " + config + ":1:13: log_level: \"loud\" is " +
                                         "none of trace, debug, info, warn, error, off; nothing "
                                         "was changed"));
-  EXPECT_TRUE(collector.ctl({"stats"}).exited_with(0));
+  EXPECT_TRUE(collector.ctl({"collectors"}).exited_with(0));
 }
 
 }  // namespace

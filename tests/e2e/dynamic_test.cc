@@ -220,7 +220,7 @@ TEST_F(DynamicTest, EveryCallReturnsAndExportedFunctionsHaveNames) {
 // an exit has room depends on the padding behind it, which the places change.
 TEST_F(DynamicTest, BuildsForOtherTracersCanBeRecordedAtLeastAsWell) {
   const auto refused_entries = [&](const std::string& name) {
-    const Ending planned = ctl({"plan", "--json", traced_program(name)});
+    const Ending planned = ctl({"list", "--plan", "--json", traced_program(name)});
     EXPECT_TRUE(planned.exited_with(0)) << name << planned.output << planned.errors;
     const json plan = json::parse(planned.output);
     EXPECT_GT(plan["recorded"], 10) << name;
@@ -453,19 +453,19 @@ TEST_F(DynamicTest, SaysWhatItCannotTrace) {
 }
 
 TEST_F(DynamicTest, PlanSaysWhatIsLeftOut) {
-  const Ending brief = ctl({"plan", kLua});
+  const Ending brief = ctl({"list", "--plan", kLua});
   ASSERT_TRUE(brief.exited_with(0)) << brief.errors;
   EXPECT_NE(brief.output.find("functions can be recorded"), std::string::npos) << brief.output;
   EXPECT_EQ(brief.output.find("0x"), std::string::npos);
-  const Ending whole = ctl({"plan", "--functions", kLua});
-  const auto left_out = json::parse(ctl({"plan", "--json", kLua}).output).at("left_out");
+  const Ending whole = ctl({"list", "--plan", "--all", kLua});
+  const auto left_out = json::parse(ctl({"list", "--plan", "--json", kLua}).output).at("left_out");
   ASSERT_FALSE(left_out.empty());
   EXPECT_EQ(std::count(whole.output.begin(), whole.output.end(), '\n') -
                 std::count(brief.output.begin(), brief.output.end(), '\n'),
             static_cast<std::ptrdiff_t>(left_out.size()));
-  EXPECT_TRUE(ctl({"plan", scratch_ / "none"}).exited_with(2));
+  EXPECT_TRUE(ctl({"list", "--plan", scratch_ / "none"}).exited_with(2));
   write_text_file(scratch_ / "text", "no program at all\n");
-  EXPECT_TRUE(ctl({"plan", scratch_ / "text"}).exited_with(1));
+  EXPECT_TRUE(ctl({"list", "--plan", scratch_ / "text"}).exited_with(1));
 }
 
 // Plans that lie. Each is as an agent would find it, in a folder of its own.

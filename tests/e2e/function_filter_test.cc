@@ -57,7 +57,7 @@ class FunctionFilterE2eTest : public ::testing::TestWithParam<Way> {
     return sessions["sessions"][0].value("events", uint64_t{0});
   }
   json filter(const Arguments& what) {
-    Arguments command{"filter", "--json"};
+    Arguments command{"filter", "--set", "--json"};
     command.insert(command.end(), what.begin(), what.end());
     const Ending ending = collector_.ctl(command);
     EXPECT_TRUE(ending.exited_with(0)) << ending.output << ending.errors;
@@ -210,10 +210,10 @@ TEST_P(FunctionFilterE2eTest, SwitchesOffHotFunctionsAndReportsThem) {
 
 TEST_P(FunctionFilterE2eTest, RefusesUnmatchedPatternsWithoutChange) {
   start();
-  const Ending none = collector_.ctl({"filter", "--only", "no_such_function"});
+  const Ending none = collector_.ctl({"filter", "--set", "--only", "no_such_function"});
   EXPECT_FALSE(none.exited_with(0));
   EXPECT_NE((none.output + none.errors).find("no_such_function"), std::string::npos);
-  EXPECT_FALSE(collector_.ctl({"filter"}).exited_with(0));
+  EXPECT_FALSE(collector_.ctl({"filter", "--set"}).exited_with(0));
   const uint64_t before = events_shown();
   ASSERT_TRUE(eventually(seconds(30), [&] { return events_shown() > before + 1000; }));
   EXPECT_FALSE(finish().manifest().contains("function_filters"));

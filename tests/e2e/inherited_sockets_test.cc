@@ -45,7 +45,7 @@ class InheritedSocketsTest : public testing::Test {
   }
   void records_a_program(ChildProcess& daemon, const std::string& control) {
     // The first connection is what starts it; whoever made it waits in the socket meanwhile.
-    const Ending first = ctl(control, {"stats"});
+    const Ending first = ctl(control, {"collectors"});
     ASSERT_TRUE(first.exited_with(0)) << first.errors << daemon.errors();
     const Ending traced = ctl(control, {"run", "--", traced_program("threads")});
     ASSERT_TRUE(traced.exited_with(0)) << traced.errors << daemon.errors();
@@ -93,9 +93,9 @@ TEST_F(InheritedSocketsTest, ControlSocketSpeaksTlsWhereItIsConfigured) {
   const auto daemon = activate(
       "ingest:control", {loopback_address(), control},
       {"--tls-certificate", scratch_ / "ca/server.pem", "--tls-key", scratch_ / "ca/server.key"});
-  const Ending called = ctl(control, {"--tls-ca", scratch_ / "ca/ca.pem", "stats"});
+  const Ending called = ctl(control, {"--tls-ca", scratch_ / "ca/ca.pem", "collectors"});
   EXPECT_TRUE(called.exited_with(0)) << called.errors << daemon->errors();
-  EXPECT_FALSE(ctl(control, {"stats"}).exited_with(0));
+  EXPECT_FALSE(ctl(control, {"collectors"}).exited_with(0));
 }
 
 // The setting is at the loopback; the socket is what counts.
@@ -105,7 +105,7 @@ TEST_F(InheritedSocketsTest, ReachableSocketsDoNotStartWithoutTlsAndACheck) {
     const std::string here = loopback_address();
     const auto daemon = is_ingest ? activate("control:ingest", {here, "0.0.0.0:" + port})
                                   : activate("ingest:control", {here, "0.0.0.0:" + port});
-    (void)ctl("127.0.0.1:" + port, {"stats"});  // starts it, and fails
+    (void)ctl("127.0.0.1:" + port, {"collectors"});  // starts it, and fails
     EXPECT_TRUE(daemon->wait(seconds(30)).exited_with(2));
     EXPECT_THAT(daemon->errors(), HasSubstr("0.0.0.0:" + port));
     EXPECT_THAT(daemon->errors(), HasSubstr("other machines can reach it, so it needs "
@@ -121,7 +121,7 @@ TEST_F(InheritedSocketsTest, RefusesUnexpectedSockets) {
   for (const auto& [names, why] : wrong) {
     const std::string last = loopback_address();
     const auto daemon = activate(names, {loopback_address(), last});
-    (void)ctl(last, {"stats"});  // starts it, and fails
+    (void)ctl(last, {"collectors"});  // starts it, and fails
     EXPECT_TRUE(daemon->wait(seconds(30)).exited_with(2)) << names;
     EXPECT_THAT(daemon->errors(), HasSubstr(why));
   }

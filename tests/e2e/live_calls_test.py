@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""live_calls_test.py BIN LIB: WatchCalls of a real collector, as `collectctl tail` and `collectctl top`
+"""live_calls_test.py BIN LIB: WatchCalls of a real collector, as `collectctl dump --follow` and `collectctl top`
 show it, beside what `collectctl dump` and `report` say of the same recording; `top` on a
 pseudo-terminal."""
 
@@ -88,7 +88,7 @@ class LiveTest(unittest.TestCase):
 class TailTest(LiveTest):
     def test_calls_are_those_of_the_files(self):
         program = self.trace("moods", "4000")
-        tail = self.start("tail", "--json", "--interval", "200ms", "--limit", "1000", "--function", "*slow*")
+        tail = self.start("dump", "--follow", "--json", "--interval", "200ms", "--limit", "1000", "--function", "*slow*")
         session = self.seal(program)
         errors = tail.wait()
         self.assertEqual((tail.process.returncode, errors), (0, ""))
@@ -115,45 +115,45 @@ class TailTest(LiveTest):
 
     def test_words_for_people_and_what_they_choose(self):
         program = self.trace("moods", str(WHOLE))
-        tail = self.start("tail", "--interval", "100ms", "--slower-than", "15ms")
+        tail = self.start("dump", "--follow", "--interval", "100ms", "--slower-than", "15ms")
         eventually(lambda: len(tail.lines) > 6, lambda: tail.lines)
         tail.stop()
         self.assertRegex(tail.lines[0], r"^# calls of session_\S+/pid_%d; seconds since its begin" % program.pid)
         for line in tail.lines[1:]:
             self.assertRegex(line, r"^ +[\d.]+  +[\d.]+ ms  %d moods +(std::this_thread|void std::this_thread|\(anonymous namespace\)::slow\(\))" % program.pid)
-        thrown = self.run_ctl("tail", "--function", "thrower", "--duration", "300ms", "--interval", "100ms")
+        thrown = self.run_ctl("dump", "--follow", "--function", "thrower", "--duration", "300ms", "--interval", "100ms")
         self.assertEqual(thrown.returncode, 0, thrown.stderr)
         self.assertRegex(thrown.stdout, r"thrower\(\)  \(exception\)")
-        none = self.run_ctl("tail", "--thread", "name=nobody*", "--duration", "300ms")
+        none = self.run_ctl("dump", "--follow", "--thread", "name=nobody*", "--duration", "300ms")
         self.assertEqual(none.stdout.splitlines()[1:], [])
-        few = self.run_ctl("tail", "--limit", "3", "--duration", "900ms", "--interval", "300ms", "--json")
+        few = self.run_ctl("dump", "--follow", "--limit", "3", "--duration", "900ms", "--interval", "300ms", "--json")
         for batch in map(json.loads, few.stdout.splitlines()):
             self.assertLessEqual(len(batch["calls"]), 3)
             self.assertGreater(batch["skipped_calls"], 50)
 
     def test_explains_refused_watches(self):
-        empty = self.run_ctl("tail")
+        empty = self.run_ctl("dump", "--follow")
         self.assertEqual((empty.returncode, empty.stdout), (1, ""))
         self.assertIn("no session records now", empty.stderr)
         session = self.seal(self.collector.trace("steady", "fill", "1000"))
-        sealed = self.run_ctl("tail", session["name"])
+        sealed = self.run_ctl("dump", "--follow", session["name"])
         self.assertIn("is sealed", sealed.stderr)
         self.assertEqual(sealed.returncode, 1)
         self.trace("steady", "pace", str(WHOLE))
-        odd = self.run_ctl("tail", "--function", "0xzz")
+        odd = self.run_ctl("dump", "--follow", "--function", "0xzz")
         self.assertEqual(odd.returncode, 1)
         self.assertIn("0xzz", odd.stderr)
-        watches = [self.start("tail") for _ in range(8)]
+        watches = [self.start("dump", "--follow") for _ in range(8)]
         eventually(lambda: all(watch.lines for watch in watches), lambda: [watch.lines for watch in watches])
-        self.assertIn("8 watches already", self.run_ctl("tail").stderr)
+        self.assertIn("8 watches already", self.run_ctl("dump", "--follow").stderr)
         for watch in watches:
             watch.stop()
         # Their programs go with them.
-        eventually(lambda: self.run_ctl("tail", "--duration", "100ms").returncode == 0, "a watch is free again")
+        eventually(lambda: self.run_ctl("dump", "--follow", "--duration", "100ms").returncode == 0, "a watch is free again")
 
     def test_the_program_that_follows_is_killed(self):
         program = self.trace("steady", "pace", str(WHOLE))
-        tail = self.start("tail")
+        tail = self.start("dump", "--follow")
         follower = eventually(lambda: self.followers(), "collect-calls runs")[0]
         eventually(lambda: tail.lines, "it says something")
         os.kill(follower, signal.SIGKILL)
@@ -169,7 +169,7 @@ class TailTest(LiveTest):
 
     def test_reports_skipped_events_when_it_falls_behind(self):
         program = self.trace("steady", "burst", "6000", "2000", COLLECT_FULL="wait")  # six seconds at least
-        tail = self.start("tail", "--json", "--limit", "10", "--interval", "200ms")
+        tail = self.start("dump", "--follow", "--json", "--limit", "10", "--interval", "200ms")
         follower = eventually(lambda: self.followers(), "collect-calls runs")[0]
         eventually(lambda: tail.lines, "it says something")
         os.kill(follower, signal.SIGSTOP)
@@ -191,7 +191,7 @@ class TailTest(LiveTest):
 
     def test_losses_of_the_recording_are_told(self):
         program = self.trace("steady", "burst", str(WHOLE), "2000", COLLECT_FULL="drop", COLLECT_BUFFER_MB="1")
-        tail = self.start("tail", "--json", "--interval", "200ms")
+        tail = self.start("dump", "--follow", "--json", "--interval", "200ms")
         eventually(lambda: tail.lines, "it says something")
         self.collector.process.send_signal(signal.SIGSTOP)
         begin = int(text_of(f"/proc/{program.pid}/stat").rsplit(")", 1)[1].split()[11])

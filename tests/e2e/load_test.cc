@@ -89,7 +89,7 @@ TEST(Load, ThousandAgentsRecordAtOnce) {
   const std::optional<wire::Refuse> refusal = one_more.refusal();
   ASSERT_TRUE(refusal);
   EXPECT_NE(refusal->reason().find("max_connections"), std::string::npos) << refusal->reason();
-  const Ending listed = collector.ctl({"stats"});
+  const Ending listed = collector.ctl({"collectors"});
   EXPECT_NE(listed.output.find("sessions recording"), std::string::npos) << listed.output;
   for (const auto& agent : agents) end_recording(*agent);
   uint64_t complete = 0;

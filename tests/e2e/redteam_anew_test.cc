@@ -274,7 +274,7 @@ TEST(RedteamAnew, AnotherUserAtTheDefaultPortIsNotTakenForTheCollector) {
     GTEST_SKIP() << "someone is at port 7711";
   }
   ASSERT_EQ(listen(listener, 16), 0);
-  const Ending stats = run(scratch.path(), {program("collectctl"), "stats"});
+  const Ending stats = run(scratch.path(), {program("collectctl"), "collectors"});
   EXPECT_TRUE(stats.exited_with(1)) << stats.describe();
   const Ending recorded =
       run(scratch.path(), {"sh", "-c", "cd \"$1\" && exec \"$2\" run -- sh -c 'exit 7'", "sh",

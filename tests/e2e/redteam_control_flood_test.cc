@@ -37,7 +37,7 @@ class RedTeamControlFloodTest : public testing::Test {
       for (int i = 0; i < 200; ++i) bytes += next(round++);
       goes_on = attacker.send(bytes);
     }
-    const Ending stats = collector_.ctl({"stats"});
+    const Ending stats = collector_.ctl({"collectors"});
     EXPECT_TRUE(stats.exited_with(0)) << stats.errors;
     const uint64_t after = collector_.process().resident_bytes();
     const uint64_t grown = after > before ? after - before : 0;
@@ -125,7 +125,7 @@ TEST(RedTeamControlDescriptorsTest, PortAnswersAgainAfterDescriptorsRanOut) {
   EXPECT_TRUE(eventually(seconds(30),
                          [&] {
                            stats = run(scratch.path(),
-                                       {program("collectctl"), "--control", control, "stats"});
+                                       {program("collectctl"), "--control", control, "collectors"});
                            return stats.exited_with(0);
                          }))
       << stats.errors << daemon.errors();

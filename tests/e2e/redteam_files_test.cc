@@ -305,7 +305,7 @@ TEST_F(RedteamDaemonFiles, DownloadFileAndDeleteSession) {
   filesystem::create_directory_symlink(scratch_ / "elsewhere", directory + "/thread_1");
   filesystem::remove(directory + "/thread_0/detail.atf");
   plant(directory + "/thread_0/detail.atf", Trick::kPipe);
-  const Ending files = collector.ctl({"files", name});
+  const Ending files = collector.ctl({"inspect", "--at-collector", "--files", name});
   EXPECT_TRUE(files.exited_with(0)) << said_by(files);
   EXPECT_EQ(files.output.find("dial9"), std::string::npos) << files.output;
   EXPECT_EQ(files.output.find("thread_1"), std::string::npos) << files.output;

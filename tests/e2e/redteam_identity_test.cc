@@ -148,7 +148,8 @@ class Identity : public testing::Test {
     };
     EXPECT_FALSE(shows(collector_.process().errors() + collector_.process().output())) << "the log";
     for (const auto& arguments : {Arguments{"sessions", "--json"}, Arguments{"agents", "--json"},
-                                  Arguments{"status"}, Arguments{"manifest"}, Arguments{"files"}}) {
+                                  Arguments{"status"}, Arguments{"inspect", "--at-collector"},
+                                  Arguments{"inspect", "--at-collector", "--files"}}) {
       const Ending answer = collector_.ctl(arguments);
       EXPECT_FALSE(shows(answer.output + answer.errors)) << arguments[0];
     }

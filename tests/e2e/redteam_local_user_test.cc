@@ -220,7 +220,7 @@ TEST_F(RedTeamLocalUserTest, HeldConnectionsTakeNobodysPlace) {
     }
     hold();
   });
-  const Ending stats = collector.ctl({"stats"});
+  const Ending stats = collector.ctl({"collectors"});
   EXPECT_TRUE(stats.exited_with(0)) << stats.errors;
   EXPECT_EQ(say_hello(RawConnection(ingest)), "an answer");
 }

@@ -123,7 +123,7 @@ TEST_F(RedTeamSquatterTest, CollectorOfAnotherUserIsServedWithAToken) {
   EXPECT_THAT(with.errors, HasSubstr("connected to"));
   EXPECT_THAT(with.errors, Not(HasSubstr(kServed)));
 
-  const Ending ctl = collector.ctl({"stats"});
+  const Ending ctl = collector.ctl({"collectors"});
   EXPECT_TRUE(ctl.exited_with(1)) << ctl.describe();
   EXPECT_THAT(ctl.errors, HasSubstr(kServed));
 }

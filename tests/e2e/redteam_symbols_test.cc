@@ -290,7 +290,7 @@ TEST_F(RedTeamSymbolsTest, SessionIsNamedLaterByBuildId) {
   EXPECT_THAT(named.output, ::testing::HasSubstr("1 of 1 functions named"));
   EXPECT_EQ(manifest_of(collector, kAttacker)["symbols"][0]["name"], "witness::work()");
   // The daemon shows what is on the disk.
-  const Ending shown = collector.ctl({"--json", "manifest"});
+  const Ending shown = collector.ctl({"--json", "inspect", "--at-collector"});
   EXPECT_THAT(shown.output, ::testing::HasSubstr("witness::work()"));
 
   EXPECT_TRUE(run(scratch_.path(), {program("collectctl"), "symbolize", scratch_ / "nowhere"})

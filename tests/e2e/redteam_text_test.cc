@@ -139,11 +139,11 @@ TEST_F(RedteamText, NamesOfAnAgentReachNobodyRaw) {
   for (const Arguments& command : std::vector<Arguments>{{"agents", "no such agent\x1b[2J"},
                                                          {"detach", "nobody"},
                                                          {"stop", "nobody"},
-                                                         {"manifest"},
-                                                         {"manifest", "nobody"},
+                                                         {"inspect", "--at-collector"},
+                                                         {"inspect", "--at-collector", "nobody"},
                                                          {"sessions"},
-                                                         {"files"},
-                                                         {"stats"},
+                                                         {"inspect", "--at-collector", "--files"},
+                                                         {"collectors"},
                                                          {"annotate", hostile("marker")}}) {
     shown(command);
   }
@@ -151,7 +151,7 @@ TEST_F(RedteamText, NamesOfAnAgentReachNobodyRaw) {
   const json agents = json::parse(shown({"--json", "agents"}).substr(0));
   EXPECT_EQ(agents.at("agents").at(0).at("process_name"), hostile("process"));
   EXPECT_EQ(agents.at("agents").at(0).at("tag"), hostile("tag"));
-  EXPECT_NE(shown({"--json", "manifest"}).find("\\u202e"), std::string::npos);
+  EXPECT_NE(shown({"--json", "inspect", "--at-collector"}).find("\\u202e"), std::string::npos);
   end(control, data);
   const auto sessions = sealed_sessions(collector_->root(), kPid);
   ASSERT_EQ(sessions.size(), 1u);

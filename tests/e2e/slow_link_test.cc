@@ -46,7 +46,7 @@ class SlowLink : public testing::TestWithParam<const char*> {
   }
 
   uint64_t pages_decoded() const {
-    const Ending stats = collector_->ctl({"--json", "stats"});
+    const Ending stats = collector_->ctl({"--json", "collectors"});
     return stats.exited_with(0) ? number(json::parse(stats.output), "pages_decoded") : 0;
   }
 

@@ -19,6 +19,7 @@ import urllib.request
 
 BIN, FAKE_S3 = map(os.path.abspath, sys.argv[1:3])
 COLLECTCTL, COLLECTORD = os.path.join(BIN, "collectctl"), os.path.join(BIN, "collectord")
+LOADER = os.path.join(BIN, "collect-load")
 PROGRAM = os.path.join(BIN, "e2e", "moods")
 SCRIPTED_SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../daemon/warehouse/scripted_server.py")
 PATIENCE = 120
@@ -79,8 +80,8 @@ class StoreTest(unittest.TestCase):
     def at(self, name):
         return os.path.join(self.folder, name)
 
-    def ctl(self, *arguments, code=0, **more):
-        done = subprocess.run([COLLECTCTL, *arguments], capture_output=True, text=True, timeout=PATIENCE, cwd=self.folder,
+    def ctl(self, *arguments, code=0, program=COLLECTCTL, **more):
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=PATIENCE, cwd=self.folder,
                               env=environment(self.server.endpoint, TMPDIR=self.folder, **more), check=False)
         self.assertEqual(done.returncode, code, f"{arguments}: {done.stdout[-500:]} {done.stderr[-500:]}")
         return done
@@ -222,7 +223,7 @@ class OfOthers(StoreTest):
                                   stdout=subprocess.PIPE, text=True)
         try:
             url = f"http://127.0.0.1:{int(server.stdout.readline())}"
-            return self.ctl("load", STORE, "--server", url, "--json", code=code)
+            return self.ctl(STORE, "--server", url, "--json", code=code, program=LOADER)
         finally:
             server.stdin.close()
             server.stdout.close()
@@ -335,7 +336,7 @@ class ByCollector(StoreTest):
         return self.record("--control", self.control)
 
     def stats(self):
-        return json.loads(self.ctl("stats", "--json", "--control", self.control).stdout)["store"]
+        return json.loads(self.ctl("collectors", "--json", "--control", self.control).stdout)["store"]
 
     def wait_for_commits(self, count):
         self.wait_for("not committed", lambda: len(self.server.commits()) == count)
@@ -357,7 +358,7 @@ class ByCollector(StoreTest):
         self.assertEqual(store["bytes_committed"], size)
         self.assertTrue(0 < store["bytes_sent"] < size, "what is sent is compressed")
         self.assertNotIn("problem", store)
-        self.assertIn("1, ", self.ctl("stats", "--control", self.control).stdout.split("sessions uploaded")[1])
+        self.assertIn("1, ", self.ctl("collectors", "--control", self.control).stdout.split("sessions uploaded")[1])
         with urllib.request.urlopen(self.metrics, timeout=PATIENCE) as answer:
             metrics = answer.read().decode()
         self.assertIn("\ncollectord_store_committed_sessions_total 1\n", metrics)

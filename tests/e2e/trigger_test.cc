@@ -42,7 +42,7 @@ class TriggerTest : public ::testing::Test {
   }
   void await_recording() {
     ASSERT_TRUE(eventually(seconds(30), [&] {
-      return collector_.ctl({"trigger", "set", "--function", "quick", "--times", "1"})
+      return collector_.ctl({"trigger", "--set", "--function", "quick", "--times", "1"})
           .exited_with(0);
     }));
     ASSERT_TRUE(eventually(seconds(30), [&] { return fired() == 1; }));
@@ -50,12 +50,12 @@ class TriggerTest : public ::testing::Test {
   }
   // So often at last, and not more while the program does it again and again.
   void expect_fires(int times, const std::vector<std::string>& options) {
-    std::vector<std::string> line = {"trigger", "set", "--times", std::to_string(times)};
+    std::vector<std::string> line = {"trigger", "--set", "--times", std::to_string(times)};
     line.insert(line.end(), options.begin(), options.end());
     const Ending set = collector_.ctl(line);
     ASSERT_TRUE(set.exited_with(0)) << set.output << set.errors;
     ASSERT_TRUE(eventually(seconds(30), [&] { return fired() >= times; }))
-        << collector_.ctl({"trigger", "show"}).output;
+        << collector_.ctl({"trigger"}).output;
     const uint64_t then = session().value("events", uint64_t{0});
     ASSERT_TRUE(eventually(seconds(30),
                            [&] { return session().value("events", uint64_t{0}) > then + 300; }));
@@ -124,10 +124,10 @@ TEST_F(TriggerTest, DoesNotFireWithoutItsEvent) {
         std::vector<std::string>{"--function", "slow", "--longer-than", "100s"}}) {
     expect_fires(0, never);
   }
-  const Ending cleared = collector_.ctl({"trigger", "clear"});
+  const Ending cleared = collector_.ctl({"trigger", "--clear"});
   EXPECT_TRUE(cleared.exited_with(0)) << cleared.errors;
   EXPECT_EQ(fired(), -1) << "there are none";
-  const Ending unknown = collector_.ctl({"trigger", "set", "--function", "no_such"});
+  const Ending unknown = collector_.ctl({"trigger", "--set", "--function", "no_such"});
   EXPECT_TRUE(unknown.exited_with(1));
   EXPECT_THAT(unknown.errors, HasSubstr("no_such"));
   EXPECT_EQ(markers_of(program_).size(), 1u);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""warehouse_test.py BIN LIB DEPLOY: `collectctl load` and `query --server` with real recordings, against
+"""warehouse_test.py BIN LIB DEPLOY: `collect-load` and `collectctl query --server` with real recordings, against
 Debian's clickhouse-server 18.16 over HTTP; files in place, from a bucket, by the newest engine (npm chdb,
 NODE_PATH). DEPLOY is deploy/clickhouse. Skipped (77) without the server."""
 
@@ -22,6 +22,7 @@ from clickhouse_server import PASSWORD, USER, NewEngine, OldServer, statements
 
 BIN, LIB, DEPLOY = map(os.path.abspath, sys.argv[1:4])
 COLLECTCTL = os.path.join(BIN, "collectctl")
+LOADER = os.path.join(BIN, "collect-load")
 FAKE_S3 = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "daemon", "upload", "fake_s3.py")
 PATIENCE = 240
 LOGIN = {"CLICKHOUSE_USER": USER, "CLICKHOUSE_PASSWORD": PASSWORD}
@@ -37,8 +38,8 @@ SCRATCH = tempfile.TemporaryDirectory(prefix="warehouse_")  # also of what is ki
 LOGIN["TMPDIR"] = SCRATCH.name
 
 
-def ctl(*arguments, **environment):
-    return subprocess.run([COLLECTCTL, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False,
+def ctl(*arguments, program=COLLECTCTL, **environment):
+    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False,
                           env=clean_environment(**{**LOGIN, **environment}))
 
 
@@ -219,7 +220,7 @@ class WarehouseTest(unittest.TestCase):
         self.server.make_tables(DEPLOY, self.database)
 
     def load(self, *arguments, code=0, url=None, **environment):
-        done = ctl("load", "--json", "--server", url or self.server.url, "--database", self.database, *arguments, **environment)
+        done = ctl("--json", "--server", url or self.server.url, "--database", self.database, *arguments, program=LOADER, **environment)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return json.loads(done.stdout)["parts"]
 
@@ -257,7 +258,7 @@ class WarehouseTest(unittest.TestCase):
                 database = f"{self.database}_{at}_{before}"
                 self.server.make_tables(DEPLOY, database)
                 proxy = KillingProxy(self.server.url, at, before)
-                command = [COLLECTCTL, "load", "--server", "http://127.0.0.1:%d" % proxy.server_address[1], "--database",
+                command = [LOADER, "--server", "http://127.0.0.1:%d" % proxy.server_address[1], "--database",
                            database, "--events", "load", self.whole]
                 proxy.client = subprocess.Popen(command, env=clean_environment(**LOGIN), stdout=subprocess.DEVNULL,
                                                 stderr=subprocess.DEVNULL, start_new_session=True)
@@ -325,10 +326,10 @@ class WarehouseTest(unittest.TestCase):
                 self.assertIn(int(offset), [number & 0xFFFFFFFF for number, one in symbols.items() if one == name])
 
     def test_errors_are_the_servers_own_words(self):
-        wrong = ctl("load", "--server", self.server.url, self.whole, CLICKHOUSE_PASSWORD="no")
+        wrong = ctl("--server", self.server.url, self.whole, CLICKHOUSE_PASSWORD="no", program=LOADER)
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("Wrong password", wrong.stderr)
-        lost = ctl("load", "--server", self.server.url, "--database", "nowhere", self.whole)
+        lost = ctl("--server", self.server.url, "--database", "nowhere", self.whole, program=LOADER)
         self.assertEqual(lost.returncode, 2)
         self.assertIn("schema.sql", lost.stderr)
         bad = ctl("query", "--server", self.server.url, "--database", self.database, "SELEKT 1")
@@ -336,10 +337,10 @@ class WarehouseTest(unittest.TestCase):
         self.assertIn("Syntax error", bad.stderr)
         for url in ("ftp://x", "http://me:you@host", "http://host/path", "host"):
             self.assertEqual(ctl("query", "--server", url, "SELECT 1").returncode, 2, url)
-        none = ctl("load", self.whole)
+        none = ctl(self.whole, program=LOADER)
         self.assertEqual(none.returncode, 2)
         self.assertIn("COLLECT_CLICKHOUSE", none.stderr)
-        nothing = ctl("load", "--json", "--server", self.server.url, self.whole, os.path.join(self.folder, "nowhere"))
+        nothing = ctl("--json", "--server", self.server.url, self.whole, os.path.join(self.folder, "nowhere"), program=LOADER)
         self.assertEqual((nothing.returncode, json.loads(nothing.stdout)["error"]["code"]), (2, "not_found"), nothing.stderr)
 
     def test_a_bucket_is_loaded_with_all_parts_of_a_session(self):

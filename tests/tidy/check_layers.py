@@ -8,10 +8,18 @@ import sys
 
 import tree
 
-# The part of collectctl that works on files, and what that part may include.
-CTL_FILES = ["daemon/ctl/terminal", "daemon/ctl/offline", "daemon/ctl/captures",
-             "daemon/ctl/export", "daemon/ctl/programs"]
-OFFLINE = ["formats", "storage", "daemon/symbolize", "daemon/patch"] + CTL_FILES
+# The folders of collectctl that work on files alone: no collector, no gRPC; CTL.md has the map. Each
+# may include those before it.
+CTL = "daemon/ctl/"
+CTL_FILES = [CTL + "terminal", CTL + "select", CTL + "export", CTL + "captures", CTL + "check",
+             CTL + "dump", CTL + "report", CTL + "convert"]
+FILES = ["formats", "storage", "daemon/symbolize", "daemon/patch"]
+OFFLINE = FILES + CTL_FILES
+# And those that talk to a collector, and to the adb server as the daemon does.
+ONLINE = OFFLINE + ["proto/control", "daemon/principal", "daemon/machine", "daemon/runtime",
+                    "daemon/collector/agents/session_message.h"]
+# Whoever records: it loads agents, and asks phones.
+RECORD = ONLINE + ["daemon/ctl/control", "daemon/ctl/look", "daemon/inject", "daemon/attach"]
 
 INGEST = ["proto/wire", "storage", "formats/core", "formats/dial9", "formats/atf/layout.h",
           "daemon/machine", "daemon/principal"]
@@ -37,6 +45,8 @@ ROOMS = {
     # Written by the planner, read by the agent.
     "formats/patch": ["formats/core"],
     "proto/wire": ["formats/core", "proto/wire/page_codec.h"],
+    # It knows the protocol, and neither end of it.
+    "proto/conformance": ["proto/wire", "formats/core"],
     "proto/control": [],
     "agent": ["proto/wire", "formats/core", "formats/patch", "formats/atf/layout.h"],
     # Floor upon floor; STORAGE.md "Folders". Containers hold pages as they come over the wire.
@@ -84,26 +94,30 @@ ROOMS = {
                    "daemon/symbolize", "daemon/control/collector_api.h",
                    "daemon/control/request_checks.h", "daemon/control/refusal_log.h",
                    "storage/fs/rooted_directory.h"],
-    # It knows the protocol, and neither end of it.
-    "daemon/ctl/conformance": ["proto/wire", "formats/core"],
-    # What works on files alone: no collector, no gRPC. Here is also what collectord asks collect-page
-    # and collect-calls for.
+    # Its programs are those of collectord and collectctl: what works on files.
     "daemon/ctl/terminal": ["formats/core"],
-    "daemon/ctl/offline": OFFLINE, "daemon/ctl/captures": OFFLINE, "daemon/ctl/export": OFFLINE,
+    "daemon/ctl/select": FILES,
+    "daemon/ctl/export": FILES + ["daemon/ctl/select"],
+    "daemon/ctl/captures": FILES + CTL_FILES[:2],
+    "daemon/ctl/check": FILES + ["daemon/ctl/captures"] + CTL_FILES[:2],
+    "daemon/ctl/dump": FILES + ["daemon/ctl/captures", "daemon/ctl/check"] + CTL_FILES[:2],
+    "daemon/ctl/report": FILES + ["daemon/ctl/captures", "daemon/ctl/check"] + CTL_FILES[:2],
+    "daemon/ctl/convert": FILES + ["daemon/ctl/captures"] + CTL_FILES[:3],
+    # What collectord asks collect-page and collect-calls for.
     "daemon/ctl/follow": OFFLINE + ["proto/control", "daemon/control/call_feed.h"],
-    "daemon/ctl/programs": OFFLINE + ["daemon/ctl/follow", "proto/control",
+    "daemon/ctl/programs": OFFLINE + ["daemon/ctl/follow", "proto/control", "daemon/machine",
                                       "daemon/control/call_feed.h",
                                       "daemon/web/limits.h", "daemon/web/page_request.h",
                                       "daemon/ctl/store", "daemon/upload/store_request.h"],
+    "daemon/ctl/control": ONLINE,
+    "daemon/ctl/look": ONLINE + ["daemon/ctl/control"],
+    "daemon/ctl/record": RECORD,
+    "daemon/ctl/doctor": RECORD + ["daemon/ctl/record"],
     # Both: files here, and the store.
-    "daemon/ctl/store": OFFLINE + ["daemon/ctl", "proto/control", "daemon/upload"],
-    # The rest talks to a collector, and to the adb server as the daemon does. It asks whose the
-    # collector is that it has reached, as the daemon does of its clients.
-    "daemon/ctl": ["proto/control", "daemon/ctl/conformance", "formats", "storage",
-                   "daemon/symbolize", "daemon/patch", "daemon/principal", "daemon/inject",
-                   "daemon/attach", "daemon/machine", "daemon/runtime", "daemon/collector/agents/session_message.h",
-                   "daemon/upload/store_request.h",
-                   "daemon/warehouse/load_arguments.h"] + CTL_FILES,
+    "daemon/ctl/store": ONLINE + ["daemon/ctl/control", "daemon/upload"],
+    # Main, and the commands.
+    "daemon/ctl": RECORD + ["daemon/ctl/record", "daemon/ctl/doctor",
+                            "daemon/upload/store_request.h", "daemon/warehouse/load_arguments.h"],
     # Where the rooms meet. The CLI is its own program.
     "daemon/collector": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach",
                          "daemon/control", "daemon/inject", "daemon/patch",
@@ -144,7 +158,7 @@ TARGETS = {
     "collect_symbolize": "daemon/symbolize", "collect_symbolize_lookup": "daemon/symbolize",
     "collect_patch_format": "formats/patch", "collect_patch": "daemon/patch", "collect_patch_answer": "daemon/patch",
     "collect_patch_planner": "daemon/patch", "collect_inject": "daemon/inject",
-    "collect_ctl_processes": "daemon/ctl", "collect-planner": "daemon/patch",
+    "collect_ctl_processes": "daemon/ctl/record", "collect-planner": "daemon/patch",
     "collect_symbolize_confine": "daemon/symbolize",
     "collect_symbolize_protocol": "daemon/symbolize", "collect-symbolizer": "daemon/symbolize",
     "collect_adb": "daemon/attach", "collect_attach": "daemon/attach",
@@ -159,10 +173,11 @@ TARGETS = {
     "collect_ctl_follow": "daemon/ctl/follow",
     "collect_session_message": "daemon/collector/agents/session_message.h",
     "collect_daemon": "daemon", "collectord": "daemon",
-    "collect_ctl_offline": "daemon/ctl/offline", "collect_ctl_online": "daemon/ctl",
-    "collect_ctl_phones": "daemon/ctl", "collect_ctl_android": "daemon/ctl",
-    "collect_ctl_conformance": "daemon/ctl/conformance",
-    "collect_ctl_ios": "daemon/ctl", "collect_ctl_doctor": "daemon/ctl",
+    "collect_ctl_offline": "daemon/ctl/convert", "collect_ctl_online": "daemon/ctl/control",
+    "collect_ctl_run": "daemon/ctl/record",
+    "collect_ctl_phones": "daemon/ctl/record", "collect_ctl_android": "daemon/ctl/record",
+    "collect_conformance": "proto/conformance", "collect-conformance": "proto/conformance",
+    "collect_ctl_ios": "daemon/ctl/record", "collect_ctl_doctor": "daemon/ctl/doctor",
     "collectctl": "daemon/ctl",
 }
 OUTSIDE_TARGETS = [
@@ -171,8 +186,8 @@ OUTSIDE_TARGETS = [
 ]
 
 
-# Programs of their own, which show how a room is used from outside. They know sockets and files.
-EXAMPLES = ("proto/wire/example/",)
+# Programs of their own, which use the protocol from outside. They know sockets and files.
+PROGRAMS = ("proto/wire/example/", "proto/conformance/")
 
 
 def room_of(path):
@@ -227,7 +242,7 @@ def check_includes(root, path, room):
         if name.startswith("tests/"):
             yield tree.Finding(path, number, f"includes {name}", "tests depend on code, never back")
         for pattern, rooms, why in OUTSIDE:
-            if path.startswith(EXAMPLES):
+            if path.startswith(PROGRAMS):
                 continue
             if re.fullmatch(pattern, name) and any(within(room, r) for r in rooms):
                 yield tree.Finding(path, number, f"{room} must not include <{name}>", why)
@@ -254,7 +269,8 @@ def check_links(root, path):
                     room == "agent" and linked == "formats/atf"):
                 yield tree.Finding(path, number, f"{target} ({room}) must not link {library}",
                                    f"it may link {', '.join(ROOMS[room]) or 'no other room'}")
-            if library.startswith("collect_") and not linked and room_of(folder + "/x") != room:
+            if library.startswith("collect_") and not linked and not within(
+                    room, room_of(folder + "/x")):
                 yield tree.Finding(path, number, f"{target} links {library}, a target of no room",
                                    "add it to TARGETS in tests/tidy/check_layers.py")
             for pattern, rooms in OUTSIDE_TARGETS:

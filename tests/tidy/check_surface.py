@@ -10,7 +10,9 @@ import sys
 
 import tree
 
-COMMAND_LINE = "daemon/ctl/"  # every source file below it that adds an option
+COMMAND_LINE = "daemon/ctl/"  # every source file below it that adds an option, in one of these ways
+OPTION = (r"(?:add_option|add_flag|\badd|\badd_when_full"
+          r"|\.(?:flag|option|number|any_number|duration|size|word|choice<\w+(?:::\w+)*>))")
 CONFIG = "daemon/config.h"
 DAEMON_FLAGS = "daemon/config.cc"
 VARIABLES = "formats/core/text/environment_names.h"
@@ -89,7 +91,7 @@ def check_command_line(root, paths, tests):
             continue
         text = tree.read(root, path)
         for match in re.finditer(
-                r"(?:add_option|add_flag|\badd)\(\s*\"((?:-[A-Za-z],)?--[a-z-]+(?:,--[a-z-]+)*)\"",
+                OPTION + r"\(\s*(?:command, )?\"((?:-[A-Za-z],)?--[a-z-]+(?:,--[a-z-]+)*)\"",
                 text):
             names = match.group(1).split(",")
             for name in names:

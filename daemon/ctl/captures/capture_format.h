@@ -15,10 +15,8 @@
 #include <vector>
 
 #include "daemon/ctl/captures/bytes_done.h"
-#include "daemon/ctl/offline/dump.h"
-#include "daemon/ctl/offline/inspect.h"
-#include "daemon/ctl/offline/time_window.h"
-#include "daemon/ctl/offline/verify.h"
+#include "daemon/ctl/captures/capture_options.h"
+#include "daemon/ctl/select/time_window.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/byte_sink.h"

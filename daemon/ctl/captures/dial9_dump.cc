@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/ctl/offline/function_filter.h"
+#include "daemon/ctl/select/function_filter.h"
 #include "formats/core/text/figures.h"
 #include "formats/dial9/json_lines.h"
 #include "formats/dial9/schema.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <unordered_set>
 
-#include "daemon/ctl/offline/function_filter.h"
+#include "daemon/ctl/select/function_filter.h"
 #include "formats/wtf/binary/reader.h"
 #include "formats/wtf/json_cursor.h"
 #include "formats/wtf/text.h"

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "daemon/ctl/run/run_collector.h"
+#include "daemon/ctl/record/run/run_collector.h"
 #include "daemon/runtime/newest_recording.h"
 #include "daemon/runtime/running_collectors.h"
 #include "formats/core/text/printable.h"

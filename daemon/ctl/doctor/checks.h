@@ -7,8 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/ctl/control/control_target.h"
 #include "daemon/ctl/doctor/check.h"
-#include "daemon/ctl/online/control_target.h"
+#include "daemon/ctl/record/phones/phones_report.h"
 
 namespace collect::ctl {
 
@@ -21,8 +22,9 @@ std::vector<Check> check_collector(const ControlTarget& given, std::string& root
 // ---- phone_checks.cc
 
 std::vector<Check> check_agents();
-Check check_adb_server();
-Check check_usbmuxd();
+// The server of the phones; and the one phone that is meant, if `phone` names it.
+std::vector<Check> check_android_phones(const PhonesReport& report, const std::string& phone);
+std::vector<Check> check_iphones(const PhonesReport& report, const std::string& phone);
 
 // ---- machine_checks.cc
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "daemon/ctl/control/online.h"
+#include "daemon/ctl/control/text.h"
 #include "daemon/ctl/doctor/checks.h"
-#include "daemon/ctl/online/commands.h"
-#include "daemon/ctl/online/text.h"
-#include "daemon/ctl/run/run_collector.h"
+#include "daemon/ctl/record/android/android_phones.h"
+#include "daemon/ctl/record/ios/iphones.h"
+#include "daemon/ctl/record/run/run_collector.h"
 #include "daemon/ctl/terminal/json.h"
 
 namespace collect::ctl {
@@ -18,48 +20,63 @@ const char* word_of(Verdict verdict) {
   return verdict == Verdict::kWarning ? "warning" : "problem";
 }
 
-std::string json_of(const std::vector<Check>& checks, bool works) {
+struct Findings {
+  std::vector<Check> checks;
+  PhonesReport android, ios;
+  bool works = false;
+};
+
+std::string json_of(const Findings& findings) {
   Json document = json_document();
-  document["works"] = works;
+  document["works"] = findings.works;
   document["checks"] = Json::array();
-  for (const Check& check : checks) {
+  for (const Check& check : findings.checks) {
     Json one{{"what", check.what}, {"verdict", word_of(check.verdict)}, {"found", check.found}};
     add_text(one, "way_out", check.way_out);
     document["checks"].push_back(std::move(one));
   }
+  if (!findings.android.unreachable) document["android"] = findings.android.json;
+  if (!findings.ios.unreachable) document["ios"] = findings.ios.json;
   return json_line(document);
 }
 
-std::string text_of(const std::vector<Check>& checks, bool works, size_t columns) {
+std::string text_of(const Findings& findings, size_t columns) {
   Table table({"WHAT", "VERDICT", "FOUND"});
-  for (const Check& check : checks) {
+  for (const Check& check : findings.checks) {
     table.add({check.what, word_of(check.verdict),
                check.found + (check.way_out.empty() ? "" : "; " + check.way_out)});
   }
-  return table.text(columns) +
-         (works ? "programs of this machine can be recorded\n"
-                : "nothing can be recorded here until the problems are mended\n");
+  std::string text = table.text(columns);
+  for (const PhonesReport* phones : {&findings.android, &findings.ios}) {
+    if (phones->devices > 0) text += "\n" + phones->text;
+  }
+  return text + (findings.works ? "\nprograms of this machine can be recorded\n"
+                                : "\nnothing can be recorded here until the problems are solved\n");
 }
 
 }  // namespace
 
 int doctor(const DoctorOptions& options, std::ostream& out) {
   std::string root = options.root;
-  std::vector<Check> checks = check_collector(options.control, root);
-  const auto add = [&checks](std::vector<Check> more) {
-    checks.insert(checks.end(), more.begin(), more.end());
+  Findings findings;
+  findings.checks = check_collector(options.control, root);
+  const auto add = [&findings](const std::vector<Check>& more) {
+    findings.checks.insert(findings.checks.end(), more.begin(), more.end());
   };
   add(check_agents());
-  add({check_adb_server(), check_usbmuxd()});
+  findings.android = look_at_android_phones(options.serial, options.phone_agent, options.columns);
+  add(check_android_phones(findings.android, options.serial));
+  findings.ios = look_at_iphones(options.udid, options.columns);
+  add(check_iphones(findings.ios, options.udid));
   add(check_machine());
   const bool is_served = options.root.empty() && !root.empty();
   add(check_store(root.empty() ? kDefaultRoot : root, is_served));
-  const bool works = std::none_of(checks.begin(), checks.end(), [](const Check& check) {
-    return check.verdict == Verdict::kProblem;
-  });
-  out << (options.json ? json_of(checks, works) : text_of(checks, works, options.columns));
+  findings.works =
+      std::none_of(findings.checks.begin(), findings.checks.end(),
+                   [](const Check& check) { return check.verdict == Verdict::kProblem; });
+  out << (options.json ? json_of(findings) : text_of(findings, options.columns));
   out.flush();
-  return works ? kExitOk : kExitFailed;
+  return findings.works ? kExitOk : kExitFailed;
 }
 
 }  // namespace collect::ctl

@@ -1,11 +1,6 @@
-#include <cstdlib>
-
-#include "daemon/attach/adb/adb_address.h"
-#include "daemon/ctl/android/adb_client.h"
-#include "daemon/ctl/android/phone_agent.h"
 #include "daemon/ctl/doctor/checks.h"
-#include "daemon/ctl/ios/usbmux_client.h"
-#include "daemon/ctl/run/program_paths.h"
+#include "daemon/ctl/record/android/phone_agent.h"
+#include "daemon/ctl/record/run/program_paths.h"
 #include "formats/core/text/printable.h"
 
 namespace collect::ctl {
@@ -16,6 +11,26 @@ using Verdict = Check::Verdict;
 std::string devices_text(size_t count) {
   if (count == 0) return "no device";
   return std::to_string(count) + (count == 1 ? " device" : " devices");
+}
+
+std::vector<Check> check_phones(const char* server, const char* kind, const char* only_for,
+                                const PhonesReport& report, const std::string& phone) {
+  std::vector<Check> checks;
+  if (report.unreachable) {
+    checks.push_back({server, Verdict::kWarning, report.unreachable->message, only_for});
+  } else {
+    checks.push_back(
+        {server, Verdict::kOk, report.server + ", " + devices_text(report.devices), ""});
+  }
+  if (phone.empty()) return checks;
+  const bool is_there = report.devices > 0;
+  checks.push_back({std::string(kind) + " " + printable(phone),
+                    report.any_works ? Verdict::kOk : Verdict::kProblem,
+                    report.any_works ? "apps on it can be recorded"
+                    : is_there       ? "apps on it cannot be recorded; see below"
+                                     : "it is not connected",
+                    ""});
+  return checks;
 }
 
 }  // namespace
@@ -39,47 +54,13 @@ std::vector<Check> check_agents() {
   return checks;
 }
 
-Check check_adb_server() {
-  Check check{"adb server", Verdict::kWarning, "", "that is only for apps on Android phones"};
-  const auto address = attach::adb_address(
-      "auto", [](const char* name) { return static_cast<const char*>(std::getenv(name)); });
-  if (!address.ok()) {
-    check.found = address.error().message;
-    return check;
-  }
-  AdbClient client(*address);
-  const Result<uint32_t> version = client.version();
-  if (!version.ok()) {
-    check.found = version.error().message;
-    return check;
-  }
-  const auto devices = client.devices();
-  if (!devices.ok()) {
-    check.found = devices.error().message;
-    return check;
-  }
-  const std::string more = devices->empty() ? "" : "; collectctl android doctor looks at them";
-  return {"adb server", Verdict::kOk,
-          client.address() + ", version 1.0." + std::to_string(*version) + ", " +
-              devices_text(devices->size()) + more,
-          ""};
+std::vector<Check> check_android_phones(const PhonesReport& report, const std::string& phone) {
+  return check_phones("adb server", "Android phone", "that is only for apps on Android phones",
+                      report, phone);
 }
 
-Check check_usbmuxd() {
-  const auto address = usbmuxd_address();
-  if (!address.ok()) {
-    return {"usbmuxd", Verdict::kWarning, address.error().message,
-            "that is only for apps on iPhones"};
-  }
-  WaitingIo io;
-  UsbmuxClient client(io, *address);
-  if (const Status connected = client.connect(); !connected.ok()) {
-    return {"usbmuxd", Verdict::kWarning, connected.error().message,
-            "that is only for apps on iPhones"};
-  }
-  const size_t count = client.devices().size();
-  const std::string more = count == 0 ? "" : "; collectctl ios doctor looks at them";
-  return {"usbmuxd", Verdict::kOk, client.address() + ", " + devices_text(count) + more, ""};
+std::vector<Check> check_iphones(const PhonesReport& report, const std::string& phone) {
+  return check_phones("usbmuxd", "iPhone", "that is only for apps on iPhones", report, phone);
 }
 
 }  // namespace collect::ctl

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "daemon/ctl/offline/thread_choice.h"
+#include "daemon/ctl/select/thread_choice.h"
 #include "storage/read/thread_breaks.h"
 
 namespace collect::ctl {

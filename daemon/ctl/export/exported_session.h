@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/offline/function_filter.h"
-#include "daemon/ctl/offline/time_window.h"
+#include "daemon/ctl/select/function_filter.h"
+#include "daemon/ctl/select/time_window.h"
 #include "formats/atf/session_reader.h"
 #include "formats/calls/running_time.h"
 #include "formats/calls/thread_calls.h"
@@ -23,7 +23,7 @@ namespace collect::ctl {
 // What of the sessions is wanted; as DumpOptions has it.
 struct ExportSelection {
   // Numbers are of the device clock; of several sessions: since the epoch.
-  WindowWords when{.until_option = "--until"};
+  WindowWords when;
   std::vector<std::string> threads;    // storage/model/thread_pattern.h; empty: all
   std::vector<std::string> functions;  // symbolize/function_pattern.h; empty: all
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "daemon/ctl/offline/detail_registers.h"
+#include "daemon/ctl/select/detail_registers.h"
 #include "formats/core/text/hex.h"
 #include "storage/read/thread_breaks.h"
 

@@ -18,7 +18,7 @@
 #include "daemon/ctl/follow/call_activity.h"
 #include "daemon/ctl/follow/followed_session.h"
 #include "daemon/ctl/follow/live_names.h"
-#include "daemon/ctl/offline/function_filter.h"
+#include "daemon/ctl/select/function_filter.h"
 #include "formats/calls/function_slots.h"
 #include "formats/calls/thread_calls.h"
 #include "storage/model/thread_pattern.h"

@@ -16,7 +16,7 @@
 #include "daemon/control/call_feed.h"
 #include "daemon/ctl/follow/call_follower.h"
 #include "daemon/ctl/follow/limits.h"
-#include "daemon/ctl/programs/limited_process.h"
+#include "daemon/machine/limited_process.h"
 #include "daemon/symbolize/function_pattern.h"
 #include "daemon/symbolize/symbolizer.h"
 

@@ -10,12 +10,12 @@
 #include <string>
 #include <utility>
 
+#include "daemon/ctl/convert/running_names.h"
+#include "daemon/ctl/dump/event_text.h"
 #include "daemon/ctl/export/export.h"
 #include "daemon/ctl/export/page_export.h"
-#include "daemon/ctl/offline/event_text.h"
-#include "daemon/ctl/offline/running_names.h"
-#include "daemon/ctl/programs/limited_process.h"
 #include "daemon/ctl/terminal/text_out.h"
+#include "daemon/machine/limited_process.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "daemon/web/limits.h"
 #include "daemon/web/page_request.h"

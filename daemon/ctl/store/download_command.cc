@@ -3,8 +3,8 @@
 #include <set>
 #include <sstream>
 
-#include "daemon/ctl/offline/scratch_directory.h"
-#include "daemon/ctl/offline/verify.h"
+#include "daemon/ctl/check/verify.h"
+#include "daemon/ctl/select/scratch_directory.h"
 #include "daemon/ctl/store/parts.h"
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/terminal/json.h"

@@ -3,10 +3,10 @@
 #include <ostream>
 #include <thread>
 
-#include "daemon/ctl/programs/limited_process.h"
 #include "daemon/ctl/store/sealed_sessions.h"
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/store/tables.h"
+#include "daemon/machine/limited_process.h"
 #include "daemon/upload/store.h"
 #include "daemon/upload/upload_status.h"
 #include "daemon/upload/uploader.h"

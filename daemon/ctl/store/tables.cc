@@ -5,7 +5,7 @@
 #include <span>
 
 #include "daemon/ctl/export/parquet_export.h"
-#include "daemon/ctl/offline/scratch_directory.h"
+#include "daemon/ctl/select/scratch_directory.h"
 #include "storage/read/session_files.h"
 
 namespace collect::ctl {

@@ -2,7 +2,7 @@
 #include <memory>
 #include <set>
 
-#include "daemon/ctl/offline/recordings.h"
+#include "daemon/ctl/select/recordings.h"
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/store/store_line.h"
 #include "daemon/ctl/store/tables.h"

@@ -47,7 +47,7 @@ int Answer::refuse_with(const Error& error, const std::string& sentence, int exi
     out << error_line(error);
     out.flush();
   } else {
-    err << "collectctl: " << printable_sentence(sentence) << "\n";
+    err << program << ": " << printable_sentence(sentence) << "\n";
     err.flush();
   }
   return exit_code;

@@ -39,6 +39,7 @@ struct Answer {
   bool json;
   std::ostream& out;
   std::ostream& err;
+  const char* program = "collectctl";
 
   // Returns `exit_code`. The sentence for people begins with the name of the code.
   int refuse(const Error& error, int exit_code) const;

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "tests/daemon/ctl/offline/session.h"
+#include "tests/daemon/ctl/check/session.h"
 #include "tests/daemon/ctl/program_runner.h"
 
 namespace collect::ctl {

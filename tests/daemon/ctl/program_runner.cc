@@ -13,8 +13,8 @@
 #include <sstream>
 #include <thread>
 
-#include "daemon/ctl/run/job.h"
-#include "daemon/ctl/run/run_environment.h"
+#include "daemon/ctl/record/run/job.h"
+#include "daemon/ctl/record/run/run_environment.h"
 
 namespace collect::ctl {
 namespace {

@@ -12,8 +12,8 @@
 #include "daemon/control/credentials.h"
 #include "daemon/runtime/newest_recording.h"
 #include "tests/daemon/control/fake_collector.h"
+#include "tests/daemon/ctl/check/session.h"
 #include "tests/daemon/ctl/help_text.h"
-#include "tests/daemon/ctl/offline/session.h"
 #include "tests/daemon/ctl/program_runner.h"
 #include "tests/fakes/tls_client.h"
 
@@ -79,7 +79,7 @@ TEST_F(OnlineFlagsTest, DetailStartHandsOnEveryFlag) {
   EXPECT_THAT(command.functions, ElementsAre("parse_*"));
   EXPECT_EQ(command.duration_ns, 5'200'000'000u);
   EXPECT_EQ(command.pre_roll_ns, 2'000'000'000u);
-  runner_.run({"detail", "arm", "--function", "f"});
+  runner_.run({"detail", "start", "--arm", "--function", "f"});
   EXPECT_EQ(collector_.last_detail().mode, api::DETAIL_MODE_ARMED);
   EXPECT_THAT(collector_.last_detail().functions, ElementsAre("f"));
   runner_.run({"detail", "stop", "--thread", "12"});
@@ -105,16 +105,29 @@ TEST_F(OnlineFlagsTest, RulesAreSetFromAFileAndShown) {
   EXPECT_EQ(runner_.run({"rules", "--set", file}).exit_code, 0);
   EXPECT_EQ(collector_.rules().rules(0).target().tag(), "night");
   EXPECT_THAT(runner_.run({"rules"}).out, HasSubstr("night"));
+  EXPECT_EQ(runner_.run({"rules", "--clear"}).exit_code, 0);
+  EXPECT_EQ(collector_.rules().rules_size(), 0);
   std::remove(file.c_str());
 }
 
 TEST_F(OnlineFlagsTest, FilterHandsOnEveryFlag) {
-  runner_.run({"filter", "--only", "a*", "--except", "ab", "2"});
+  runner_.run({"filter", "--set", "--only", "a*", "--except", "ab", "2"});
   EXPECT_THAT(collector_.last_filter().only(), ElementsAre("a*"));
   EXPECT_THAT(collector_.last_filter().except(), ElementsAre("ab"));
   EXPECT_EQ(collector_.last_filter().target().any(), "2");
+  EXPECT_EQ(runner_.run({"filter", "--set"}).exit_code, 1);
   runner_.run({"filter", "--clear"});
   EXPECT_EQ(collector_.last_filter().only_size() + collector_.last_filter().except_size(), 0);
+}
+
+TEST_F(OnlineFlagsTest, FilterShowsThoseOfTheManifest) {
+  collector_.add_file("manifest.json",
+                      R"({"format_version":{"major":2,"minor":0},"state":"active","threads":[],)"
+                      R"("function_filters":[{"at_ns":1000,"mode":"only","only":["a*"],)"
+                      R"("except":["ab"],"functions":12}]})");
+  const Ran shown = runner_.run({"filter"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("1000   a*    ab      12"));
 }
 
 TEST_F(OnlineFlagsTest, IntervalOfWatchIsThatOfTheCollector) {
@@ -151,10 +164,19 @@ TEST_F(OnlineFlagsTest, WatchOfDevicesFollowsTheirChanges) {
   EXPECT_EQ(ran.exit_code, 1) << "it ends with the collector";
 }
 
-TEST_F(OnlineFlagsTest, FilesListsThem) {
-  EXPECT_THAT(runner_.run({"files"}).out, HasSubstr("manifest.json"));
-  EXPECT_THAT(runner_.run({"files", "--json"}).out, HasSubstr("{\"version\":1,\"session\""));
-  EXPECT_EQ(runner_.run({"files", "no_such_session"}).exit_code, 1);
+TEST_F(OnlineFlagsTest, InspectShowsSessionsOfTheCollector) {
+  const auto inspect = [this](std::vector<std::string> more) {
+    more.insert(more.begin(), "inspect");
+    return runner_.run(more);
+  };
+  EXPECT_THAT(inspect({"--at-collector", "--files"}).out, HasSubstr("manifest.json"));
+  EXPECT_THAT(inspect({"--at-collector", "--files", "--json"}).out,
+              HasSubstr("{\"version\":1,\"session\""));
+  EXPECT_EQ(inspect({"--at-collector", "no_such_session"}).exit_code, 1);
+  EXPECT_EQ(inspect({"--at-collector", "--json"}).out, "{}");
+  EXPECT_EQ(inspect({"session_20250102_030405/pid_42", "--json"}).out, "{}");
+  EXPECT_THAT(inspect({"sessions/session_20250102_030405/pid_42"}).out,
+              HasSubstr("  manifest.json\n"));
 }
 
 TEST_F(OnlineFlagsTest, OutputOfDownloadIsItsDirectory) {
@@ -170,7 +192,7 @@ TEST_F(OnlineFlagsTest, OutputOfDownloadIsItsDirectory) {
 
 TEST_F(OnlineFlagsTest, HelpOfEveryCommandNamesItAndItsFlags) {
   const std::vector<std::string> commands = testing::commands_in(runner_.run({"--help"}).out);
-  EXPECT_GE(commands.size(), 35u);
+  EXPECT_GE(commands.size(), 30u);
   for (const std::string& command : commands) {
     const Ran ran = runner_.run({command, "--help"});
     EXPECT_EQ(ran.exit_code, 0) << command;
@@ -261,7 +283,7 @@ TEST_F(OfflineFlagsTest, DumpPrintsWhatItsFlagsSelect) {
   EXPECT_EQ(lines_of(run({"dump", "--json"}).out), 12u);
   EXPECT_EQ(lines_of(run({"dump", "--json", "--limit", "5"}).out), 5u);
   EXPECT_EQ(lines_of(run({"dump", "--json", "--from", "1060"}).out), 6u);
-  EXPECT_EQ(lines_of(run({"dump", "--json", "--to", "1010"}).out), 2u);
+  EXPECT_EQ(lines_of(run({"dump", "--json", "--until", "1010"}).out), 2u);
   EXPECT_EQ(lines_of(run({"dump", "--json", "--thread", "4711"}).out), 12u);
   EXPECT_EQ(run({"dump", "--json", "--thread", "4712"}).exit_code, 1);
   EXPECT_EQ(lines_of(run({"dump", "--json", "--function", "parse"}).out), 1u);
@@ -303,7 +325,7 @@ TEST_F(OfflineFlagsTest, ReportChoosesRowsAndTimes) {
   EXPECT_THAT(run({"report"}).out, Not(HasSubstr("src/parse.cc")));
   EXPECT_THAT(run({"report", "--lines"}).out, HasSubstr("parse(char*)  src/parse.cc:7\n"));
   EXPECT_THAT(run({"report", "--json", "--from", "1060"}).out, HasSubstr("\"from_ns\":1060"));
-  EXPECT_THAT(run({"report", "--json", "--to", "10ns"}).out, HasSubstr("\"to_ns\":1010"));
+  EXPECT_THAT(run({"report", "--json", "--until", "10ns"}).out, HasSubstr("\"to_ns\":1010"));
   EXPECT_EQ(run({"report", "--from", "sometime"}).exit_code, 2);
   EXPECT_THAT(run({"report", "--graph", "parse"}).out, HasSubstr("Called on the path"));
   EXPECT_EQ(run({"report", "--graph", "prase"}).exit_code, 1);
@@ -361,14 +383,14 @@ TEST(TlsVariablesTest, CertificateKeyAndNameComeFromTheEnvironment) {
                         {"COLLECT_CONTROL_TLS_CA", authority.certificate()},
                         {"COLLECT_CONTROL_TLS_CERTIFICATE", own.certificate},
                         {"COLLECT_CONTROL_TLS_KEY", own.key}};
-  EXPECT_EQ(runner.run({"stats"}).exit_code, 0);
+  EXPECT_EQ(runner.run({"collectors"}).exit_code, 0);
   runner.environment["COLLECT_CONTROL_TLS_NAME"] = "another.example";
-  EXPECT_EQ(runner.run({"stats"}).exit_code, 1);
+  EXPECT_EQ(runner.run({"collectors"}).exit_code, 1);
   runner.environment["COLLECT_CONTROL_TLS_NAME"] = "";
   runner.environment["COLLECT_CONTROL_TLS_KEY"] = foreign.key;
-  EXPECT_EQ(runner.run({"stats"}).exit_code, 1);
+  EXPECT_EQ(runner.run({"collectors"}).exit_code, 1);
   runner.environment["COLLECT_CONTROL_TLS_CERTIFICATE"] = foreign.certificate;
-  EXPECT_EQ(runner.run({"stats"}).exit_code, 1);
+  EXPECT_EQ(runner.run({"collectors"}).exit_code, 1);
 }
 
 // How events stand in the document, and whether it is one document or a line for each chunk.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "tests/daemon/ctl/program_runner.h"
 
@@ -18,13 +19,12 @@ class UsageTest : public ::testing::Test {
 
 TEST_F(UsageTest, MistakesGetOneLineAndExitCode2) {
   const std::vector<std::vector<std::string>> mistakes = {
-      {},
       {"bogus"},
       {"--bogus"},
       {"agents", "--bogus"},
       {"attach"},
-      {"convert-session"},
-      {"convert-session", "one", "--atf-version", "3"},
+      {"convert", "--at-collector"},
+      {"convert", "--at-collector", "one", "--atf-version", "3"},
       {"detach"},
       {"agents", "one", "two"},
       {"detail"},
@@ -35,11 +35,18 @@ TEST_F(UsageTest, MistakesGetOneLineAndExitCode2) {
       {"dump", "--thread", "main", "path"},
       {"report", "--thread", "thread_", "path"},
       {"detail", "stop", "--duration", "1s"},
-      {"trigger"},
-      {"trigger", "set", "--function", "x", "--longer-than", "5ms", "--throws"},
-      {"trigger", "set", "--function", "x", "--counter", "y", "--above", "1"},
-      {"trigger", "set", "--counter", "y"},
-      {"trigger", "set", "--above", "1"},
+      {"trigger", "--set", "--clear"},
+      {"trigger", "--function", "x"},
+      {"trigger", "--set", "--function", "x", "--longer-than", "5ms", "--throws"},
+      {"trigger", "--set", "--function", "x", "--counter", "y", "--above", "1"},
+      {"trigger", "--set", "--counter", "y"},
+      {"trigger", "--set", "--above", "1"},
+      {"detail", "start", "--arm", "--duration", "1s"},
+      {"filter", "--set", "--only", "x", "--clear"},
+      {"rules", "--set", "x", "--clear"},
+      {"dump", "--slower-than", "1ms"},
+      {"dump", "--follow", "--merged"},
+      {"inspect", "--files"},
       {"watch", "--interval", "x"},
       {"watch", "--filter", "x"},
       {"report", "--sort", "color", "path"},
@@ -114,8 +121,8 @@ TEST_F(UsageTest, UnknownOptionBehindTheCommandIsNamedWithTheNearest) {
   EXPECT_EQ(said({"dump", "path", "--functoin=f"}),
             "collectctl: there is no option --functoin (did you mean --function?); see collectctl "
             "dump --help\n");
-  EXPECT_EQ(said({"detail", "arm", "--duration", "5s"}),
-            "collectctl: there is no option --duration; see collectctl detail arm --help\n");
+  EXPECT_EQ(said({"detail", "stop", "--duration", "5s"}),
+            "collectctl: there is no option --duration; see collectctl detail stop --help\n");
   EXPECT_EQ(said({"report", "-s", "self", "path"}),
             "collectctl: there is no option -s; see collectctl report --help\n");
   EXPECT_EQ(said({"agents", "one", "two"}),
@@ -126,7 +133,7 @@ TEST_F(UsageTest, UnknownOptionBehindTheCommandIsNamedWithTheNearest) {
 TEST_F(UsageTest, TimesAreNamedWithTheWaysToWriteThem) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"dump", "--from", "-1", "path"},
-           {"dump", "--to", "-1", "path"},
+           {"dump", "--until", "-1", "path"},
            {"report", "--from", "-1", "path"},
            {"open", "--from", "-1", "path"},
            {"convert", "--until", "-1", "--to", "html", "path", "-o", "out"}}) {
@@ -141,7 +148,7 @@ TEST_F(UsageTest, CountsAreWholeNumbers) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"dump", "--limit", "-1", "path"},
            {"report", "--limit=-1", "path"},
-           {"trigger", "set", "agent", "--function", "f", "--times", "-1"}}) {
+           {"trigger", "--set", "agent", "--function", "f", "--times", "-1"}}) {
     const Ran ran = runner_.run(words);
     EXPECT_EQ(ran.exit_code, 2) << ran.err;
     EXPECT_THAT(ran.err, HasSubstr("-1 is not a whole number")) << ran.err;
@@ -159,10 +166,19 @@ TEST_F(UsageTest, HelpIsACommandToo) {
   EXPECT_EQ(runner_.run({"-V"}).out, runner_.run({"--version"}).out);
 }
 
+TEST_F(UsageTest, ListOfCommandsFitsOneScreen) {
+  const Ran list = runner_.run({});
+  EXPECT_EQ(list.exit_code, 0);
+  EXPECT_EQ(list.out, runner_.run({"--help"}).out);
+  EXPECT_LE(std::count(list.out.begin(), list.out.end(), '\n'), 45);
+  std::istringstream lines(list.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+}
+
 TEST_F(UsageTest, HelpAndVersion) {
   for (const char* command :
-       {"run", "agents", "attach", "detach", "threads", "sessions", "start", "stop", "manifest",
-        "detail", "watch", "stats", "inspect", "verify", "dump", "report"}) {
+       {"run", "agents", "attach", "detach", "sessions", "start", "stop", "detail", "watch",
+        "collectors", "inspect", "verify", "dump", "report"}) {
     const Ran ran = runner_.run({command, "--help"});
     EXPECT_EQ(ran.exit_code, 0) << command;
     EXPECT_THAT(ran.out, HasSubstr("Usage: collectctl " + std::string(command)));
@@ -170,7 +186,7 @@ TEST_F(UsageTest, HelpAndVersion) {
   }
   const Ran all = runner_.run({"--help"});
   EXPECT_EQ(all.exit_code, 0);
-  EXPECT_THAT(all.out, HasSubstr("Examples:"));
+  EXPECT_THAT(runner_.run({"help", "options"}).out, HasSubstr("Examples:"));
   EXPECT_THAT(runner_.run({"run", "--help"}).out, HasSubstr("128 + N"));
   const Ran version = runner_.run({"--version"});
   EXPECT_EQ(version.exit_code, 0);
@@ -184,7 +200,7 @@ TEST_F(UsageTest, NoCollectorIsExitCode1AndOneLine) {
   EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("127.0.0.1:1"));
   runner_.environment["COLLECT_CONTROL"] = "127.0.0.1:2";
-  EXPECT_THAT(runner_.run({"stats"}).err, HasSubstr("127.0.0.1:2"));
+  EXPECT_THAT(runner_.run({"collectors"}).err, HasSubstr("127.0.0.1:2"));
 }
 
 }  // namespace

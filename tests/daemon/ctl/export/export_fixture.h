@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/ctl/offline/convert_command.h"
-#include "tests/daemon/ctl/offline/session.h"
+#include "daemon/ctl/convert/convert_command.h"
+#include "tests/daemon/ctl/check/session.h"
 
 namespace collect::ctl::testing {
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <map>
 
-#include "daemon/ctl/offline/report.h"
-#include "daemon/ctl/offline/verify.h"
+#include "daemon/ctl/check/verify.h"
+#include "daemon/ctl/report/report.h"
 #include "formats/calls/lod/lod_summary.h"
 #include "formats/core/crc32.h"
 #include "tests/daemon/ctl/export/export_fixture.h"

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/daemon/ctl/offline/session.h"
+#include "tests/daemon/ctl/check/session.h"
 
 namespace collect::ctl::follow {
 namespace {

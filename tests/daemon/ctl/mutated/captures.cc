@@ -5,7 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "daemon/ctl/offline/convert_command.h"
+#include "daemon/ctl/convert/convert_command.h"
 #include "formats/core/crc32.h"
 #include "proto/wire/frame_encoder.h"
 #include "proto/wire/page_codec.h"

@@ -15,12 +15,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "daemon/ctl/offline/convert_command.h"
-#include "daemon/ctl/offline/dump.h"
-#include "daemon/ctl/offline/inspect.h"
-#include "daemon/ctl/offline/recover.h"
-#include "daemon/ctl/offline/report.h"
-#include "daemon/ctl/offline/verify.h"
+#include "daemon/ctl/check/inspect.h"
+#include "daemon/ctl/check/verify.h"
+#include "daemon/ctl/convert/convert_command.h"
+#include "daemon/ctl/convert/recover.h"
+#include "daemon/ctl/dump/dump.h"
+#include "daemon/ctl/report/report.h"
 #include "formats/core/crc32.h"
 #include "proto/wire/frame_decoder.h"
 #include "proto/wire/page_codec.h"

@@ -11,8 +11,8 @@
 
 #include "daemon/control/control_server.h"
 #include "tests/daemon/control/fake_collector.h"
+#include "tests/daemon/ctl/check/session.h"
 #include "tests/daemon/ctl/help_text.h"
-#include "tests/daemon/ctl/offline/session.h"
 #include "tests/daemon/ctl/program_runner.h"
 
 namespace collect::ctl {
@@ -50,46 +50,45 @@ class StandardOutputTest : public testing::OfflineTest {
         // Without an adb server they say nothing there.
         {"android", {{"android", "--help"}}},
         {"ios", {{"ios", "--help"}}},
-        {"doctor", {{"doctor", "--help"}}},            // it ends with 1 where there is no phone
-        {"conformance", {{"conformance", "--list"}}},  // others need an address of agents
-        {"detail", {{"detail", "start"}, {"detail", "arm"}, {"detail", "stop"}}},
-        {"trigger",
-         {{"trigger", "set", "--function", "x"}, {"trigger", "show"}, {"trigger", "clear"}}},
+        {"doctor", {{"doctor", "--help"}}},  // it ends with 1 where there is no phone
+        {"detail", {{"detail", "start"}, {"detail", "start", "--arm"}, {"detail", "stop"}}},
+        {"trigger", {{"trigger", "--set", "--function", "x"}, {"trigger"}, {"trigger", "--clear"}}},
         {"filter", {{"filter", "--clear"}}},
         {"watch", {{"watch"}}},
-        {"tail", {{"tail"}, {"tail", "--json"}}},
         {"top", {{"top", "--once"}, {"top", "--json"}}},
-        {"agents", {{"agents"}}},
+        {"agents", {{"agents"}, {"agents", "--threads"}}},
         {"devices", {{"devices"}}},
         {"attach", {{"attach", "127.0.0.1:7720"}}},
         {"detach", {{"detach", "1"}}},
-        {"threads", {{"threads"}}},
         {"sessions", {{"sessions"}}},
         {"start", {{"start"}}},
         {"stop", {{"stop"}}},
-        {"manifest", {{"manifest"}}},
-        {"files", {{"files"}}},
         {"download", {{"download", "-o", "copy"}}},
         {"snapshot", {{"snapshot"}}},
         {"delete", {{"delete", kSessionName}}},
         {"annotate", {{"annotate", "door opens"}}},
-        {"roll", {{"roll"}}},
         {"rules", {{"rules"}}},
-        {"stats", {{"stats"}}},
-        {"inspect", {{"inspect", session}}},
+        {"collectors", {{"collectors"}}},
+        {"inspect", {{"inspect", session}, {"inspect", "--at-collector"}}},
         {"verify", {{"verify", "--allow-incomplete", session}}},
-        {"dump", {{"dump", session}, {"dump", "--json", session}}},
-        {"convert-session", {{"convert-session", kSessionName, "--atf-version", "1"}}},
+        {"dump",
+         {{"dump", session},
+          {"dump", "--json", session},
+          {"dump", "--follow"},
+          {"dump", "--follow", "--json"}}},
         {"open", {{"open", session, "--no-browser", "-o", "page.html", "--force"}}},
-        {"convert", {{"convert", session, "--to", "rtc", "-o", container, "--force"}}},
+        {"convert",
+         {{"convert", session, "--to", "rtc", "-o", container, "--force"},
+          {"convert", "--at-collector", kSessionName, "--atf-version", "1"}}},
         {"merge", {{"merge", "--help"}}},    // the sample does not say which process it is of
         {"upload", {{"upload", "--help"}}},  // by another program
         {"recover", {{"recover", session}}},
         {"symbolize", {{"symbolize", session}}},
-        {"plan", {{"plan", "/usr/bin/perl"}, {"plan", "--json", "/usr/bin/perl"}}},
-        {"list", {{"list", "/usr/bin/perl"}, {"list", "--json", "/usr/bin/perl"}}},
+        {"list",
+         {{"list", "/usr/bin/perl"},
+          {"list", "--json", "/usr/bin/perl"},
+          {"list", "--plan", "/usr/bin/perl"}}},
         {"query", {{"query", "--help"}}},  // the answer is printed by another program
-        {"load", {{"load", "--help"}}},    // it needs a server
         {"report", {{"report", session}, {"report", "--by", "thread", session}}},
     };
   }
@@ -124,7 +123,8 @@ TEST_F(StandardOutputTest, FullDiskIsSaidAndExitCode1) {
     for (const Arguments& line : lines) {
       const Ran whole = runner_.run(line);
       // The sample has no files to take names from, and the fake's session lacks something.
-      const bool is_incomplete = command == "symbolize" || command == "convert-session";
+      const bool is_incomplete =
+          command == "symbolize" || (command == "convert" && line[1] == "--at-collector");
       EXPECT_EQ(whole.exit_code, is_incomplete ? 1 : 0)
           << ::testing::PrintToString(line) << whole.err;
       EXPECT_NE(whole.out, "") << ::testing::PrintToString(line);

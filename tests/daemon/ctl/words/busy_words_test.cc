@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "tests/daemon/ctl/offline/session.h"
+#include "tests/daemon/ctl/check/session.h"
 #include "tests/daemon/ctl/words/words_fixture.h"
 
 namespace collect::ctl {
@@ -91,17 +91,17 @@ TEST_F(BusyWords, Reports) {
     run("report --json --sort self --limit 2 --diff calm busy" + by);
     run("report --sort calls --diff calm busy" + by);
     run("report --sort name --limit 1 --diff busy calm" + by);
-    run("report --json --from 1us --to 5us busy" + by);
+    run("report --json --from 1us --until 5us busy" + by);
   }
-  run("report --from 2000 --to 9500 busy");
+  run("report --from 2000 --until 9500 busy");
   run("report --from 8100 busy");
   run("report --thread thread_3 busy");
   run("report --json --thread name=main --thread 101 busy");
   run("report --thread 7 busy");
-  run("report --from 5 --to 4 busy");
-  run("report --from 5 --to 5 busy");
+  run("report --from 5 --until 4 busy");
+  run("report --from 5 --until 5 busy");
   run("report --from never busy");
-  run("report --to 12:00 busy");
+  run("report --until 12:00 busy");
   for (const std::string function : {"a", "b", "0x100000003", "0x300000004"}) {
     run("report --graph " + function + " busy");
     run("report --json --graph " + function + " busy");
@@ -128,8 +128,8 @@ TEST_F(BusyWords, Dumps) {
   run("dump --json busy");
   run("dump --merged busy");
   run("dump --merged --json busy");
-  run("dump --merged --json --from 2100 --to 6850 busy");
-  run("dump --from 2100 --to 6850 busy");
+  run("dump --merged --json --from 2100 --until 6850 busy");
+  run("dump --from 2100 --until 6850 busy");
   run("dump --function b busy");
   run("dump --json --function app::a --function 0x100000003 busy");
   run("dump --merged --function b --limit 3 busy");
@@ -209,7 +209,7 @@ TEST_F(BusyWords, TimeLines) {
         "");
   run("dump --merged calm server");
   run("dump --merged --json calm server");
-  run("dump --merged --json --from 1700000000000002000 --to 1700000000000002300 calm server");
+  run("dump --merged --json --from 1700000000000002000 --until 1700000000000002300 calm server");
   run("dump --merged --function a --limit 2 server calm");
   run("inspect calm");
   run("inspect --json calm");
@@ -240,7 +240,7 @@ TEST_F(BusyWords, DetailRecords) {
     run("dump --json --limit 2 " + std::string(name));
     run("dump " + thread + "detail.atf");
     run("dump --json " + thread + "detail.atf");
-    run("dump --from 1020 --to 1020 " + thread + "detail.atf");
+    run("dump --from 1020 --until 1020 " + thread + "detail.atf");
     run("dump --limit 1 " + thread + "detail.atf");
     run("dump --limit 0 " + thread + "detail.atf");
     run("inspect " + thread + "detail.atf");

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "daemon/control/control_server.h"
-#include "daemon/ctl/online/message_json.h"
+#include "daemon/ctl/control/message_json.h"
 #include "tests/daemon/control/fake_collector.h"
 #include "tests/daemon/ctl/help_text.h"
 #include "tests/daemon/ctl/words/command_words.h"
@@ -21,6 +21,7 @@ namespace api = control::v1;
 using control::Callback;
 
 TEST_F(CommandWords, Help) {
+  run({"help", "options"});
   for (const std::string& command : testing::commands_in(run({"--help"}).out)) {
     for (const std::string& inner : testing::commands_in(run({command, "-h"}).out)) {
       run({"help", command, inner});
@@ -31,7 +32,6 @@ TEST_F(CommandWords, Help) {
 
 TEST_F(CommandWords, WrongUsage) {
   const std::vector<Arguments> lines = {
-      {},
       {"--bogus"},
       {"--json"},
       {"--control"},
@@ -51,39 +51,44 @@ TEST_F(CommandWords, WrongUsage) {
       {"rules", "--set"},
       {"sessions", "a", "b"},
       {"stop", "a", "b"},
-      {"manifest", "a", "b"},
-      {"files", "a", "b"},
-      {"convert-session"},
-      {"convert-session", "--atf-version", "0"},
-      {"convert-session", "--atf-version", "3"},
+      {"inspect", "a", "b"},
+      {"inspect", "--files"},
+      {"convert", "--at-collector"},
+      {"convert", "--at-collector", "--to", "rtc"},
+      {"convert", "--at-collector", "--atf-version", "0"},
+      {"convert", "--at-collector", "--atf-version", "3"},
       {"snapshot", "a", "b"},
-      {"roll", "a", "b"},
-      {"stats", "a"},
+      {"collectors", "a"},
       {"watch", "--interval", "x"},
       {"watch", "--filter", "x"},
-      {"tail", "--slower-than", "x"},
-      {"tail", "--thread", "x"},
-      {"tail", "--limit", "-1"},
+      {"dump", "--follow", "--slower-than", "x"},
+      {"dump", "--follow", "--thread", "x"},
+      {"dump", "--follow", "--limit", "-1"},
+      {"dump", "--follow", "--merged"},
+      {"dump", "--follow", "one", "two"},
+      {"dump", "--slower-than", "1ms", "x"},
       {"top", "--sort", "x"},
       {"top", "--once", "-n", "2"},
       {"detail"},
       {"detail", "start", "--thread", "x"},
       {"detail", "start", "--duration", "-1s"},
       {"detail", "start", "--pre-roll", "1e3"},
-      {"detail", "arm", "--duration", "1s"},
+      {"detail", "start", "--arm", "--duration", "1s"},
+      {"detail", "start", "--arm", "--pre-roll", "1s"},
       {"detail", "stop", "--function", "f"},
-      {"trigger"},
-      {"trigger", "set", "--above", "1"},
-      {"trigger", "set", "--counter", "y"},
-      {"trigger", "set", "--function", "x", "--counter", "y", "--above", "1"},
-      {"trigger", "set", "--function", "x", "--longer-than", "5ms", "--throws"},
-      {"trigger", "set", "--counter", "x", "--above", "1", "--longer-than", "5ms"},
-      {"trigger", "set", "--counter", "x", "--above", "1", "--throws"},
-      {"trigger", "set", "--function", "x", "--longer-than", "5d"},
-      {"trigger", "set", "--function", "x", "--duration", "5d"},
-      {"trigger", "set", "--function", "x", "--pre-roll", "5d"},
-      {"filter", "--clear", "--only", "x"},
-      {"filter", "--clear", "--except", "x"},
+      {"trigger", "--set", "--clear"},
+      {"trigger", "--function", "x"},
+      {"trigger", "--set", "--above", "1"},
+      {"trigger", "--set", "--counter", "y"},
+      {"trigger", "--set", "--function", "x", "--counter", "y", "--above", "1"},
+      {"trigger", "--set", "--function", "x", "--longer-than", "5ms", "--throws"},
+      {"trigger", "--set", "--counter", "x", "--above", "1", "--longer-than", "5ms"},
+      {"trigger", "--set", "--counter", "x", "--above", "1", "--throws"},
+      {"trigger", "--set", "--function", "x", "--longer-than", "5d"},
+      {"trigger", "--set", "--function", "x", "--duration", "5d"},
+      {"trigger", "--set", "--function", "x", "--pre-roll", "5d"},
+      {"filter", "--clear", "--set"},
+      {"rules", "--clear", "--set", "x"},
       {"inspect"},
       {"verify"},
       {"dump"},
@@ -138,14 +143,12 @@ TEST_F(CommandWords, WrongUsage) {
       {"android", "run", "com.example.app", ".Main", "more"},
       {"android", "attach"},
       {"android", "attach", "com.example.app", "more"},
-      {"android", "stop"},
-      {"android", "doctor", "more"},
+      {"android", "undo"},
       {"ios"},
       {"ios", "run"},
       {"ios", "run", "UDID"},
       {"ios", "attach", "--port", "0"},
       {"ios", "attach", "--port", "65536"},
-      {"ios", "doctor", "more"},
   };
   for (const Arguments& line : lines) {
     EXPECT_NE(run(line).exit_code, 0) << joined(line);
@@ -275,11 +278,6 @@ class FullCollector final : public control::FakeCollector {
     said(request);
     FakeCollector::annotate(request, is_half(request.target()) ? half_of(done) : done);
   }
-  void roll_container(const api::RollContainerRequest& request,
-                      Callback<api::RollContainerResponse> done) override {
-    said(request);
-    FakeCollector::roll_container(request, is_half(request.target()) ? half_of(done) : done);
-  }
   void set_rules(const api::Rules& rules, Callback<api::Rules> done) override {
     said(rules);
     FakeCollector::set_rules(rules, std::move(done));
@@ -404,10 +402,10 @@ TEST_F(OnlineWords, AgentAndSessionListsMatchCommittedText) {
   ask({"sessions", "tag-session_20260131_235959/pid_7"});
   ask({"attach", "127.0.0.1:7720"});
   ask_both({"detach", "agents/3"});
-  ask_both({"threads"});
-  ask({"threads", "agents/1"});
+  ask_both({"agents", "--threads"});
+  ask({"agents", "--threads", "agents/1"});
   ask({"--json", "attach", "127.0.0.1:7720"});
-  ask_both({"stats"});
+  ask_both({"collectors"});
   text_.expect("online_lists");
 }
 
@@ -418,37 +416,38 @@ TEST_F(OnlineWords, RecordingCommandsMatchCommittedText) {
     ask_both({"stop", target});
     ask_both({"detail", "start", target, "--thread", "4711", "--thread", "name=w*", "--function",
               "f", "--function", "g", "--duration", "5200ms", "--pre-roll", "2s"});
-    ask_both({"detail", "arm", target, "--function", "f", "--function", "g", "--thread", "1"});
+    ask_both({"detail", "start", "--arm", target, "--function", "f", "--function", "g", "--thread",
+              "1"});
     ask_both({"detail", "stop", target, "--thread", "1", "--thread", "2"});
-    ask_both({"trigger", "set", target, "--function", "f", "--function", "g", "--longer-than",
+    ask_both({"trigger", "--set", target, "--function", "f", "--function", "g", "--longer-than",
               "5ms", "--duration", "1s", "--until", "h", "--until", "i", "--pre-roll", "2s",
               "--times", "3"});
-    ask_both({"trigger", "show"});
-    ask_both({"filter", target, "--only", "a*", "--only", "b", "--except", "c", "--except", "d"});
+    ask_both({"trigger"});
+    ask_both({"filter", target, "--set", "--only", "a*", "--only", "b", "--except", "c", "--except",
+              "d"});
     ask_both({"annotate", "door opens", target});
-    ask_both({"roll", target});
   }
   ask({"start"});
   ask({"start", "--except", "x"});
   ask({"stop"});
   ask({"detail", "start"});
-  ask({"detail", "arm"});
+  ask({"detail", "start", "--arm"});
   ask({"detail", "stop", "nobody"});
-  ask({"trigger", "set"});
-  ask({"trigger", "set", "--counter", "depth", "--above", "-3"});
-  ask({"trigger", "show", "one"});
-  ask({"trigger", "set", "--function", "f", "--throws"});
-  ask({"trigger", "show", "one"});
-  ask({"trigger", "set", "--function", "f"});
-  ask({"trigger", "show", "one"});
-  ask({"trigger", "clear", "one"});
-  ask({"trigger", "show"});
-  ask({"trigger", "clear"});
+  ask({"trigger", "--set"});
+  ask({"trigger", "--set", "--counter", "depth", "--above", "-3"});
+  ask({"trigger", "one"});
+  ask({"trigger", "--set", "--function", "f", "--throws"});
+  ask({"trigger", "one"});
+  ask({"trigger", "--set", "--function", "f"});
+  ask({"trigger", "one"});
+  ask({"trigger", "--clear", "one"});
+  ask({"trigger"});
+  ask({"trigger", "--clear"});
   ask({"filter"});
   ask({"filter", "--clear"});
-  ask({"filter", "--except", "x"});
+  ask({"filter", "--set"});
+  ask({"filter", "--set", "--except", "x"});
   ask({"annotate", "door opens"});
-  ask({"roll"});
   text_.expect("online_recordings");
 }
 
@@ -467,6 +466,7 @@ TEST_F(OnlineWords, RuleCommandsMatchCommittedText) {
   ask({"rules", "--set", "rules.json"});
   runner_.input = R"({"rules": [{"target": {"tag": "typed"}}]})";
   ask({"rules", "--set", "-"});
+  ask_both({"rules", "--clear"});
   put("{\"rules\": [{\"colour\": \"red\"}]}");
   ask({"rules", "--set", "rules.json"});
   ask({"rules", "--set", "none.json"});
@@ -485,18 +485,19 @@ TEST_F(OnlineWords, StoredSessionCommandsMatchCommittedText) {
   collector_.add_file("manifest.json", "{\"a\":\"\x1b\"}\n");
   collector_.add_file("thread_0/index.atf", std::string(1'500'000, 'x'));
   collector_.add_file("thread_0/note\x1b", "n");
-  ask_both({"files"});
-  ask({"files", name});
-  ask({"files", "none"});
-  ask_both({"manifest", name});
-  ask({"manifest"});
+  ask_both({"inspect", "--at-collector", "--files"});
+  ask({"inspect", "--at-collector", "--files", name});
+  ask({"inspect", "--at-collector", "none"});
+  ask_both({"inspect", "--at-collector", name});
+  ask_both({"inspect", name});
+  ask({"inspect", "--at-collector"});
   ask_both({"snapshot", name});
   ask({"snapshot"});
   ask_both({"snapshot", "late"});
   ask_both({"delete", name});
-  ask({"convert-session", name, "--atf-version", "1"});
-  ask({"convert-session", "--atf-version", "2", "--strict"});
-  ask({"convert-session", name, "--atf-version", "1", "--json"});
+  ask({"convert", "--at-collector", name, "--atf-version", "1"});
+  ask({"convert", "--at-collector", "--atf-version", "2", "--strict"});
+  ask({"convert", "--at-collector", name, "--atf-version", "1", "--json"});
   const Arguments two = {"manifest.json", "thread_0/index.atf"};
   Arguments line = {"download", name};
   line.insert(line.end(), two.begin(), two.end());
@@ -524,8 +525,9 @@ TEST_F(OnlineWords, StoredSessionCommandsMatchCommittedText) {
   ask(line);
   collector_.fail_with({Code::kNotFound, "no such thing\x1b"});
   for (const Arguments& failing :
-       {Arguments{"files"}, Arguments{"manifest", "--json"}, Arguments{"snapshot"},
-        Arguments{"delete", "x"}, Arguments{"convert-session", "--atf-version", "1"},
+       {Arguments{"inspect", "--at-collector", "--files"},
+        Arguments{"inspect", "--at-collector", "--json"}, Arguments{"snapshot"},
+        Arguments{"delete", "x"}, Arguments{"convert", "--at-collector", "--atf-version", "1"},
         Arguments{"download"}, Arguments{"attach", "x:1"}, Arguments{"detach", "x"},
         Arguments{"rules", "--set", "-"}}) {
     runner_.input = "{}";
@@ -545,35 +547,36 @@ TEST_F(OnlineWords, WithoutACollector) {
                                 {"start"},
                                 {"stop"},
                                 {"rules"},
-                                {"manifest"},
-                                {"manifest", "--json"},
-                                {"files"},
+                                {"inspect", "--at-collector"},
+                                {"inspect", "--at-collector", "--json"},
+                                {"inspect", "--at-collector", "--files"},
                                 {"download"},
                                 {"delete", "x"},
                                 {"snapshot"},
-                                {"convert-session", "--atf-version", "1"},
+                                {"convert", "--at-collector", "--atf-version", "1"},
                                 {"annotate", "x"},
-                                {"roll"},
-                                {"stats"},
+                                {"collectors"},
                                 {"watch"},
                                 {"watch", "--agents"},
-                                {"tail"},
+                                {"dump", "--follow"},
                                 {"top", "--once"},
                                 {"detail", "start"},
-                                {"detail", "arm"},
+                                {"detail", "start", "--arm"},
                                 {"detail", "stop"},
-                                {"trigger", "show"},
-                                {"trigger", "clear"},
+                                {"trigger"},
+                                {"trigger", "--clear"},
+                                {"filter"},
                                 {"filter", "--clear"},
-                                {"stats", "--token-file", "x"},
-                                {"stats", "--tls-certificate", "x"},
-                                {"stats", "--tls-ca", "none"},
-                                {"stats", "--tls-ca", "none", "--tls-key", "x"},
-                                {"stats", "--tls-ca", "none", "--tls-certificate", "x"},
-                                {"--control", "unix:/none", "stats", "--token-file", "x"},
-                                {"--control", "x", "stats"},
-                                {"--control", "abstract:x", "stats"},
-                                {"stats", "--control", "no-such-host.invalid:1"}}) {
+                                {"rules", "--clear"},
+                                {"collectors", "--token-file", "x"},
+                                {"collectors", "--tls-certificate", "x"},
+                                {"collectors", "--tls-ca", "none"},
+                                {"collectors", "--tls-ca", "none", "--tls-key", "x"},
+                                {"collectors", "--tls-ca", "none", "--tls-certificate", "x"},
+                                {"--control", "unix:/none", "collectors", "--token-file", "x"},
+                                {"--control", "x", "collectors"},
+                                {"--control", "abstract:x", "collectors"},
+                                {"collectors", "--control", "no-such-host.invalid:1"}}) {
     ask(line);
   }
   text_.expect("online_nobody");

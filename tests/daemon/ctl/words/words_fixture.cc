@@ -10,13 +10,13 @@
 #include <set>
 #include <sstream>
 
-#include "daemon/ctl/offline/convert_command.h"
-#include "daemon/ctl/offline/dump.h"
-#include "daemon/ctl/offline/inspect.h"
-#include "daemon/ctl/offline/recover.h"
-#include "daemon/ctl/offline/report.h"
-#include "daemon/ctl/offline/symbolize.h"
-#include "daemon/ctl/offline/verify.h"
+#include "daemon/ctl/check/inspect.h"
+#include "daemon/ctl/check/verify.h"
+#include "daemon/ctl/convert/convert_command.h"
+#include "daemon/ctl/convert/recover.h"
+#include "daemon/ctl/convert/symbolize.h"
+#include "daemon/ctl/dump/dump.h"
+#include "daemon/ctl/report/report.h"
 #include "tests/formats/reference_files.h"
 
 namespace collect::ctl::testing {
@@ -74,7 +74,7 @@ int run_dump(const Words& words, std::ostream& out, std::ostream& err) {
   options.threads = words.all("--thread");
   options.functions = words.all("--function");
   options.when.from = words.one("--from");
-  options.when.until = words.one("--to");
+  options.when.until = words.one("--until");
   options.limit = words.number("--limit", UINT64_MAX);
   return dump(options, out, err);
 }
@@ -95,7 +95,7 @@ int run_report(const Words& words, std::ostream& out, std::ostream& err) {
   options.limit = words.number("--limit", UINT64_MAX);
   options.threads = words.all("--thread");
   options.when.from = words.one("--from");
-  options.when.until = words.one("--to");
+  options.when.until = words.one("--until");
   options.other = words.one("--diff");
   options.graph = words.one("--graph");
   options.percentiles = words.has("--percentiles");

@@ -32,7 +32,7 @@ TEST_F(WordsTest, SessionOutputMatchesCommittedText) {
   EXPECT_EQ(run("dump session"), 0);
   EXPECT_EQ(run("dump --json --detail session"), 0);
   EXPECT_EQ(run("dump --detail --thread 101 session"), 0);
-  EXPECT_EQ(run("dump --merged --from 2000 --to 2600 session"), 0);
+  EXPECT_EQ(run("dump --merged --from 2000 --until 2600 session"), 0);
   EXPECT_EQ(run("dump --function draw --function prase --limit 20 session"), 1);
   EXPECT_EQ(run("recover session"), 0);
   EXPECT_EQ(run("recover --json session"), 0);
@@ -53,7 +53,7 @@ TEST_F(WordsTest, ReportsMatchCommittedText) {
   }
   EXPECT_EQ(run("report --percentiles --sort self session"), 0);
   EXPECT_EQ(run("report --sort name --limit 1 --thread 102 session"), 0);
-  EXPECT_EQ(run("report --sort calls --from 2000 --to 3200 session"), 0);
+  EXPECT_EQ(run("report --sort calls --from 2000 --until 3200 session"), 0);
   EXPECT_EQ(run("report --graph draw session"), 0);
   EXPECT_EQ(run("report --json --graph draw session"), 0);
   EXPECT_EQ(run("report --graph prase session"), 1);
@@ -155,7 +155,7 @@ TEST_F(WordsTest, Dial9OutputMatchesCommittedText) {
   EXPECT_EQ(run("verify --json x.bin"), 0);
   run("verify --strict x.bin");
   EXPECT_EQ(run("dump x.bin"), 0);
-  EXPECT_EQ(run("dump --json --from 5000001000 --to 5600000000 x.bin"), 0);
+  EXPECT_EQ(run("dump --json --from 5000001000 --until 5600000000 x.bin"), 0);
   EXPECT_EQ(run("dump --function Extra1 --function Nothing x.bin"), 1);
   EXPECT_EQ(run("dump --function Extra2 --limit 2 x.bin"), 0);
   EXPECT_EQ(run("dump --json --function Timeless --function Extra0 x.bin"), 0);
@@ -219,7 +219,7 @@ TEST_F(WordsTest, RtcOutputMatchesCommittedText) {
   EXPECT_EQ(run("verify x.rtc"), 0);
   EXPECT_EQ(run("verify --json --strict x.rtc"), 0);
   run("dump x.rtc");
-  run("dump --json --to 2000000001 x.rtc");
+  run("dump --json --until 2000000001 x.rtc");
   run("dump --from 3250000000 --limit 3 x.rtc");
   EXPECT_EQ(run("dump --function f x.rtc"), 2);
   EXPECT_EQ(run("recover -o y.rtc x.rtc"), 0);
@@ -296,7 +296,7 @@ TEST_F(WordsTest, DamagedWtfOutputMatchesCommittedText) {
     run("inspect " + path);
     run("verify " + path);
     run("verify --json --allow-incomplete " + path);
-    run("dump --from 1700000000 --to 1701000000 " + path);
+    run("dump --from 1700000000 --until 1701000000 " + path);
     run("recover --force -o y.wtf-trace " + path);
     run("convert --json --force --to wtf -o z.wtf-trace " + path);
     // Without a header it is not known when it was, and the session has the name of today.

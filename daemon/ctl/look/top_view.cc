@@ -1,0 +1,188 @@
+#include "daemon/ctl/look/top_view.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <sstream>
+
+#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/terminal/terminal.h"
+#include "formats/core/text/figures.h"
+#include "formats/core/text/lower_case.h"
+#include "formats/core/text/printable.h"
+
+namespace collect::ctl {
+
+namespace api = control::v1;
+
+namespace {
+
+constexpr size_t kMaxFilterBytes = 100;
+constexpr char kBackspace = '\x7f';
+constexpr char kEscape = '\x1b';
+constexpr char kEndOfText = '\x03';  // Ctrl-C
+
+bool has(const std::string& text, const std::string& part) {
+  return part.empty() || lower_case(text).find(lower_case(part)) != std::string::npos;
+}
+
+std::string percent(double part, double whole) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", whole > 0 ? 100 * part / whole : 0.0);
+  return text;
+}
+
+uint64_t value(const api::FunctionActivity& function, TopSort sort) {
+  switch (sort) {
+    case TopSort::kSelf:
+      return function.self_ns();
+    case TopSort::kTotal:
+      return function.total_ns();
+    case TopSort::kCalls:
+      return function.calls();
+    case TopSort::kLongest:
+      return function.longest_ns();
+  }
+  return 0;
+}
+
+const char* word(TopSort sort) {
+  constexpr const char* kWords[] = {"self", "total", "calls", "longest"};
+  return kWords[static_cast<size_t>(sort)];
+}
+
+void add_shown_text(std::vector<std::string>& lines, const std::string& text) {
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+}
+
+}  // namespace
+
+bool TopView::press(char key) {
+  if (is_typing) {
+    if (key == kEndOfText) return false;
+    if (key == '\r' || key == '\n') {
+      is_typing = false;
+    } else if (key == kEscape) {
+      is_typing = false;
+      filter.clear();
+    } else if (key == kBackspace || key == '\b') {
+      if (!filter.empty()) filter.pop_back();
+    } else if (static_cast<unsigned char>(key) >= ' ' && filter.size() < kMaxFilterBytes) {
+      filter += key;
+    }
+    return true;
+  }
+  switch (key) {
+    case 'q':
+    case kEndOfText:
+      return false;
+    case 's':
+      sort = TopSort::kSelf;
+      break;
+    case 't':
+      sort = TopSort::kTotal;
+      break;
+    case 'c':
+      sort = TopSort::kCalls;
+      break;
+    case 'l':
+      sort = TopSort::kLongest;
+      break;
+    case 'h':
+      shows_threads = !shows_threads;
+      break;
+    case 'p':
+    case ' ':
+      is_paused = !is_paused;
+      break;
+    case '/':
+      is_typing = true;
+      filter.clear();
+      break;
+    case kEscape:
+      filter.clear();
+      break;
+    default:
+      break;
+  }
+  return true;
+}
+
+void TopView::add_head(std::vector<std::string>& lines, size_t columns) const {
+  const double over = seconds > 0 ? seconds : 1;
+  const auto rate = [&](uint64_t count) { return short_rate(static_cast<double>(count) / over); };
+  const auto add = [&](const std::string& line) { lines.push_back(cut_to(line, columns)); };
+  add(printable(session.process_name()) + " (" + std::to_string(session.pid()) + ")" +
+      (session.device_id().empty() ? "" : " on " + printable(session.device_id())) + "  " +
+      short_name(session.name()) + "  " + state_word(session.state()) + "  " +
+      short_duration(session_seconds(session)) + (is_paused ? "  PAUSED" : ""));
+  add("events " + rate(batch.events()) + ", " + with_thousands(session.events()) + " stored; " +
+      short_bytes(static_cast<uint64_t>(stored_bytes_per_second)) + "/s, " +
+      short_bytes(session.stored_bytes() + session.container_bytes()) + "; " +
+      counted(session.threads(), "thread") + "; detail " + mode_word(session.detail()) +
+      (session.detail_records() == 0 ? "" : ", " + with_thousands(session.detail_records())));
+  add("lost " + loss_count(session) + " (" + rate(batch.lost_events()) + "); stalled " +
+      short_duration(static_cast<double>(session.stalled_ns()) / 1e9) + " in " +
+      counted(session.stall_count(), "stall") +
+      "; behind: " + with_thousands(batch.unread_events()) + " unread, " +
+      with_thousands(batch.skipped_events()) + " skipped" +
+      (spooled_bytes == 0 ? "" : ", " + short_bytes(spooled_bytes) + " in the agent's spool"));
+}
+
+std::string TopView::function_table(size_t columns) const {
+  std::vector<const api::FunctionActivity*> functions;
+  for (const api::FunctionActivity& one : batch.functions()) {
+    if (has(one.function(), filter)) functions.push_back(&one);
+  }
+  std::stable_sort(functions.begin(), functions.end(), [this](const auto* a, const auto* b) {
+    return value(*a, sort) > value(*b, sort);
+  });
+  const double over = seconds > 0 ? seconds : 1;
+  Table table({"SELF %", "SELF", "TOTAL", "CALLS/s", "LONGEST", "FUNCTION"});
+  for (size_t column : {0, 1, 2, 3, 4}) table.right(column);
+  for (const api::FunctionActivity* one : functions) {
+    table.add({percent(static_cast<double>(one->self_ns()) / 1e9, over),
+               duration_text(one->self_ns()), duration_text(one->total_ns()),
+               short_rate(static_cast<double>(one->calls()) / over),
+               duration_text(one->longest_ns()), printable(one->function())});
+  }
+  return table.text(columns);
+}
+
+std::string TopView::thread_table(size_t columns) const {
+  const double over = seconds > 0 ? seconds : 1;
+  Table table({"TID", "EVENTS/s", "DEPTH", "THREAD", "IN FUNCTION"});
+  for (size_t column : {0, 1, 2}) table.right(column);
+  for (const api::ThreadActivity& one : batch.threads()) {
+    if (!has(one.name(), filter) && !has(one.function(), filter)) continue;
+    table.add({std::to_string(one.thread_id()),
+               short_rate(static_cast<double>(one.events()) / over), std::to_string(one.depth()),
+               printable(one.name()), printable(one.function())});
+  }
+  return table.text(columns);
+}
+
+std::vector<std::string> TopView::lines(size_t columns, size_t rows) const {
+  std::vector<std::string> lines;
+  add_head(lines, columns);
+  lines.emplace_back();
+  if (rows == 0) {
+    add_shown_text(lines, shows_threads ? thread_table(columns) : function_table(columns));
+    lines.emplace_back();
+    add_shown_text(lines, shows_threads ? function_table(columns) : thread_table(columns));
+    return lines;
+  }
+  add_shown_text(lines, shows_threads ? thread_table(columns) : function_table(columns));
+  const size_t room = rows > 1 ? rows - 1 : 1;
+  lines.resize(room);
+  lines.push_back(cut_to(
+      is_typing ? "filter: " + printable(filter) + "_   (Enter keeps it, Esc ends it)"
+                : std::string("q quit  s self  t total  c calls  l longest  h threads  / filter  p "
+                              "pause   by ") +
+                      word(sort) + (filter.empty() ? "" : ", with \"" + printable(filter) + "\""),
+      columns));
+  return lines;
+}
+
+}  // namespace collect::ctl

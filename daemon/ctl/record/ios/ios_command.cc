@@ -1,0 +1,256 @@
+#include "daemon/ctl/record/ios/ios_command.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/record/ios/iphone.h"
+#include "daemon/ctl/record/phones/app_recording.h"
+#include "daemon/ctl/record/run/run_command.h"
+
+namespace collect::ctl {
+namespace {
+
+using End = AppRecording::End;
+
+const char* const kPorts = "tcp:7720-7729";
+constexpr size_t kMaxBundleBytes = 155;  // as App Store Connect has it
+constexpr std::string_view kBundleCharacters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
+
+std::string device_prefix(const std::string& serial) {
+  return "usbmux:" + serial + ":";
+}
+
+// As far as usbmuxd knows it. Whether an app runs no one says but its agent.
+class IphoneApp final : public WatchedApp {
+ public:
+  // `address` is empty where the collector finds the agent.
+  IphoneApp(UsbmuxClient& client, std::string serial, std::string address)
+      : client_(client), serial_(std::move(serial)), address_(std::move(address)) {}
+
+  void work_for(std::chrono::milliseconds time) override { client_.io().work_for(time); }
+  std::string agent_address() const override { return address_; }
+  const std::string& serial() const override { return serial_; }
+  bool has_ended() const override { return false; }
+  bool is_away() const override { return !client_.has(serial_); }
+
+ private:
+  UsbmuxClient& client_;
+  const std::string serial_;
+  const std::string address_;
+};
+
+// One command's way to a device.
+class Phone {
+ public:
+  explicit Phone(JobSignals& signals) : interruption_(signals) {
+    io_.set_interrupted([this] { return interruption_.look(); });
+  }
+
+  Status connect(const std::string& udid) {
+    const auto address = usbmuxd_address();
+    if (!address.ok()) return address.error();
+    client_.emplace(io_, *address);
+    COLLECT_TRY(client_->connect());
+    const auto device = choose_iphone(*client_, udid);
+    if (!device.ok()) return device.error();
+    serial_ = device->serial;
+    const Result<IphoneFacts> facts = look_at_iphone(*client_, serial_);
+    // Nothing of it is needed to record.
+    if (!facts.ok()) return facts.code() == Code::kCancelled ? Status(facts.error()) : Status();
+    facts_ = *facts;
+    return check_ios(serial_, facts_);
+  }
+  UsbmuxClient& client() { return *client_; }
+  Interruption& interruption() { return interruption_; }
+  const std::string& serial() const { return serial_; }
+  std::string text() const { return iphone_text(serial_, facts_); }
+
+ private:
+  Interruption interruption_;
+  WaitingIo io_;
+  std::optional<UsbmuxClient> client_;
+  std::string serial_;
+  IphoneFacts facts_;
+};
+
+// Sessions that were sealed before, and agents that are gone.
+Result<std::set<std::string>> what_was_before(Client& collector) {
+  std::set<std::string> names;
+  const auto sessions = collector.sessions("");
+  if (!sessions.ok()) return sessions.error();
+  for (const api::Session& session : *sessions) {
+    if (is_sealed(session)) names.insert(session.name());
+  }
+  const auto agents = collector.agents("");
+  if (!agents.ok()) return agents.error();
+  for (const api::Agent& agent : *agents) {
+    if (agent.state() == api::AGENT_STATE_GONE) names.insert(agent.name());
+  }
+  return names;
+}
+
+// What has to be done where Xcode is.
+std::string how_to_start(const std::string& udid, const std::string& bundle) {
+  const std::string listen = std::string("\"COLLECT_LISTEN\": \"") + kPorts + "\"";
+  const std::string tag = R"("COLLECT_TAG": ")" + bundle + "\"";
+  return "collectctl: start " + bundle +
+         " now from Xcode, with these variables in its scheme (Run, Arguments):\n"
+         "    COLLECT_LISTEN=" +
+         kPorts + "\n    COLLECT_TAG=" + bundle +
+         "\n"
+         "  or on a Mac that is paired with the phone:\n"
+         "    xcrun devicectl device process launch --terminate-existing --device " +
+         shell_word(udid) + " --environment-variables '{" + listen + ", " + tag + "}' " + bundle +
+         "\n  The agent has to be linked into it: deploy/ios/README.md. Ctrl-C ends the wait.\n";
+}
+
+// It is shown within a command for a shell.
+Status check_bundle(const std::string& bundle) {
+  const bool is_name = !bundle.empty() && bundle.size() <= kMaxBundleBytes &&
+                       bundle.find_first_not_of(kBundleCharacters) == std::string::npos;
+  if (is_name) return {};
+  return Error{Code::kInvalidArgument,
+               in_quotes(bundle) + " is no bundle identifier: give one such as com.example.app"};
+}
+
+// Agents on the device that are not the one that is waited for, once each.
+class Others {
+ public:
+  Others(Client& collector, std::string prefix, std::string bundle, std::ostream& err)
+      : collector_(collector), prefix_(std::move(prefix)), bundle_(std::move(bundle)), err_(err) {}
+
+  void say() {
+    const auto agents = collector_.agents("");
+    if (!agents.ok()) return;
+    for (const api::Agent& agent : *agents) {
+      const bool is_up = agent.state() == api::AGENT_STATE_CONNECTED ||
+                         agent.state() == api::AGENT_STATE_RECORDING;
+      if (!is_up || !agent.address().starts_with(prefix_) || agent.tag() == bundle_) continue;
+      if (!said_.insert(agent.name()).second) continue;
+      err_ << "collectctl: " << printable(agent.process_name()) << " runs there with "
+           << (agent.tag().empty() ? "no COLLECT_TAG" : "COLLECT_TAG=" + printable(agent.tag()))
+           << ": if it is the app, start it with COLLECT_TAG=" << bundle_
+           << ", or use collectctl ios attach\n";
+    }
+  }
+
+ private:
+  Client& collector_;
+  const std::string prefix_;
+  const std::string bundle_;
+  std::ostream& err_;
+  std::set<std::string> said_;
+};
+
+std::string nobody_started(const std::string& bundle) {
+  return "nothing was recorded: no one started it with COLLECT_TAG=" + bundle;
+}
+
+std::string no_answer(const std::string& address) {
+  return "nothing was recorded: the agent at " + address +
+         " did not answer the collector; collectctl devices of the same collector says why";
+}
+
+Result<uint16_t> choose_port(Phone& phone, uint16_t wanted) {
+  if (wanted != 0) return wanted;
+  const auto ports = phone.client().find_agents(phone.serial());
+  if (!ports.ok()) return ports.error();
+  if (ports->size() == 1) return ports->front();
+  if (ports->empty()) {
+    return Error{Code::kNotFound, "no app with an agent runs on " + printable(phone.serial()) +
+                                      ": start it with COLLECT_LISTEN=" + kPorts +
+                                      " and keep it in the foreground, or use collectctl ios run"};
+  }
+  std::string list;
+  for (const uint16_t port : *ports) list += (list.empty() ? "" : ", ") + std::to_string(port);
+  return Error{Code::kInvalidArgument, "agents listen on ports " + list + " of " +
+                                           printable(phone.serial()) + ": name one by --port"};
+}
+
+int finish(const IosOptions& options, const std::string& app, Phone& phone, RunCollector& collector,
+           AppRecording& recording, End end, const std::string& no_agent, JobSignals& signals,
+           std::ostream& err) {
+  RunOutcome outcome;
+  outcome.app_ending = ending_text(phone.text(), end);
+  RunSessions followed = recording.finish(end, signals);
+  if (!followed.agent_seen && followed.trouble.empty()) followed.trouble = no_agent;
+  return conclude(options, app, collector, std::move(outcome), std::move(followed), signals, err);
+}
+
+}  // namespace
+
+int ios_run(const IosOptions& options, std::ostream& err) {
+  JobSignals signals;
+  if (const Status name = check_bundle(options.bundle); !name.ok()) {
+    return run_failed(options, err, name.error());
+  }
+  Phone phone(signals);
+  if (const Status found = phone.connect(options.udid); !found.ok()) {
+    return run_failed(options, err, found.error());
+  }
+  Result<RunCollector> collector =
+      find_collector({options.root, options.control, Phones::kIos}, signals);
+  if (!collector.ok()) return run_failed(options, err, collector.error());
+  Client client(collector->control);
+  auto before = what_was_before(client);
+  if (!before.ok()) return run_failed(options, err, before.error());
+  const bool speaks = !options.quiet && !options.json;
+  if (speaks) {
+    err << "collectctl: " << options.bundle << " on " << phone.text() << "\n";
+    announce(*collector, false, err);
+    err << how_to_start(phone.serial(), options.bundle);
+  }
+  SealWait wait;
+  wait.tag = options.bundle;
+  wait.device = device_prefix(phone.serial());
+  wait.before = std::move(*before);
+  IphoneApp app(phone.client(), phone.serial(), "");
+  std::ostringstream unheard;
+  std::ostream& heard = speaks ? err : unheard;
+  Others others(client, wait.device, options.bundle, heard);
+  AppRecording recording(app, client, wait, heard);
+  recording.wait_for_somebody([&others] { others.say(); });
+  recording.start_idle_agent();
+  const End end = recording.follow(phone.interruption());
+  return finish(options, options.bundle, phone, *collector, recording, end,
+                nobody_started(options.bundle), signals, err);
+}
+
+int ios_attach(const IosOptions& options, std::ostream& err) {
+  JobSignals signals;
+  Phone phone(signals);
+  if (const Status found = phone.connect(options.udid); !found.ok()) {
+    return run_failed(options, err, found.error());
+  }
+  const Result<uint16_t> port = choose_port(phone, options.port);
+  if (!port.ok()) return run_failed(options, err, port.error());
+  const std::string address = device_prefix(phone.serial()) + attach::port_endpoint(*port);
+  Result<RunCollector> collector =
+      find_collector({options.root, options.control, Phones::kIos}, signals);
+  if (!collector.ok()) return run_failed(options, err, collector.error());
+  Client client(collector->control);
+  auto before = what_was_before(client);
+  if (!before.ok()) return run_failed(options, err, before.error());
+  const bool speaks = !options.quiet && !options.json;
+  if (speaks) {
+    err << "collectctl: port " << *port << " of " << phone.text() << "\n";
+    announce(*collector, false, err);
+  }
+  SealWait wait;
+  wait.before = std::move(*before);
+  IphoneApp app(phone.client(), phone.serial(), address);
+  std::ostringstream unheard;
+  AppRecording recording(app, client, wait, speaks ? err : unheard);
+  recording.start_idle_agent();
+  const End end = recording.follow(phone.interruption());
+  return finish(options, address, phone, *collector, recording, end, no_answer(address), signals,
+                err);
+}
+
+}  // namespace collect::ctl

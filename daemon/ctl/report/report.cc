@@ -1,0 +1,44 @@
+#include "daemon/ctl/report/report.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "daemon/ctl/report/report_diff.h"
+#include "daemon/ctl/report/report_graph.h"
+#include "daemon/ctl/report/report_profile.h"
+#include "daemon/ctl/report/report_text.h"
+
+namespace collect::ctl {
+
+int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
+  const Answer answer{options.json, out, err};
+  if (!options.graph.empty() && (!options.other.empty() || options.by != ReportBy::kFunction)) {
+    return answer.refuse_briefly(
+        {Code::kInvalidArgument, "--graph is one function of one capture: without --by and --diff"},
+        2);
+  }
+  ReportedCapture capture;
+  if (const int code = capture.open(options.path, options, answer); code != 0) return code;
+  int code = capture.has_unreadable_threads() ? 1 : 0;
+  TextOut text(out);
+  if (!options.graph.empty()) {
+    return std::max(code, print_report_graph(text, capture, options, answer));
+  }
+  const ReportProfile profile = profile_of(capture, options, err);
+  if (options.other.empty()) {
+    if (options.json) {
+      print_report_json(text, capture, profile, options);
+    } else {
+      print_report_text(text, capture, profile, options);
+    }
+    return code;
+  }
+  ReportedCapture other;
+  if (const int failed = other.open(options.other, options, answer); failed != 0) return failed;
+  if (other.has_unreadable_threads()) code = 1;
+  const ReportProfile compared = profile_of(other, options, err);
+  print_report_diff(text, capture, profile, other, compared, options);
+  return code;
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,39 @@
+// `collectctl report PATH`: calls, total and self time per function, thread, module or caller; the
+// callers and callees of one function; the difference to another capture.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "daemon/ctl/select/time_words.h"
+
+namespace collect::ctl {
+
+enum class ReportSort : uint8_t { kTotal, kSelf, kCalls, kName };
+enum class ReportBy : uint8_t { kFunction, kThread, kModule, kCaller };
+
+struct ReportOptions {
+  std::string path;  // session, thread or file; or a directory above sessions
+  ReportSort sort = ReportSort::kTotal;
+  ReportBy by = ReportBy::kFunction;
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // rows printed
+  std::vector<std::string> threads;  // storage/model/thread_pattern.h; empty: all
+  WindowWords when;
+  std::string other;         // the capture that --diff compares with; empty: none
+  std::string graph;         // the function whose callers and callees are shown; empty: none
+  bool percentiles = false;  // columns of them in the text; JSON always has them
+  bool lines = false;        // file and line of each function in the text; JSON always has them
+  bool json = false;         // one document
+  bool color = false;
+  size_t columns = 0;  // of the terminal; 0: there is none, and names are whole
+  bool progress = false;
+};
+
+// 0: done; 1: some threads could not be read, or a thread or function that was asked for is not
+// there; 2: a path itself cannot be read, or an option makes no sense.
+int report(const ReportOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace collect::ctl

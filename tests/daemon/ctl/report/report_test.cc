@@ -1,0 +1,233 @@
+#include "daemon/ctl/report/report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/daemon/ctl/check/session.h"
+
+namespace collect::ctl {
+namespace {
+
+using nlohmann::json;
+using testing::index_of;
+using testing::kCall;
+using testing::kException;
+using testing::kReturn;
+using testing::Step;
+
+constexpr uint64_t kA = 0xA, kB = 0xB, kC = 0xC;
+
+class Report : public testing::OfflineTest {
+ protected:
+  json run(const std::vector<std::vector<Step>>& threads) {
+    int n = 0;
+    std::string list;
+    for (const auto& steps : threads) {
+      list += std::string(n == 0 ? "" : ",") + "{\"id\":" + std::to_string(n) + "}";
+      write_thread(n++, index_of(steps, 1));
+    }
+    write_text(session_ / "manifest.json",
+               "{\"threads\":[" + list + R"(],"symbols":[{"function_id":"0xa","name":"a"},
+                 {"function_id":"0xb","name":"b"},{"function_id":"0xc","name":"c"}]})");
+    return again();
+  }
+  json again() {
+    out_.str("");
+    options_.path = session_.string();
+    options_.json = true;
+    code_ = report(options_, out_, err_);
+    return json::parse(out_.str());
+  }
+  static json function(const json& document, const std::string& name) {
+    for (const json& row : document["functions"]) {
+      if (row["name"] == name) return row;
+    }
+    return nullptr;
+  }
+  static void expect(const json& document, const std::string& name, uint64_t calls,
+                     uint64_t total_ns, uint64_t self_ns) {
+    const json row = function(document, name);
+    ASSERT_FALSE(row.is_null()) << name;
+    EXPECT_EQ(row["calls"], calls) << name;
+    EXPECT_EQ(row["total_ns"], total_ns) << name;
+    EXPECT_EQ(row["self_ns"], self_ns) << name;
+  }
+
+  ReportOptions options_;
+  int code_ = -1;
+};
+
+TEST_F(Report, TotalAndSelf) {
+  // a 0..100, in it b 10..30 and b 40..80, in the second one c 50..60.
+  const json document = run({{{0, kCall, kA},
+                              {10, kCall, kB},
+                              {30, kReturn, kB},
+                              {40, kCall, kB},
+                              {50, kCall, kC},
+                              {60, kReturn, kC},
+                              {80, kReturn, kB},
+                              {100, kReturn, kA}}});
+  EXPECT_EQ(code_, 0);
+  expect(document, "a", 1, 100, 40);
+  expect(document, "b", 2, 60, 50);
+  expect(document, "c", 1, 10, 10);
+  EXPECT_EQ(document["open_calls"], 0);
+  EXPECT_EQ(document["unmatched_returns"], 0);
+  EXPECT_EQ(document["events"], 8);
+}
+
+TEST_F(Report, RecursionCountsTotalOnce) {
+  // a 0..100 > a 10..90 > b 20..60 > a 30..50.
+  const json document = run({{{0, kCall, kA},
+                              {10, kCall, kA},
+                              {20, kCall, kB},
+                              {30, kCall, kA},
+                              {50, kReturn, kA},
+                              {60, kReturn, kB},
+                              {90, kReturn, kA},
+                              {100, kReturn, kA}}});
+  expect(document, "a", 3, 100, 20 + 40 + 20);
+  expect(document, "b", 1, 40, 20);
+}
+
+TEST_F(Report, OpenCallsCountUpToTheEnd) {
+  const json document =
+      run({{{0, kCall, kA}, {10, kCall, kB}, {30, kReturn, kB}, {70, kCall, kC}}});
+  expect(document, "a", 1, 70, 50);
+  expect(document, "c", 1, 0, 0);
+  EXPECT_EQ(document["open_calls"], 2);
+  EXPECT_EQ(function(document, "a")["open_calls"], 1);
+  options_.json = false;
+  out_.str("");
+  EXPECT_EQ(report(options_, out_, err_), 0);
+  EXPECT_NE(out_.str().find("2 calls were open at the end"), std::string::npos) << out_.str();
+}
+
+TEST_F(Report, ReturnsWithoutACallAreCountedAndHarmless) {
+  const json document = run({{{5, kReturn, kC},
+                              {10, kCall, kA},
+                              {20, kReturn, kB},
+                              {30, kReturn, kA},
+                              {31, kReturn, kA}}});
+  expect(document, "a", 1, 20, 20);
+  expect(document, "b", 0, 0, 0);
+  EXPECT_EQ(document["unmatched_returns"], 3);
+}
+
+// A longjmp: the return of an outer call closes what it skipped.
+TEST_F(Report, SkippedReturnsAreClosedByTheOuterOne) {
+  const json document =
+      run({{{0, kCall, kA}, {10, kCall, kB}, {20, kCall, kC}, {50, kReturn, kA}}});
+  expect(document, "a", 1, 50, 10);
+  expect(document, "b", 1, 40, 10);
+  expect(document, "c", 1, 30, 30);
+  EXPECT_EQ(document["calls_without_return"], 2);
+  EXPECT_EQ(document["unmatched_returns"], 0);
+}
+
+TEST_F(Report, ExceptionEndsItsCall) {
+  // a 0..100 > b 10..60 > c 20..50, both left by an exception; b 70..80 again.
+  const json document = run({{{0, kCall, kA},
+                              {10, kCall, kB},
+                              {20, kCall, kC},
+                              {50, kException, kC},
+                              {60, kException, kB},
+                              {70, kCall, kB},
+                              {80, kReturn, kB},
+                              {100, kReturn, kA}}});
+  expect(document, "a", 1, 100, 40);
+  expect(document, "b", 2, 60, 30);
+  expect(document, "c", 1, 30, 30);
+  EXPECT_EQ(function(document, "b")["exceptions"], 1);
+  EXPECT_EQ(function(document, "c")["exceptions"], 1);
+  EXPECT_EQ(document["calls_without_return"], 0);
+  EXPECT_EQ(document["unmatched_returns"], 0);
+}
+
+TEST_F(Report, ThreadsAddUpAndDoNotMix) {
+  const json document = run({{{0, kCall, kA}, {10, kReturn, kA}},
+                             {{0, kCall, kA}, {5, kCall, kB}, {7, kReturn, kB}, {30, kReturn, kA}},
+                             {{100, kReturn, kA}}});
+  expect(document, "a", 2, 40, 38);
+  EXPECT_EQ(document["threads"], 3);
+  EXPECT_EQ(document["unmatched_returns"], 1);
+  options_.threads = {"thread_0"};
+  expect(again(), "a", 1, 10, 10);
+  options_.threads = {"99"};
+  options_.json = false;
+  EXPECT_EQ(report(options_, out_, err_), 1);
+  EXPECT_NE(err_.str().find("no thread is \"99\""), std::string::npos) << err_.str();
+}
+
+TEST_F(Report, TimeThatStepsBackMakesNoNegativeTimes) {
+  const json document =
+      run({{{100, kCall, kA}, {50, kCall, kB}, {90, kReturn, kB}, {20, kReturn, kA}}});
+  expect(document, "a", 1, 0, 0);
+  expect(document, "b", 1, 40, 40);
+}
+
+TEST_F(Report, SortsAndLimits) {
+  const std::vector<Step> steps = {{0, kCall, kB},     {1, kReturn, kB},  {1, kCall, kB},
+                                   {2, kReturn, kB},   {2, kCall, kA},    {10, kCall, kC},
+                                   {100, kReturn, kC}, {110, kReturn, kA}};
+  const auto order = [&](ReportSort sort) {
+    options_.sort = sort;
+    const json document = run({steps});
+    std::string names;
+    for (const json& row : document["functions"]) names += row["name"];
+    return names;
+  };
+  EXPECT_EQ(order(ReportSort::kTotal), "acb");
+  EXPECT_EQ(order(ReportSort::kSelf), "cab");
+  EXPECT_EQ(order(ReportSort::kCalls), "bac");
+  EXPECT_EQ(order(ReportSort::kName), "abc");
+  options_.limit = 1;
+  EXPECT_EQ(order(ReportSort::kName), "a");
+}
+
+TEST_F(Report, TextColumns) {
+  run({{{0, kCall, kA},
+        {1'500'000, kCall, kB},
+        {1'512'345, kReturn, kB},
+        {2'500'000'000, kReturn, kA}}});
+  options_.json = false;
+  out_.str("");
+  EXPECT_EQ(report(options_, out_, err_), 0);
+  EXPECT_EQ(out_.str(),
+            "  Total time      %     Self time      %         Calls  Function\n"
+            "    2.500 s   100.0      2.499 s   100.0             1  a\n"
+            "   12.345 us    0.0     12.345 us    0.0             1  b\n");
+}
+
+TEST_F(Report, LossIsSaid) {
+  write_thread(0, index_of({{0, kCall, kA}, {10, kReturn, kA}}, 1));
+  write_text(session_ / "manifest.json", R"({"threads":[{"id":0,"lost_events":7}]})");
+  EXPECT_EQ(again()["lost_events"], 7);
+}
+
+TEST_F(Report, WindowSaysItsOwnLossAlone) {
+  write_thread(
+      0,
+      index_of({{0, kCall, kA}, {1000, kReturn, kA}, {5000, kCall, kB}, {6000, kReturn, kB}}, 1));
+  write_text(session_ / "manifest.json",
+             R"({"threads":[{"id":0,"lost_events":7}],"gaps":[
+                 {"thread":0,"lane":"index","before_seq":1,"lost":4,"first_ns":100,"last_ns":200},
+                 {"thread":0,"lane":"index","before_seq":3,"lost":3,"first_ns":5100,
+                  "last_ns":5200}]})");
+  EXPECT_EQ(again()["lost_events"], 7);
+  options_.when.from = "4us";
+  EXPECT_EQ(again()["lost_events"], 3);
+  options_.when.until = "5us";
+  EXPECT_EQ(again()["lost_events"], 0);
+}
+
+TEST_F(Report, BadThreadIsLeftOut) {
+  write_thread(1, {'n', 'o'});
+  const json document = run({{{0, kCall, kA}, {10, kReturn, kA}}});
+  EXPECT_EQ(code_, 1);
+  expect(document, "a", 1, 10, 10);
+}
+
+}  // namespace
+}  // namespace collect::ctl
