@@ -23,7 +23,7 @@
 #include "daemon/collector/sessions/session_converter.h"
 #include "daemon/collector/sessions/session_files.h"
 #include "daemon/collector/sessions/store_uploads.h"
-#include "daemon/control/selector.h"
+#include "daemon/control/service/selector.h"
 #include "daemon/symbolize/child_program.h"
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/naming_queue.h"

@@ -6,14 +6,14 @@
 #include <cstdlib>
 #include <utility>
 
-#include "daemon/control/collector_service.h"
-#include "daemon/control/control_address.h"
-#include "daemon/control/control_listener.h"
 #include "daemon/control/credentials.h"
-#include "daemon/control/health_service.h"
-#include "daemon/control/reactors.h"
-#include "daemon/control/reflection_service.h"
+#include "daemon/control/relay/control_address.h"
+#include "daemon/control/relay/control_listener.h"
 #include "daemon/control/request_checks.h"
+#include "daemon/control/service/collector_service.h"
+#include "daemon/control/service/health_service.h"
+#include "daemon/control/service/reactors.h"
+#include "daemon/control/service/reflection_service.h"
 
 namespace collect::control {
 namespace {

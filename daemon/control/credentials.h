@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "daemon/control/control_server.h"
-#include "daemon/control/refusal_log.h"
+#include "daemon/control/relay/refusal_log.h"
 
 namespace collect::control {
 

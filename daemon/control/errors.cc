@@ -2,7 +2,7 @@
 
 #include <grpcpp/support/status.h>
 
-#include "daemon/control/reactors.h"
+#include "daemon/control/service/reactors.h"
 #include "formats/core/text/printable.h"
 #include "google/rpc/error_details.pb.h"
 

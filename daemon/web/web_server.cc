@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "daemon/control/refusal_log.h"
+#include "daemon/control/relay/refusal_log.h"
 #include "daemon/principal/peer_user.h"
 #include "daemon/web/connection.h"
 #include "daemon/web/limits.h"

@@ -10,7 +10,7 @@
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
 #include "formats/rtc/finding.h"
-#include "formats/rtc/reader.h"
+#include "formats/rtc/read/reader.h"
 
 namespace collect::rtc {
 

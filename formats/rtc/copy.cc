@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "formats/rtc/reader.h"
+#include "formats/rtc/read/reader.h"
 #include "formats/rtc/writer.h"
 
 namespace collect::rtc {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "formats/core/crc32.h"
-#include "formats/rtc/reader.h"
+#include "formats/rtc/read/reader.h"
 #include "proto/wire/page_codec.h"
 #include "storage/container/capture_layout.h"
 #include "storage/container/page_packing.h"

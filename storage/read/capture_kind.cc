@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "formats/dial9/decoder.h"
-#include "formats/rtc/reader.h"
+#include "formats/rtc/read/reader.h"
 #include "formats/wtf/layout.h"
 
 namespace collect::read {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "formats/core/bytes.h"
-#include "formats/rtc/reader.h"
+#include "formats/rtc/read/reader.h"
 #include "storage/rebuild/session_rebuild.h"
 
 namespace collect::storage {

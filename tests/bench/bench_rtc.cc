@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "formats/rtc/reader.h"
+#include "formats/rtc/read/reader.h"
 #include "formats/rtc/value.h"
 #include "formats/rtc/writer.h"
 

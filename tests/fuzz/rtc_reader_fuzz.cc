@@ -4,7 +4,7 @@
 
 #include "formats/core/result.h"
 #include "formats/rtc/check.h"
-#include "formats/rtc/reader.h"
+#include "formats/rtc/read/reader.h"
 
 namespace {
 

@@ -92,7 +92,7 @@ ROOMS = {
     # each page as symbolize does for each lookup.
     "daemon/web": ["proto/control", "formats/core", "formats/html", "daemon/principal",
                    "daemon/symbolize", "daemon/control/collector_api.h",
-                   "daemon/control/request_checks.h", "daemon/control/refusal_log.h",
+                   "daemon/control/request_checks.h", "daemon/control/relay/refusal_log.h",
                    "storage/fs/rooted_directory.h"],
     # Its programs are those of collectord and collectctl: what works on files.
     "daemon/ctl/terminal": ["formats/core"],

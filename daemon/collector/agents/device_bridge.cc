@@ -5,7 +5,7 @@
 
 #include "daemon/collector/agents/messages.h"
 #include "daemon/collector/agents/registry.h"
-#include "daemon/control/selector.h"
+#include "daemon/control/service/selector.h"
 
 namespace collect::daemon {
 namespace {

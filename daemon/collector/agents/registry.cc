@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "daemon/collector/agents/messages.h"
-#include "daemon/control/selector.h"
+#include "daemon/control/service/selector.h"
 #include "storage/model/session_layout.h"
 
 namespace collect::daemon {

@@ -7,7 +7,7 @@
 
 #include "daemon/collector/agents/outcomes.h"
 #include "daemon/control/request_checks.h"
-#include "daemon/control/selector.h"
+#include "daemon/control/service/selector.h"
 #include "formats/core/text/printable.h"
 
 namespace collect::daemon {

@@ -3,7 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "daemon/control/request_checks.h"
-#include "daemon/control/selector.h"
+#include "daemon/control/service/selector.h"
 #include "storage/fs/whole_file.h"
 
 namespace collect::daemon {

@@ -7,7 +7,7 @@
 #include "formats/core/text/figures.h"
 #include "formats/rtc/check.h"
 #include "formats/rtc/copy.h"
-#include "formats/rtc/reader.h"
+#include "formats/rtc/read/reader.h"
 
 namespace collect::ctl {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "daemon/ctl/convert/convert_command.h"
 #include "daemon/ctl/convert/run_program.h"
-#include "daemon/ctl/export/parquet_export.h"
+#include "daemon/ctl/export/parquet/parquet_export.h"
 #include "daemon/ctl/select/scratch_directory.h"
 #include "daemon/ctl/terminal/json.h"
 

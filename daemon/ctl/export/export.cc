@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <thread>
 
-#include "daemon/ctl/export/call_tree_export.h"
-#include "daemon/ctl/export/chrome_target.h"
 #include "daemon/ctl/export/compressed_runs.h"
-#include "daemon/ctl/export/page_export.h"
-#include "daemon/ctl/export/parquet_export.h"
-#include "daemon/ctl/export/perfetto_target.h"
-#include "daemon/ctl/export/speedscope_target.h"
+#include "daemon/ctl/export/page/page_export.h"
+#include "daemon/ctl/export/parquet/parquet_export.h"
 #include "daemon/ctl/export/thread_time_line.h"
+#include "daemon/ctl/export/viewers/call_tree_export.h"
+#include "daemon/ctl/export/viewers/chrome_target.h"
+#include "daemon/ctl/export/viewers/perfetto_target.h"
+#include "daemon/ctl/export/viewers/speedscope_target.h"
 #include "formats/core/text/figures.h"
 #include "storage/convert/session_kinds.h"
 #include "storage/fs/output_file.h"

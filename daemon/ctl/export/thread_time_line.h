@@ -12,7 +12,7 @@
 
 #include "daemon/ctl/export/event_rate.h"
 #include "daemon/ctl/export/exported_session.h"
-#include "daemon/ctl/export/time_line_target.h"
+#include "daemon/ctl/export/viewers/time_line_target.h"
 #include "formats/atf/reader.h"
 #include "formats/calls/call.h"
 

@@ -13,7 +13,7 @@
 #include "daemon/ctl/convert/running_names.h"
 #include "daemon/ctl/dump/event_text.h"
 #include "daemon/ctl/export/export.h"
-#include "daemon/ctl/export/page_export.h"
+#include "daemon/ctl/export/page/page_export.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "daemon/machine/limited_process.h"
 #include "daemon/symbolize/symbolizer.h"

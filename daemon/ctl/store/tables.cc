@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "daemon/ctl/export/parquet_export.h"
+#include "daemon/ctl/export/parquet/parquet_export.h"
 #include "daemon/ctl/select/scratch_directory.h"
 #include "storage/read/session_files.h"
 

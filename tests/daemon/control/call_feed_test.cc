@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "daemon/control/calls_backlog.h"
+#include "daemon/control/service/calls_backlog.h"
 
 namespace collect::control {
 namespace {

@@ -21,8 +21,8 @@
 #include <map>
 #include <thread>
 
-#include "daemon/control/control_address.h"
-#include "daemon/control/reflection_service.h"
+#include "daemon/control/relay/control_address.h"
+#include "daemon/control/service/reflection_service.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "tests/daemon/control/http2_frames.h"
 #include "tests/daemon/control/server_fixture.h"

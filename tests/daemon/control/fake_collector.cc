@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/control/selector.h"
+#include "daemon/control/service/selector.h"
 
 namespace collect::control {
 namespace {

@@ -1,8 +1,8 @@
 // The numbers within frames of HTTP/2 (RFC 9113, 4.1), to their last bit, on both sides.
 #include <gtest/gtest.h>
 
-#include "daemon/control/http2_meter.h"
-#include "daemon/control/refusal_answer.h"
+#include "daemon/control/relay/http2_meter.h"
+#include "daemon/control/relay/refusal_answer.h"
 #include "tests/daemon/control/http2_frames.h"
 
 namespace collect::control {

@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/control/reactors.h"
+#include "daemon/control/service/reactors.h"
 #include "tests/daemon/control/server_fixture.h"
 
 namespace collect::control {

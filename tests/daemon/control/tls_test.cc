@@ -11,8 +11,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "daemon/control/control_listener.h"
 #include "daemon/control/credentials.h"
+#include "daemon/control/relay/control_listener.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "tests/daemon/control/server_fixture.h"
 #include "tests/fakes/log_text.h"

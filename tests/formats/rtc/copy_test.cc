@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "formats/rtc/check.h"
-#include "formats/rtc/reader.h"
+#include "formats/rtc/read/reader.h"
 #include "formats/rtc/value.h"
 #include "tests/formats/rtc/frame_bytes.h"
 #include "tests/formats/rtc/random_container.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <set>
 
-#include "formats/rtc/reader.h"
+#include "formats/rtc/read/reader.h"
 #include "tests/formats/rtc/frame_bytes.h"
 
 namespace collect::rtc {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "formats/rtc/reader.h"
+#include "formats/rtc/read/reader.h"
 #include "formats/rtc/value.h"
 #include "tests/formats/rtc/frame_bytes.h"
 #include "tests/formats/rtc/random_container.h"

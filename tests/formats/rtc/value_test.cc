@@ -7,7 +7,7 @@
 #include <random>
 
 #include "formats/rtc/checksum.h"
-#include "formats/rtc/reader.h"
+#include "formats/rtc/read/reader.h"
 #include "tests/formats/rtc/frame_bytes.h"
 #include "tests/formats/rtc/random_container.h"
 

@@ -7,7 +7,7 @@
 
 #include "formats/rtc/index_entries.h"
 #include "formats/rtc/meta.h"
-#include "formats/rtc/reader.h"
+#include "formats/rtc/read/reader.h"
 #include "formats/rtc/writer.h"
 #include "tests/formats/rtc/random_container.h"
 
