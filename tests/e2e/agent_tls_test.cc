@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "tests/e2e/chaos_check.h"
 #include "tests/e2e/collector_process.h"
+#include "tests/e2e/faults/chaos_check.h"
 #include "tests/e2e/recorded_session.h"
 
 namespace collect::e2e {

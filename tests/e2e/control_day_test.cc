@@ -11,8 +11,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tests/e2e/chaos_check.h"
 #include "tests/e2e/collector_process.h"
+#include "tests/e2e/faults/chaos_check.h"
 #include "tests/e2e/grpc_tool.h"
 #include "tests/e2e/raw_agent.h"
 #include "tests/e2e/recorded_session.h"

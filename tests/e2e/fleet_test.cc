@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "tests/daemon/upload/fake_s3.h"
-#include "tests/e2e/chaos_check.h"
 #include "tests/e2e/collector_process.h"
+#include "tests/e2e/faults/chaos_check.h"
 #include "tests/e2e/recorded_session.h"
 
 namespace collect::e2e {

@@ -499,7 +499,7 @@ class Whole(unittest.TestCase):
     """Runs last: what the others have looked at."""
 
     def test_every_command_was_asked(self):
-        # They need a phone; tests/e2e/android_test.cc and ios_test.cc read their summaries.
+        # They need a phone; tests/e2e/phones/android_test.cc and ios_test.cc read their summaries.
         phones = {"android run", "android attach", "ios run", "ios attach"}
         self.assertGreater(len(commands_with_json()), 30)
         self.assertEqual(commands_with_json() - asked - phones, set())
