@@ -31,7 +31,7 @@ packages() {
 }
 
 release_build() {
-  if [ "$tier" = fast ]; then build_preset release fast_tests; else build_preset release; fi
+  if [ "$tier" = fast ]; then build_preset release fast_tests; else build_preset release all tests/all; fi
 }
 
 tests() {
