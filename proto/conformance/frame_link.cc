@@ -280,10 +280,6 @@ std::string_view type_name(wire::FrameType type) {
 
 }  // namespace
 
-bool is_known(wire::FrameType type) {
-  return !type_name(type).empty();
-}
-
 std::string type_text(wire::FrameType type) {
   if (is_known(type)) return std::string(type_name(type));
   return "frame type " + std::to_string(static_cast<unsigned>(type));

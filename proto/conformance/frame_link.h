@@ -105,7 +105,6 @@ Octets page_frame_bytes(PageHeader page, Bytes bytes);
 // The checksum of a frame header whose fields were changed.
 void seal_header(Octets& frame);
 
-bool is_known(wire::FrameType type);                    // to this version of the protocol
 std::string type_text(wire::FrameType type);            // "Page", or "frame type 99"
 std::string refusal_text(const wire::Refuse& refusal);  // "Refuse(PROTOCOL: reason)"
 

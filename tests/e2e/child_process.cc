@@ -12,6 +12,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <mutex>
 #include <sstream>
 #include <thread>
 
@@ -57,6 +59,66 @@ std::string next_name() {
   return "process_" + std::to_string(number++);
 }
 
+// When a test fails: what its programs were, and what they wrote.
+class ProgramsOfFailedTests final : public testing::EmptyTestEventListener {
+ public:
+  struct Program {
+    std::string command, folder, output_path, errors_path;
+    std::string ending = "not waited for";
+  };
+
+  // The listener of this test program, which GoogleTest owns.
+  static ProgramsOfFailedTests& instance() {
+    static auto* const listener = [] {
+      auto* made = new ProgramsOfFailedTests;
+      testing::UnitTest::GetInstance()->listeners().Append(made);
+      return made;
+    }();
+    return *listener;
+  }
+
+  void add(Program program) {
+    const std::lock_guard lock(mutex_);
+    programs_.push_back(std::move(program));
+  }
+  void set_ending(const std::string& output_path, const std::string& ending) {
+    const std::lock_guard lock(mutex_);
+    for (Program& program : programs_) {
+      if (program.output_path == output_path) program.ending = ending;
+    }
+  }
+
+ private:
+  static constexpr size_t kShownBytes = 4096;  // of each stream, its end
+
+  void OnTestStart(const testing::TestInfo&) override {
+    const std::lock_guard lock(mutex_);
+    programs_.clear();
+  }
+  // A test that fails keeps its folder, so the files are there.
+  void OnTestEnd(const testing::TestInfo& test) override {
+    if (!test.result()->Failed()) return;
+    const std::lock_guard lock(mutex_);
+    for (const Program& program : programs_) {
+      std::cout << "$ " << program.command << "\n  in " << program.folder << ": " << program.ending
+                << "\n";
+      show("stdout", program.output_path);
+      show("stderr", program.errors_path);
+    }
+    std::cout.flush();
+  }
+  static void show(const char* name, const std::string& path) {
+    std::string text = read_text_file(path);
+    if (text.empty()) return;
+    if (text.size() > kShownBytes) text = "…" + text.substr(text.size() - kShownBytes);
+    std::cout << "  " << name << " (" << path << "):\n"
+              << text << (text.back() == '\n' ? "" : "\n");
+  }
+
+  std::mutex mutex_;  // tests start programs on several threads
+  std::vector<Program> programs_;
+};
+
 }  // namespace
 
 std::string Ending::describe() const {
@@ -72,8 +134,11 @@ ChildProcess::ChildProcess(const std::string& scratch, const Arguments& command,
   errors_path_ = name + ".err";
   std::vector<std::string> arguments = command;
   std::vector<std::string> environment = merged_environment(more);
-  environment.push_back("TEST_SCRATCH=" +
-                        scratch);  // by it drain_processes() knows what came of it
+  environment.push_back("TEST_SCRATCH=" + scratch);  // drain_processes() finds its own by it
+  std::string words;
+  for (const auto& [variable, value] : more) words += variable + "=" + value + " ";
+  for (const std::string& argument : command) words += argument + " ";
+  ProgramsOfFailedTests::instance().add({words, scratch, output_path_, errors_path_});
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
@@ -119,6 +184,7 @@ bool ChildProcess::collect_status(int options) {
   if (WIFSIGNALED(status)) ending_.signal = WTERMSIG(status);
   ending_.output = output();
   ending_.errors = errors();
+  ProgramsOfFailedTests::instance().set_ending(output_path_, ending_.describe());
   return true;
 }
 
