@@ -159,6 +159,33 @@ Status parse_flags(int argc, const char* const* argv, Config& config, FlagsOnly&
   return {};
 }
 
+std::string number_fault(std::string_view key, const Config& config) {
+  if (key == "heartbeat_ms") {
+    return out_of(config.heartbeat_ms, static_cast<uint64_t>(ingest::kMinHeartbeat.count()),
+                  static_cast<uint64_t>(ingest::kMaxHeartbeat.count()));
+  }
+  if (key == "resume_ms") return out_of(config.resume_ms, 0, 7ull * 24 * 3600 * 1000);
+  if (key == "max_connections") return out_of(config.max_connections, 2, 1u << 20);
+  if (key == "sessions_per_agent") return out_of(config.sessions_per_agent, 1, UINT32_MAX);
+  if (key == "max_connections_per_address") {
+    return out_of(config.max_connections_per_address, 2, 1u << 20);
+  }
+  if (key == "threads_per_agent") {
+    return out_of(config.threads_per_agent, 1, storage::kMaxThreads);
+  }
+  constexpr uint64_t kMost = 1ull << 40;
+  if (key == "max_unsealed_sessions") {
+    return out_of(config.max_unsealed_sessions, ingest::kLeastSessions, kMost);
+  }
+  if (key == "max_unsealed_files") {
+    return out_of(config.max_unsealed_files, ingest::kLeastFiles, kMost);
+  }
+  if (key == "max_memory_bytes") {
+    return out_of(config.max_memory_bytes, ingest::kLeastMemory, kMost);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string value_fault(std::string_view key, const Config& config) {
@@ -205,32 +232,9 @@ std::string value_fault(std::string_view key, const Config& config) {
   if (key == "log_level") {
     return one_of(config.log_level, {"trace", "debug", "info", "warn", "error", "off"});
   }
-  if (key == "heartbeat_ms") {
-    return out_of(config.heartbeat_ms, static_cast<uint64_t>(ingest::kMinHeartbeat.count()),
-                  static_cast<uint64_t>(ingest::kMaxHeartbeat.count()));
-  }
-  if (key == "resume_ms") return out_of(config.resume_ms, 0, 7ull * 24 * 3600 * 1000);
-  if (key == "max_connections") return out_of(config.max_connections, 2, 1u << 20);
-  if (key == "sessions_per_agent") return out_of(config.sessions_per_agent, 1, UINT32_MAX);
-  if (key == "max_connections_per_address") {
-    return out_of(config.max_connections_per_address, 2, 1u << 20);
-  }
-  if (key == "threads_per_agent") {
-    return out_of(config.threads_per_agent, 1, storage::kMaxThreads);
-  }
   if (key == "symbol_directories") return paths_fault(config.symbol_directories, false);
   if (key == "symbol_roots") return paths_fault(config.symbol_roots, true);
-  constexpr uint64_t kMost = 1ull << 40;
-  if (key == "max_unsealed_sessions") {
-    return out_of(config.max_unsealed_sessions, ingest::kLeastSessions, kMost);
-  }
-  if (key == "max_unsealed_files") {
-    return out_of(config.max_unsealed_files, ingest::kLeastFiles, kMost);
-  }
-  if (key == "max_memory_bytes") {
-    return out_of(config.max_memory_bytes, ingest::kLeastMemory, kMost);
-  }
-  return {};
+  return number_fault(key, config);
 }
 
 std::string default_root() {

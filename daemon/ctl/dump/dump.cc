@@ -117,6 +117,35 @@ Status choose_windows(const DumpOptions& options,
   return {};
 }
 
+// Empty where it cannot be read, which is printed: events are there without names.
+read::SessionManifest manifest_of(const read::Trace& trace, std::ostream& err) {
+  if (!trace.manifest) return {};
+  auto parsed = read::SessionManifest::parse(*trace.manifest);
+  if (parsed) return std::move(parsed).value();
+  err << "collectctl: " << printable_sentence(trace.manifest_path + ": " + parsed.error().message)
+      << "; functions stay unnamed\n";
+  return {};
+}
+
+// Prints which functions were asked for and found nowhere. False: there are some.
+bool report_unmatched(const DumpOptions& options,
+                      const std::vector<std::unique_ptr<DumpedSession>>& sessions,
+                      std::ostream& err) {
+  const bool is_part = !options.threads.empty() || !options.when.is_everything();
+  bool all_found = true;
+  for (const auto& session : sessions) {
+    const Status found = session->filter->check_all_found(
+        is_part ? "function of the selected events" : "function", session->manifest.symbols);
+    if (found.ok()) continue;
+    all_found = false;
+    err << "collectctl: "
+        << printable_sentence((sessions.size() > 1 ? session->trace.path + ": " : "") +
+                              found.error().message)
+        << "\n";
+  }
+  return all_found;
+}
+
 }  // namespace
 
 int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
@@ -147,17 +176,7 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
       return answer.refuse(read::not_a_capture(trace->path, trace->file()), 2);
     }
     if (is_detail) return dump_detail_alone(options, *trace, answer);
-    read::SessionManifest manifest;
-    if (trace->manifest) {
-      auto parsed = read::SessionManifest::parse(*trace->manifest);
-      if (parsed) {
-        manifest = std::move(parsed).value();
-      } else {
-        err << "collectctl: "
-            << printable_sentence(trace->manifest_path + ": " + parsed.error().message)
-            << "; functions stay unnamed\n";
-      }
-    }
+    read::SessionManifest manifest = manifest_of(*trace, err);
     const auto threads = chosen_threads(options.threads, *trace, manifest);
     if (!threads.ok()) {
       return answer.refuse_briefly(threads.error(), threads.code() == Code::kNotFound ? 1 : 2);
@@ -180,17 +199,7 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
   if (!dump_events(options, sessions, out, percent_line(err, options.progress, "printing"))) {
     return unreadable ? 1 : 0;
   }
-  for (const auto& session : sessions) {
-    const bool is_part = !options.threads.empty() || !options.when.is_everything();
-    const Status found = session->filter->check_all_found(
-        is_part ? "function of the selected events" : "function", session->manifest.symbols);
-    if (found.ok()) continue;
-    unreadable = true;
-    err << "collectctl: "
-        << printable_sentence((sessions.size() > 1 ? session->trace.path + ": " : "") +
-                              found.error().message)
-        << "\n";
-  }
+  if (!report_unmatched(options, sessions, err)) unreadable = true;
   return unreadable ? 1 : 0;
 }
 

@@ -137,8 +137,12 @@ Status Dial9SessionWriter::process(const storage::Manifest& manifest) {
     out_.put_varint(identity.start_unix_ns);
     COLLECT_TRY(end());
   }
+  return notes_and_windows(manifest);
+}
+
+Status Dial9SessionWriter::notes_and_windows(const storage::Manifest& manifest) {
   for (const storage::Note& note : manifest.notes) {
-    out_.begin_event(note_, identity.start_ns);
+    out_.begin_event(note_, manifest.identity.start_ns);
     out_.put_varint(note.at_unix_ns);
     out_.put_string(utf8_of(note.what));
     COLLECT_TRY(end());

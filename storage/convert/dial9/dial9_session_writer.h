@@ -37,6 +37,7 @@ class Dial9SessionWriter {
 
  private:
   Status define(dial9::EventType& type, std::string_view name, std::vector<dial9::Field> fields);
+  Status notes_and_windows(const storage::Manifest& manifest);
   Status end();
 
   dial9::Encoder out_;
