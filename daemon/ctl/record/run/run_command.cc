@@ -152,22 +152,26 @@ void open_sessions(const std::vector<api::Session>& sessions, std::ostream& err)
   if (!open.page.inputs.empty()) open_page(open, err, err);
 }
 
-}  // namespace
+template <class T>
+Status take(Result<T> made, T& to) {
+  if (!made.ok()) return made.error();
+  to = std::move(*made);
+  return {};
+}
 
-int run_program(const RunOptions& options, std::ostream& err) {
-  const auto failed_before_start = [&](const Error& error, int code) {
-    failed(err, error, options.json);
-    return code;
-  };
-  JobSignals signals;
-  const Result<std::string> program = find_program(options.command.front());
-  if (!program.ok()) return failed_before_start(program.error(), code_for(program.error()));
-  AgentSettings agent = options.agent;
-  Result<std::string> library = find_agent_library();
-  if (!library.ok()) return failed_before_start(library.error(), kExitRunFailed);
-  agent.library = std::move(*library);
-  const std::string tag_of_caller = given_tag(own_environment());
-  agent.tag = tag_of_caller.empty() ? new_run_tag() : tag_of_caller;
+// What a run has before its program starts.
+struct Prepared {
+  std::string program;  // a path
+  AgentSettings agent;
+  std::optional<patch::ModulePlans> plans;
+  std::unique_ptr<RunProcesses> processes;
+  RunCollector collector;
+  std::set<std::string> before;  // agents and sessions with the caller's tag
+  std::vector<std::string> environment;
+  bool is_idle = false;
+};
+
+void warn_of_unknown_variables(std::ostream& err) {
   for_each_unknown_variable(environ, [&err](const UnknownVariable& unknown) {
     err << "collectctl: ";
     put_unknown_variable(
@@ -175,88 +179,92 @@ int run_program(const RunOptions& options, std::ostream& err) {
         [](std::string_view name) { return printable(name); });
     err << "\n";
   });
-  std::optional<patch::ModulePlans> plans;
+}
+
+// `run.program` is found already.
+Status prepare(const RunOptions& options, JobSignals& signals, std::ostream& err, Prepared& run) {
+  const bool is_silent = options.quiet || options.json;
+  run.agent = options.agent;
+  COLLECT_TRY(take(find_agent_library(), run.agent.library));
+  const std::string tag_of_caller = given_tag(own_environment());
+  run.agent.tag = tag_of_caller.empty() ? new_run_tag() : tag_of_caller;
+  warn_of_unknown_variables(err);
   if (!options.dynamic.empty()) {
-    auto made = make_dynamic_plans(*program, options.dynamic, own_environment());
-    if (!made.ok()) return failed_before_start(made.error(), kExitRunFailed);
-    plans.emplace(std::move(*made));
-    agent.plans = plans->folder.path();
-    if (!options.quiet && !options.json) announce(*plans, *program, started_program(*program), err);
+    auto made = make_dynamic_plans(run.program, options.dynamic, own_environment());
+    if (!made.ok()) return made.error();
+    run.plans.emplace(std::move(*made));
+    run.agent.plans = run.plans->folder.path();
+    if (!is_silent) announce(*run.plans, run.program, started_program(run.program), err);
   }
-  auto processes = RunProcesses::make();
-  if (!processes.ok()) return failed_before_start(processes.error(), kExitRunFailed);
+  COLLECT_TRY(take(RunProcesses::make(), run.processes));
   CollectorRequest wanted{options.root, options.control, Phones::kNone};
   wanted.web = options.web;
-  wanted.guest_token_file = (*processes)->key_file();
-  Result<RunCollector> collector = find_collector(wanted, signals);
-  if (!collector.ok()) return failed_before_start(collector.error(), kExitRunFailed);
-  agent.connect = collector->ingest;
-  agent.run = (*processes)->directory();
+  wanted.guest_token_file = run.processes->key_file();
+  COLLECT_TRY(take(find_collector(wanted, signals), run.collector));
+  run.agent.connect = run.collector.ingest;
+  run.agent.run = run.processes->directory();
   // One that ran already has rules of its own, and has not heard of this run.
-  if (collector->embedded) agent.run_key = (*processes)->key();
-  Result<std::set<std::string>> before = std::set<std::string>();
-  if (!tag_of_caller.empty()) before = names_with_tag(collector->control, tag_of_caller);
-  if (!before.ok()) return failed_before_start(before.error(), kExitRunFailed);
+  if (run.collector.embedded) run.agent.run_key = run.processes->key();
+  if (!tag_of_caller.empty()) {
+    COLLECT_TRY(take(names_with_tag(run.collector.control, tag_of_caller), run.before));
+  }
   // A caller's own COLLECT_CHILD_OF names the parent of collectctl, and means the same.
-  if (options.program_only || records_one_process(own_environment()))
-    agent.only_child_of = ::getpid();
-  if (agent.max_time) agent.max_time_since_ns = boottime_ns();
-  const auto environment = agent_environment(own_environment(), agent);
-  if (!environment.ok()) return failed_before_start(environment.error(), kExitRunFailed);
-  const bool idle = starts_idle(*environment);
-  if (!options.quiet && !options.json) announce(*collector, idle, err);
+  if (options.program_only || records_one_process(own_environment())) {
+    run.agent.only_child_of = ::getpid();
+  }
+  if (run.agent.max_time) run.agent.max_time_since_ns = boottime_ns();
+  COLLECT_TRY(take(agent_environment(own_environment(), run.agent), run.environment));
+  run.is_idle = starts_idle(run.environment);
+  if (!is_silent) announce(run.collector, run.is_idle, err);
+  return {};
+}
 
-  const Result<pid_t> child = start_program(*program, options.command, *environment, signals);
-  if (!child.ok()) return failed_before_start(child.error(), code_for(child.error()));
-  // Connected while the program runs, so that no one waits for that afterwards; what is wrong with
-  // the connection shows then.
-  auto client = std::make_unique<Client>(collector->control);
-  // Without a thread for it, it is connected later.
-  auto connecting = start_thread(
-      "connecting", [&client] { (void)contain([&] { (void)client->stats(kConnectBound); }); });
-  (*processes)->set_program(*child);
-  RunWatch watch(**processes, *collector, options.quiet || options.json ? nullptr : &err);
-  const int exit_code = wait_for_program(*child, signals, [&watch] { watch.look(); });
-  if (connecting.ok()) connecting->join();
-
-  SealWait wait{agent.tag,
+// The program has ended: waits for its sessions, and gathers what became of them.
+RunOutcome conclude(Prepared& run, std::unique_ptr<Client> client, RunWatch& watch,
+                    JobSignals& signals, std::ostream& err) {
+  RunProcesses& processes = *run.processes;
+  const bool is_own_collector = run.collector.embedded != nullptr;
+  SealWait wait{run.agent.tag,
                 "",
                 "",
-                *before,
-                collector->embedded == nullptr,
-                drains_by_process(*environment),
-                [&processes](pid_t pid) { return (*processes)->lives(pid); }};
+                run.before,
+                !is_own_collector,
+                drains_by_process(run.environment),
+                [&processes](pid_t pid) { return processes.lives(pid); }};
   wait.any_ships = [&] {
     watch.look();
-    return (*processes)->any_ships(collector->embedded != nullptr);
+    return processes.any_ships(is_own_collector);
   };
   watch.look();
   RunOutcome outcome = finish(*client, wait, signals, err);
   client.reset();  // a collector that stops waits for it
   outcome.outlived = wait.agent_outlives;
-  outcome.waits = waits_when_full(*environment);
-  outcome.timed = ends_by_time(*environment);
-  outcome.filtered = filters_functions(*environment);
-  outcome.rated = limits_rates(*environment);
-  outcome.dynamic = plans.has_value();
-  if (plans) outcome.not_covered = plans->not_asked_for;
-  outcome.one_process = records_one_process(*environment);
-  if (idle) outcome.start_command = start_command(*collector);
-  outcome.no_preload = why_no_preload(*program);
+  outcome.waits = waits_when_full(run.environment);
+  outcome.timed = ends_by_time(run.environment);
+  outcome.filtered = filters_functions(run.environment);
+  outcome.rated = limits_rates(run.environment);
+  outcome.dynamic = run.plans.has_value();
+  if (run.plans) outcome.not_covered = run.plans->not_asked_for;
+  outcome.one_process = records_one_process(run.environment);
+  if (run.is_idle) outcome.start_command = start_command(run.collector);
+  outcome.no_preload = why_no_preload(run.program);
   find_nearest(outcome);
-  outcome.program = options.command.front();
-  outcome.exit_code = exit_code;
   watch.look();
-  if (collector->embedded) {
-    (*processes)->end_run();
+  if (is_own_collector) {
+    processes.end_run();
     add_trouble(outcome, watch.ending());
-    if (Status stopped = collector->embedded->stop(signals); !stopped.ok()) {
+    if (Status stopped = run.collector.embedded->stop(signals); !stopped.ok()) {
       add_trouble(outcome, stopped.error().message);
     }
   }
-  account(**processes, started_program(*program), outcome);
+  account(processes, started_program(run.program), outcome);
+  return outcome;
+}
+
+void report_outcome(const RunOptions& options, const ControlTarget& control, RunOutcome& outcome,
+                    std::ostream& err) {
   std::ostringstream unsaid;  // with JSON the error stream holds nothing else
-  note_newest_session(outcome.sessions, collector->control, options.json ? unsaid : err);
+  note_newest_session(outcome.sessions, control, options.json ? unsaid : err);
   const auto* const largest = largest_session(outcome.sessions);
   if (outcome.rated && largest != nullptr) outcome.switched_off = switched_off(largest->path());
   if (options.json) {
@@ -267,6 +275,40 @@ int run_program(const RunOptions& options, std::ostream& err) {
   }
   if (options.open) open_sessions(outcome.sessions, err);
   err.flush();
+}
+
+}  // namespace
+
+int run_program(const RunOptions& options, std::ostream& err) {
+  const auto failed_before_start = [&](const Error& error, int code) {
+    failed(err, error, options.json);
+    return code;
+  };
+  JobSignals signals;
+  Prepared run;
+  Result<std::string> program = find_program(options.command.front());
+  if (!program.ok()) return failed_before_start(program.error(), code_for(program.error()));
+  run.program = std::move(*program);
+  if (const Status ready = prepare(options, signals, err, run); !ready.ok()) {
+    return failed_before_start(ready.error(), kExitRunFailed);
+  }
+  const Result<pid_t> child = start_program(run.program, options.command, run.environment, signals);
+  if (!child.ok()) return failed_before_start(child.error(), code_for(child.error()));
+  // Connected while the program runs, so that no one waits for that afterwards; what is wrong with
+  // the connection shows then.
+  auto client = std::make_unique<Client>(run.collector.control);
+  // Without a thread for it, it is connected later.
+  auto connecting = start_thread(
+      "connecting", [&client] { (void)contain([&] { (void)client->stats(kConnectBound); }); });
+  run.processes->set_program(*child);
+  RunWatch watch(*run.processes, run.collector, options.quiet || options.json ? nullptr : &err);
+  const int exit_code = wait_for_program(*child, signals, [&watch] { watch.look(); });
+  if (connecting.ok()) connecting->join();
+
+  RunOutcome outcome = conclude(run, std::move(client), watch, signals, err);
+  outcome.program = options.command.front();
+  outcome.exit_code = exit_code;
+  report_outcome(options, run.collector.control, outcome, err);
   // The program did what it should, and we did not.
   return exit_code == 0 && !is_whole(outcome) ? kExitRunFailed : exit_code;
 }

@@ -209,35 +209,8 @@ std::string why_empty(const RunOutcome& outcome, control::v1::SessionState state
   return "";
 }
 
-std::string nothing_recorded(const RunOutcome& outcome) {
-  if (std::string why = why_empty(outcome, control::v1::SESSION_STATE_FAILED); !why.empty()) {
-    return why;
-  }
-  uint64_t left_out = 0;
-  for (const Session& session : outcome.sessions) left_out += session.calls_left_out();
-  if (left_out != 0) {
-    return "  Nothing was recorded: " + counted(left_out, "call") +
-           " left out, as function filter, --max-depth and --longer-than ask.\n";
-  }
-  if (!outcome.start_command.empty() && outcome.agent_seen && outcome.sessions.empty()) {
-    return "  Nothing was recorded: with --idle, a recording begins when someone asks for it, by\n"
-           "      " +
-           outcome.start_command + "\n";
-  }
-  if (outcome.filtered && outcome.agent_seen) {
-    return "  Nothing was recorded: no function that --only and --except leave was called, or the\n"
-           "  program is not instrumented (-finstrument-functions).\n";
-  }
-  if (outcome.dynamic && outcome.attached && outcome.agent_seen) {
-    return "  Nothing was recorded: no function of the modules that --dynamic names was called. "
-           "Without\n  --dynamic that is the program alone; --dynamic='*' records its libraries, "
-           "too.\n";
-  }
-  if (outcome.timed && outcome.agent_seen) {
-    return "  Nothing was recorded in the time that --max-time allows: no traced function was "
-           "called "
-           "in\n  it, or the program is not instrumented (-finstrument-functions).\n";
-  }
+// Where the agent was not loaded, or a signal ended the program; empty: neither.
+std::string nothing_came(const RunOutcome& outcome) {
   const std::string signal = ended_by(outcome.exit_code);
   if (!outcome.no_preload.empty()) {
     return "  The agent could not be loaded into the program: it " + outcome.no_preload +
@@ -267,6 +240,39 @@ std::string nothing_recorded(const RunOutcome& outcome) {
     return "  The program was ended by a signal (" + signal +
            "), and no traced function had been\n  called before.\n";
   }
+  return "";
+}
+
+std::string nothing_recorded(const RunOutcome& outcome) {
+  if (std::string why = why_empty(outcome, control::v1::SESSION_STATE_FAILED); !why.empty()) {
+    return why;
+  }
+  uint64_t left_out = 0;
+  for (const Session& session : outcome.sessions) left_out += session.calls_left_out();
+  if (left_out != 0) {
+    return "  Nothing was recorded: " + counted(left_out, "call") +
+           " left out, as function filter, --max-depth and --longer-than ask.\n";
+  }
+  if (!outcome.start_command.empty() && outcome.agent_seen && outcome.sessions.empty()) {
+    return "  Nothing was recorded: with --idle, a recording begins when someone asks for it, by\n"
+           "      " +
+           outcome.start_command + "\n";
+  }
+  if (outcome.filtered && outcome.agent_seen) {
+    return "  Nothing was recorded: no function that --only and --except leave was called, or the\n"
+           "  program is not instrumented (-finstrument-functions).\n";
+  }
+  if (outcome.dynamic && outcome.attached && outcome.agent_seen) {
+    return "  Nothing was recorded: no function of the modules that --dynamic names was called. "
+           "Without\n  --dynamic that is the program alone; --dynamic='*' records its libraries, "
+           "too.\n";
+  }
+  if (outcome.timed && outcome.agent_seen) {
+    return "  Nothing was recorded in the time that --max-time allows: no traced function was "
+           "called "
+           "in\n  it, or the program is not instrumented (-finstrument-functions).\n";
+  }
+  if (std::string why = nothing_came(outcome); !why.empty()) return why;
   if (std::string why = why_empty(outcome, control::v1::SESSION_STATE_RECOVERED); !why.empty()) {
     return why;
   }
