@@ -1,6 +1,6 @@
-// Every word of the command line itself: the help of each command, what is said to a wrong line,
-// and what the commands that talk to a collector ask for and print. expected/ has a text for each
-// test.
+// Every word of the command line itself but for its help, which the guide has (guide_test): what is
+// printed for a wrong line, and what the commands that talk to a collector ask for and print.
+// expected/ has a text for each test.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -11,7 +11,6 @@
 #include "daemon/control/control_server.h"
 #include "daemon/ctl/control/message_json.h"
 #include "tests/daemon/control/fake_collector.h"
-#include "tests/daemon/ctl/help_text.h"
 #include "tests/daemon/ctl/words/command_words.h"
 
 namespace collect::ctl {
@@ -19,16 +18,6 @@ namespace {
 
 namespace api = control::v1;
 using control::Callback;
-
-TEST_F(CommandWords, Help) {
-  run({"help", "options"});
-  for (const std::string& command : testing::commands_in(run({"--help"}).out)) {
-    for (const std::string& inner : testing::commands_in(run({command, "-h"}).out)) {
-      run({"help", command, inner});
-    }
-  }
-  text_.expect("help");
-}
 
 TEST_F(CommandWords, WrongUsage) {
   const std::vector<Arguments> lines = {
