@@ -13,8 +13,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kFirst[] = "the first chunk, ";
-constexpr char kSecond[] = "the second";
+constexpr char kFirstPart[] = "the first chunk, ";
+constexpr char kSecondPart[] = "the second";
 
 uint32_t crc_of(const std::string& text) {
   return crc32c(Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
@@ -41,11 +41,11 @@ class ClientDownloadTest : public ::testing::Test {
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
     address_ = "127.0.0.1:" + std::to_string(port);
-    add_chunk(0, kFirst);
-    add_chunk(sizeof(kFirst) - 1, kSecond);
+    add_chunk(0, kFirstPart);
+    add_chunk(sizeof(kFirstPart) - 1, kSecondPart);
     api::DownloadEnd& end = *service_.chunks.emplace_back().mutable_end();
-    end.set_size_bytes(sizeof(kFirst) + sizeof(kSecond) - 2);
-    end.set_crc32c(crc_of(std::string(kFirst) + kSecond));
+    end.set_size_bytes(sizeof(kFirstPart) + sizeof(kSecondPart) - 2);
+    end.set_crc32c(crc_of(std::string(kFirstPart) + kSecondPart));
   }
 
   void add_chunk(uint64_t offset, const std::string& data) {
@@ -83,19 +83,19 @@ class ClientDownloadTest : public ::testing::Test {
 TEST_F(ClientDownloadTest, WholeFileIsTaken) {
   const auto end = download();
   ASSERT_TRUE(end.ok()) << to_string(end.error());
-  EXPECT_EQ(taken_, std::string(kFirst) + kSecond);
+  EXPECT_EQ(taken_, std::string(kFirstPart) + kSecondPart);
 }
 
 TEST_F(ClientDownloadTest, ChunkWithAnotherChecksumIsNotTaken) {
   service_.chunks[1].set_crc32c(service_.chunks[1].crc32c() + 1);
   expect_damaged("at byte 17 is not what was sent");
-  EXPECT_EQ(taken_, kFirst);
+  EXPECT_EQ(taken_, kFirstPart);
 }
 
 TEST_F(ClientDownloadTest, ChunkOfAnotherPlaceIsNotTaken) {
   service_.chunks[1].set_offset(3);
   expect_damaged("at byte 17 is not what was sent");
-  EXPECT_EQ(taken_, kFirst);
+  EXPECT_EQ(taken_, kFirstPart);
 }
 
 TEST_F(ClientDownloadTest, StreamWithoutItsEndIsNoFile) {

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr char kSession[] = "sessions/session_20260131_235959/pid_7";
+constexpr char kNamedSession[] = "sessions/session_20260131_235959/pid_7";
 constexpr char kIndex[] = "thread_0/index.atf";
 constexpr uint64_t kChunkBytes = 1 << 16;
 
@@ -57,7 +57,7 @@ class LyingCollector final : public api::Collector::Service {
   }
   grpc::Status ListFiles(grpc::ServerContext*, const api::ListFilesRequest* request,
                          api::ListFilesResponse* answer) override {
-    answer->set_session(kSession);
+    answer->set_session(kNamedSession);
     answer->set_state(state);
     if (files.empty()) return list(*request, *answer, [&] { answer->add_files()->set_path("x"); });
     for (const auto& [name, bytes] : files) {
@@ -97,7 +97,7 @@ class LyingCollector final : public api::Collector::Service {
  private:
   api::Session session() const {
     api::Session session;
-    session.set_name(kSession);
+    session.set_name(kNamedSession);
     session.set_path(path);
     return session;
   }
@@ -228,12 +228,12 @@ TEST_F(LyingCollectorTest, SessionLiesInADirectoryOfItsName) {
   Client client(online_.control);
   EXPECT_TRUE(client.sessions("").ok());
   collector_.path.clear();
-  EXPECT_TRUE(client.session(kSession).ok());
+  EXPECT_TRUE(client.session(kNamedSession).ok());
   for (const char* path :
        {"/home/ada/.ssh", "session_20260131_235959/pid_7", "/data/session_20260131_235959/pid_8",
         "/data/../etc/session_20260131_235959/pid_7", "/data/xsession_20260131_235959/pid_7"}) {
     collector_.path = path;
-    for (const Code code : {client.session(kSession).code(), client.sessions("").code()}) {
+    for (const Code code : {client.session(kNamedSession).code(), client.sessions("").code()}) {
       EXPECT_EQ(code, Code::kDamaged) << path;
     }
   }
