@@ -7,7 +7,7 @@
 namespace collect {
 namespace {
 
-Bytes bytes_of(std::string_view text) {
+Bytes base64_bytes(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
@@ -21,7 +21,7 @@ TEST(Base64, Vectors) {
                                                           {"fooba", "Zm9vYmE="},
                                                           {"foobar", "Zm9vYmFy"}};
   for (const auto& [plain, coded] : kVectors) {
-    EXPECT_EQ(base64(bytes_of(plain)), coded);
+    EXPECT_EQ(base64(base64_bytes(plain)), coded);
     const auto back = decode_base64(coded);
     ASSERT_TRUE(back.has_value()) << coded;
     EXPECT_EQ(std::string(back->begin(), back->end()), plain);
