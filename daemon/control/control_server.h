@@ -12,19 +12,10 @@
 #include <string>
 
 #include "daemon/control/collector_api.h"
-#include "daemon/principal/local_access.h"
+#include "daemon/control/control_access.h"
 #include "formats/core/result.h"
 
 namespace collect::control {
-
-// Who may call, and what clients must show on a TCP address. Paths are of PEM files.
-struct ControlAccess {
-  std::string certificate;  // of this server, its chain behind it; empty: no TLS
-  std::string key;
-  std::string client_ca;         // empty: no client certificate is asked for
-  std::string token;             // in "authorization: Bearer …"; empty: none is asked for
-  principal::LocalAccess local;  // users of this machine who may call without the last two
-};
 
 // gRPC 1.51 cannot be told a minimum version of TLS; this makes every older one impossible, for the
 // whole process. To be called before there are threads and before the first server.

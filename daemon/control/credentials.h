@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/control/control_server.h"
+#include "daemon/control/control_access.h"
 #include "daemon/control/relay/refusal_log.h"
 
 namespace collect::control {
