@@ -164,7 +164,7 @@ class Container(unittest.TestCase):
                 copied |= {word.split("/")[0] for word in rest.split()[:-1]}
         for word in copied:
             self.assertTrue(os.path.exists(os.path.join(SOURCE, word)), word)
-        top = subprocess.run(["sed", "-n", r"s/^add_subdirectory(\(.*\))/\1/p",
+        top = subprocess.run(["sed", "-n", r"s/^add_subdirectory(\([a-z]*\).*)/\1/p",
                               os.path.join(SOURCE, "CMakeLists.txt")], check=True, text=True,
                              capture_output=True).stdout.split()
         self.assertEqual(set(top) - copied, set())

@@ -379,8 +379,8 @@ class TwoTerminalsTest(DayTest):
 
     def test_another_terminal_finds_the_collector_of_a_run(self):
         self.build()
-        no one = self.shell("collectctl collectors", COLLECT_CONTROL="127.0.0.1:1")
-        self.assertEqual(no one.returncode, 1)  # what is given comes first
+        unreachable = self.shell("collectctl collectors", COLLECT_CONTROL="127.0.0.1:1")
+        self.assertEqual(unreachable.returncode, 1)  # what is given comes first
         self.start("collectctl run -o mine -- ./app on")
         elsewhere = self.made("elsewhere")
         self.records(folder=elsewhere)

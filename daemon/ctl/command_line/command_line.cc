@@ -14,6 +14,7 @@
 #include "daemon/ctl/commands/commands.h"
 #include "daemon/ctl/record/run/run_command.h"
 #include "formats/core/text/nearest_word.h"
+#include "formats/core/text/printable.h"
 #include "formats/core/version.h"
 
 namespace collect::ctl {
