@@ -68,20 +68,20 @@ control=$(sed 's/.*"control":"\([^"]*\)".*/\1/' <<< "$line")
 collectctl --control "$control" run -q -- "$program" > /dev/null || fail "nothing was recorded"
 session=$(cd "$scratch/root" && echo session_*/pid_*)
 export COLLECT_COMPLETION_SECONDS=20
-expect "collectctl --control $control manifest " "$session"
+expect "collectctl --control $control snapshot " "$session"
 expect "collectctl --control=$control stop s" "$session"
 expect "collectctl download --control $control ses" "$session"
 expect "collectctl detach --control $control " '1'
 COLLECT_CONTROL=$control expect 'collectctl delete session_' "$session"
-expect "collectctl --control $control manifest nothing" ''
+expect "collectctl --control $control snapshot nothing" ''
 
 if command -v fish > /dev/null; then
   fish_line() {
     fish --no-config -c "source $completion/fish/collectctl.fish; complete -C '$1'" |
       cut -f 1 | sort | paste -sd ' '
   }
-  for pair in "detail |arm start stop" "det|detach detail" "run --when-full |drop overwrite wait" \
-    "--control $control manifest |$session" "verify fi|file_one.rtc" "detail start --fu|--function"; do
+  for pair in "detail |start stop" "det|detach detail" "run --when-full |drop overwrite wait" \
+    "--control $control snapshot |$session" "verify fi|file_one.rtc" "detail start --fu|--function"; do
     got=$(fish_line "collectctl ${pair%%|*}")
     [ "$got" = "${pair#*|}" ] || fail "fish: \"${pair%%|*}\" is completed to \"$got\", not to \"${pair#*|}\""
   done
@@ -98,7 +98,7 @@ fi
 kill "$daemon"; wait "$daemon"
 daemon=''
 export COLLECT_COMPLETION_SECONDS=1
-expect "collectctl --control $control manifest " ''
+expect "collectctl --control $control snapshot " ''
 # Someone who takes the connection and says nothing: the bound ends it, and no one hears of it.
 mkfifo port
 python3 -c '
@@ -107,7 +107,7 @@ listener = socket.create_server(("127.0.0.1", 0))
 open("port", "w").write(str(listener.getsockname()[1]))
 time.sleep(600)' &
 mute=$!
-expect "collectctl --control 127.0.0.1:$(cat port) manifest " ''
+expect "collectctl --control 127.0.0.1:$(cat port) snapshot " ''
 
 [ $failures = 0 ] && echo "completion does what it should"
 exit $((failures > 0))

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "tests/fakes/fake_lockdownd.h"
 #include "tests/fakes/fake_usbmuxd.h"
 #include "tests/fakes/frame_socket.h"
+#include "tests/fakes/plain_socket.h"
 
 namespace collect::e2e {
 namespace {
@@ -99,7 +101,11 @@ class IosTest : public testing::Test {
   }
   nlohmann::json doctor() { return nlohmann::json::parse(run_doctor({"--json"}).output)["ios"]; }
   bool listens() {
-    return eventually(kSoon, [&] { return !doctor()["devices"][0]["agent_ports"].empty(); });
+    return eventually(kSoon, [&] {
+      const int connected = fakes::connect_to_loopback(agent_port_);
+      if (connected >= 0) ::close(connected);
+      return connected >= 0;
+    });
   }
   bool says(const ChildProcess& process, const std::string& words) {
     return eventually(kSoon, [&] { return process.errors().find(words) != std::string::npos; });
