@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "daemon/ctl/captures/capture_format.h"
+#include "daemon/ctl/check/verify.h"
 #include "daemon/ctl/convert/recover.h"
+#include "daemon/ctl/dump/dump.h"
 #include "formats/wtf/binary/writer.h"
 #include "storage/convert/conversions.h"
 #include "tests/daemon/ctl/convert/wtf_sessions.h"
