@@ -16,6 +16,7 @@ class FaultFile final : public File {
   }
 
   Status write_at(uint64_t offset, std::span<const Bytes> parts) override {
+    const std::lock_guard lock(fs_.mutex_);
     std::vector<uint8_t> bytes;
     for (const Bytes part : parts) bytes.insert(bytes.end(), part.begin(), part.end());
     const Status changed = fs_.change();
@@ -40,13 +41,17 @@ class FaultFile final : public File {
   }
 
   Status truncate(uint64_t bytes) override {
+    const std::lock_guard lock(fs_.mutex_);
     COLLECT_TRY(fs_.change());
     COLLECT_TRY(file_->truncate(bytes));
     inode_->bytes = bytes;
     return {};
   }
 
-  Status sync() override { return fs_.change(true); }
+  Status sync() override {
+    const std::lock_guard lock(fs_.mutex_);
+    return fs_.change(true);
+  }
 
  private:
   Status write_part(uint64_t offset, const std::vector<uint8_t>& bytes, size_t count) {
@@ -74,12 +79,14 @@ Status FaultFs::change(bool is_sync) {
 }
 
 uint64_t FaultFs::used() const {
+  const std::lock_guard lock(mutex_);
   uint64_t bytes = 0;
   for (const auto& [path, inode] : files_) bytes += inode->bytes;
   return bytes;
 }
 
 Result<std::unique_ptr<File>> FaultFs::open(const std::string& path, OpenMode mode) {
+  const std::lock_guard lock(mutex_);
   if (mode == OpenMode::kCreate || mode == OpenMode::kCreatePrivate) COLLECT_TRY(change());
   if (crashed_) return Error{Code::kIo, "the process is gone"};
   auto file = real_.open(path, mode);
@@ -94,12 +101,14 @@ Result<std::unique_ptr<File>> FaultFs::open(const std::string& path, OpenMode mo
 }
 
 Status FaultFs::make_directory(const std::string& path) {
+  const std::lock_guard lock(mutex_);
   COLLECT_TRY(change());
   COLLECT_TRY(real_.make_directory(path));
   return {};
 }
 
 Status FaultFs::rename(const std::string& from, const std::string& to) {
+  const std::lock_guard lock(mutex_);
   COLLECT_TRY(change());
   COLLECT_TRY(real_.rename(from, to));
   files_[to] = files_[from];
@@ -108,6 +117,7 @@ Status FaultFs::rename(const std::string& from, const std::string& to) {
 }
 
 Status FaultFs::remove_file(const std::string& path) {
+  const std::lock_guard lock(mutex_);
   COLLECT_TRY(change());
   COLLECT_TRY(real_.remove_file(path));
   files_.erase(path);
@@ -115,17 +125,20 @@ Status FaultFs::remove_file(const std::string& path) {
 }
 
 Status FaultFs::remove_directory(const std::string& path) {
+  const std::lock_guard lock(mutex_);
   COLLECT_TRY(change());
   COLLECT_TRY(real_.remove_directory(path));
   return {};
 }
 
 Status FaultFs::sync_directory(const std::string& path) {
+  const std::lock_guard lock(mutex_);
   COLLECT_TRY(change(true));
   return real_.sync_directory(path);
 }
 
 Result<SpaceInfo> FaultFs::space(const std::string& path) {
+  const std::lock_guard lock(mutex_);
   auto space = real_.space(path);
   if (space.ok()) space->free_bytes = std::min(space->free_bytes, free_bytes);
   if (space.ok() && free_files) space->free_files = *free_files;
@@ -133,6 +146,7 @@ Result<SpaceInfo> FaultFs::space(const std::string& path) {
 }
 
 Result<std::vector<std::string>> FaultFs::list_directory(const std::string& path) {
+  const std::lock_guard lock(mutex_);
   if (crashed_) return Error{Code::kIo, "the process is gone"};
   return real_.list_directory(path);
 }

@@ -1,10 +1,12 @@
 // A file system that breaks on request: at the k-th change, for once or for good (the process is
 // gone, the disk turned read-only), or when it is full. Works on real files below, so that what is
-// left can be looked at with any tool. power_loss_fs.h forgets what was not synced.
+// left can be looked at with any tool. power_loss_fs.h forgets what was not synced. For any thread:
+// one change at a time.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -26,9 +28,18 @@ class FaultFs final : public Fs {
  public:
   explicit FaultFs(FaultPlan plan = {}) : plan_(plan) {}
 
-  uint64_t changes() const { return changes_; }
-  bool failed() const { return failed_; }
-  void set_plan(const FaultPlan& plan) { plan_ = plan; }
+  uint64_t changes() const {
+    const std::lock_guard lock(mutex_);
+    return changes_;
+  }
+  bool failed() const {
+    const std::lock_guard lock(mutex_);
+    return failed_;
+  }
+  void set_plan(const FaultPlan& plan) {
+    const std::lock_guard lock(mutex_);
+    plan_ = plan;
+  }
   uint64_t used() const;
   // What space() says at most.
   uint64_t free_bytes = UINT64_MAX;
@@ -55,6 +66,7 @@ class FaultFs final : public Fs {
 
   Status change(bool is_sync = false);  // counts one; the error when it is to fail
 
+  mutable std::recursive_mutex mutex_;  // guards what follows, and what the files count
   PosixFs real_;
   FaultPlan plan_;
   uint64_t changes_ = 0;
