@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "collect/control/v1/control.grpc.pb.h"
 #include "tests/e2e/collector_process.h"
@@ -21,7 +21,9 @@ namespace fs = std::filesystem;
 
 std::string bytes_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  return std::move(bytes).str();
 }
 
 std::vector<std::string> containers_in(const std::string& directory) {

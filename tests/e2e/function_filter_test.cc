@@ -57,7 +57,8 @@ class FunctionFilterE2eTest : public ::testing::TestWithParam<Way> {
     return sessions["sessions"][0].value("events", uint64_t{0});
   }
   json filter(const Arguments& what) {
-    Arguments command{"filter", "--set", "--json"};
+    Arguments command{"filter", "--json"};
+    if (what != Arguments{"--clear"}) command.push_back("--set");
     command.insert(command.end(), what.begin(), what.end());
     const Ending ending = collector_.ctl(command);
     EXPECT_TRUE(ending.exited_with(0)) << ending.output << ending.errors;
