@@ -141,7 +141,7 @@ struct ReportProfile {
   uint64_t threads = 0;
 };
 
-inline constexpr char kNoCallerName[] = "(nobody)";
+inline constexpr char kNoCallerName[] = "(no caller)";
 inline constexpr char kCallerInDoubtName[] = "(unknown, behind a gap)";
 
 std::string report_name(const read::NameTable& names, uint64_t function_id);

@@ -100,7 +100,7 @@ TEST_F(ReportChoices, ByCaller) {
   for (const json& each : document["callers"]) {
     if (each["name"] != "c") continue;
     expect(each, 1, 2000, 2000);
-    EXPECT_TRUE(each["caller"] == "b" || each["caller"] == "(nobody)") << each;
+    EXPECT_TRUE(each["caller"] == "b" || each["caller"] == "(no caller)") << each;
   }
   expect(row(document["callers"], "b"), 2, 7000, 5000);
   EXPECT_EQ(row(document["callers"], "b")["caller"], "a");
