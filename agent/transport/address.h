@@ -34,7 +34,7 @@ const char* after_tls(const char* text);  // the address itself
 // The host alone, without brackets. `out` has room for the whole text. Null, or a static sentence.
 const char* host_of_tls(const char* text, char* out);
 // "tcp:port" and "tcp:first-last" on loopback (0: any free port), "unix:/path", "abstract:name";
-// "abstract:" alone represents collect_agent_<pid>. Of several, the first free one is used.
+// "abstract:" alone means collect_agent_<pid>. Of several, the first free one is used.
 const char* resolve_listen(const char* text, AddressList& out);
 
 // Host byte order to network byte order, and back. The compiler's own: htons() is a function of

@@ -35,7 +35,7 @@ struct Server {
 
 // Of a connection that this process made to `dialled`. A connection is made before anybody accepts
 // it, and then only the listener has an owner: both are asked for. A Unix socket in a directory
-// that only root and its owner can write is trusted whoever the owner is, because no one else can
+// that only root and its owner can write is trusted for any owner, because no one else can
 // have put it there. A host that is not this one is trusted: its users are not ours to tell.
 Server server_user(int connected, const Address& dialled);
 

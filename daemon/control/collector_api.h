@@ -33,7 +33,7 @@ class FileReader {
                     std::function<void(Result<std::string>)> done) = 0;
 };
 
-// On whatever thread converts. False: no one wants it any more; then it is over, kCancelled.
+// On the thread that converts. False: no one wants it any more; then it is over, kCancelled.
 using ConversionProgress = std::function<bool(uint64_t done_bytes, uint64_t bytes)>;
 
 // Of a watch of calls: messages one at a time, then its end; both on a thread of its own.

@@ -123,7 +123,7 @@ void Acceptor::accept_next() {
       });
 }
 
-// Out of descriptors: whoever waits is asked to come again, instead of waiting here unseen.
+// Out of descriptors: pending connections are asked to come again, instead of waiting here unseen.
 void Acceptor::on_accept_error(const std::error_code& error) {
   uint32_t turned_away = 0;
   if (errno_error(error.value(), "").code == Code::kExhausted) {

@@ -88,7 +88,7 @@ bool means_name(std::string_view pattern, std::string_view name) {
     return false;
   };
   if (matches_from(0)) return true;
-  if (pattern.front() == '*') return false;  // it took whatever is in front
+  if (pattern.front() == '*') return false;  // it matched everything in front
   for (size_t i = 0; i < parts.starts(); ++i) {
     if (matches_from(parts.start(i))) return true;
   }

@@ -12,7 +12,7 @@
 namespace collect::atf {
 
 struct EventTally {
-  static constexpr size_t kKinds = 4;  // 0 represents every unknown one
+  static constexpr size_t kKinds = 4;  // 0 counts every unknown one
 
   // Adds the range behind this one.
   void add(EventTally&& next, Version version);

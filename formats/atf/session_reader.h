@@ -1,5 +1,6 @@
 // All threads of one session as one timeline: merge by timestamp, seek by time, links. It works on
-// bytes; whoever opens the files (collectctl: storage/read/session_files.h) keeps them mapped.
+// bytes; the caller that opens the files (collectctl: storage/read/session_files.h) keeps them
+// mapped.
 //
 // A thread that cannot be read is kept with its findings and no reader: it never hides the others.
 // Not thread-safe: time orders and detail offset tables are built on first use.

@@ -73,9 +73,9 @@ class Encoder {
   // Adds annotations, which follow the schema. kInvalidArgument: see validate(), or no such field.
   Status annotate(EventType type, const std::vector<Annotation>& annotations);
 
-  // A header within the stream: what follows is alone, whatever came before. Types stay defined
-  // and are written again when used; pool ids start over, ids from before are void. False without
-  // room for it, or within an event.
+  // A header within the stream: what follows does not depend on what came before. Types stay
+  // defined and are written again when used; pool ids start over, ids from before are void. False
+  // without room for it, or within an event.
   [[nodiscard]] bool begin_stream();
   // Writes the type's schema and annotations now, if this sub-stream does not have them.
   [[nodiscard]] bool announce(EventType type);

@@ -30,7 +30,7 @@ struct Input {
   Bytes file() const { return files.front().second.bytes(); }
 };
 
-// By content. A session directory without thread files represents its containers.
+// By content. A session directory without thread files means its containers.
 Result<Input> open_input(const std::vector<std::string>& paths);
 // The same for targets that take several captures: each path is one, unless all are containers of
 // one session. At least one.

@@ -289,7 +289,7 @@ bool PosixFs::exists(const std::string& path) {
   const auto entry = entry_of(path);
   if (!entry.ok()) return false;
   const auto found = entry->root->look_at(entry->below);
-  // What is behind a link is there; whoever opens it is informed that it is refused.
+  // What is behind a link is there; open() refuses it.
   return found.ok() || found.code() == Code::kPermission;
 }
 

@@ -112,7 +112,7 @@ class Conversion {
       COLLECT_TRY(progress_(std::min(done_bytes_, manifest_.totals.stored_bytes),
                             manifest_.totals.stored_bytes));
     }
-    // 0 represents: not checked.
+    // 0 means: not checked.
     if (input->checksum && *input->checksum != 0 && *input->checksum != checksum) {
       session_.missing({path + ": its checksum does not fit its records"});
     }

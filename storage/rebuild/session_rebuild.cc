@@ -85,7 +85,7 @@ Status SessionRebuild::add_notes() {
   return {};
 }
 
-// Whatever a manifest counts is before it, in this container or in one before. But that of a
+// All that a manifest counts is before it, in this container or in one before. But that of a
 // sealed session may stand first too, so that only the end can tell (finish).
 void SessionRebuild::count_missing(const Manifest& manifest) {
   const SessionTotals found = writer_->totals();
@@ -109,7 +109,7 @@ Status SessionRebuild::begin(const Manifest& manifest) {
   return {};
 }
 
-// Everything that a manifest says and a Session can be told. What is known already is taken
+// Everything that a manifest says and a Session can take. What is known already is taken
 // silently there; the ends of streams wait until all pages are through.
 Status SessionRebuild::explain(const Manifest& manifest) {
   COLLECT_TRY(writer_->add_modules(manifest.modules));

@@ -1,4 +1,4 @@
-// A session told to a Session again: its manifests, its pages, its streams of other formats.
+// A session given to a Session again: its manifests, its pages, its streams of other formats.
 // So it is built from containers (capture_replay.h), and in the other ATF version from its own
 // files (session_conversion.h). The thread files come out byte for byte as they were, or as the
 // other version has them; what is missing shows as gaps, counted like everything else that is lost.

@@ -58,7 +58,7 @@ class ManifestPace {
 
   int64_t credit_at(uint64_t now_ns) const {
     const uint64_t passed_ns = now_ns > at_ns_ ? now_ns - at_ns_ : 0;
-    // Beyond this the burst is full again, whatever was owed: a manifest has 256 MiB at most.
+    // Beyond this the burst is full again, for any debt: a manifest has 256 MiB at most.
     if (passed_ns > 128 * kNsPerSecond) return kBurst;
     const uint64_t earned = passed_ns * (kManifestBytesPerSecond >> 10) / (kNsPerSecond >> 10);
     return std::min(credit_ + static_cast<int64_t>(earned), kBurst);

@@ -10,7 +10,7 @@
 // with the session; the same call, made again later, continues where this one stopped.
 //
 // Order of the promises: a page is written only after the manifest on disk names its session, its
-// thread and the modules given before it, so whatever was stored can be read, whatever happens
+// thread and the modules given before it, so everything stored can be read in any case
 // next.
 #pragma once
 

@@ -6,7 +6,7 @@ usage: make_dial9.py FOLDER                   the vectors, the samples, and what
        make_dial9.py --random N SEED FOLDER   N valid streams of random content
 
 FOLDER gets vectors/NAME.bin, vectors.json (how a strict decoder ends, and where), and
-golden/NAME.jsonl, the lines of whatever is before the end; and samples with NAME.expected.json.
+golden/NAME.jsonl, the lines of what is before the end; and samples with NAME.expected.json.
 The lines are made from the values that were written, not from the bytes.
 """
 import hashlib

@@ -49,7 +49,8 @@ class OrderedWork {
     bool is_ready = false;
   };
 
-  // Whoever leaves, be it because something was thrown, ends the work of all: no one waits for him.
+  // A thread that leaves, also because something was thrown, ends the work of all: none waits for
+  // it.
   struct Ending {
     explicit Ending(OrderedWork& of) : work(of) {}
     ~Ending() {

@@ -254,7 +254,7 @@ int download(const Online& online, const DownloadOptions& options) {
   const auto wanted = wanted_files(*listed, options.files);
   if (!wanted.ok()) return failed(online, wanted.error());
   const std::string directory = options.output.empty() ? session_path->name : options.output;
-  // The collector's own name for the session is below the working directory, whatever it is.
+  // The collector's own name for the session is below the working directory, for any name.
   const std::string root = options.output.empty() ? "." : options.output;
   Downloader downloader(online, client, *listed, root, directory);
   if (!downloader.sealed()) {

@@ -25,7 +25,7 @@ struct CheckedHello {
 
 // Empty: the hello can be served.
 std::optional<Refusal> check_untrusted_hello(const wire::Hello& hello);
-// The refusal of whatever could not be drawn.
+// The refusal where random bytes could not be drawn.
 Refusal no_randomness();
 // Draws the collector's nonce; empty without randomness, which is our own machine's fault.
 std::optional<wire::ProofContext> begin_proofs(const wire::Hello& hello, bool dialled);
@@ -37,7 +37,7 @@ std::optional<Refusal> check_token(const wire::Proof& proof, const wire::ProofCo
 
 // For a process that is new here. Empty: the machine gives no random bytes.
 std::optional<storage::ResumeKey> make_resume_key(const principal::Principal& principal);
-// Empty: whoever said the hello is the process that `key` was given to.
+// Empty: the sender of the hello is the process that `key` was given to.
 std::optional<Refusal> check_resume(const storage::ResumeKey& key, const CheckedHello& checked,
                                     const principal::Principal& principal);
 

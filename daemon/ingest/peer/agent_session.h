@@ -42,7 +42,7 @@ class AgentSession final : public LiveSession {
   // Its files are closed until more comes.
   void wait_for_agent();
   void end_wait();
-  // The agent is asked to end it. False: it was told before.
+  // The agent is asked to end it. False: it was asked before.
   bool expect_end();
   bool expects_end() const { return stop_asked_at_.has_value(); }
   Overdue overdue(SteadyTime now, milliseconds resume) const;

@@ -1,4 +1,4 @@
-// Of A to Z alone, whatever the locale.
+// Of A to Z alone, in any locale.
 #pragma once
 
 #include <string>

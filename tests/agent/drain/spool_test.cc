@@ -273,7 +273,7 @@ TEST_F(SpoolTest, AgreesWithAList) {
   EXPECT_GT(refused, 0u);
 }
 
-// A limit on the size of files represents a disk that is full.
+// A limit on the size of files acts as a disk that is full.
 TEST_F(SpoolTest, StorageThatRefusesIsAskedAgainLater) {
   open(4);
   rlimit before{};

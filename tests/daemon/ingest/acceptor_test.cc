@@ -206,7 +206,8 @@ TEST_F(AcceptorTest, RejectsInheritedNonSockets) {
 
 // ---- limits
 
-// Out of descriptors: whoever waits is told so, and accepting continues when there are some again.
+// Out of descriptors: pending connections are refused, and accepting continues when there are some
+// again.
 TEST_F(AcceptorTest, WithoutDescriptorsWhoConnectsIsToldToComeAgain) {
   capture_log();
   start();

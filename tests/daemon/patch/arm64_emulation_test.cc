@@ -1,6 +1,6 @@
 // Windows of arm64, patched against original, in an emulator: each form that reads the program
 // counter, and every window of real libraries. Registers, flags, vector registers, memory and where
-// it continues are the same, whatever the handlers do.
+// it continues are the same for any handler.
 #include <gtest/gtest.h>
 
 #include <algorithm>

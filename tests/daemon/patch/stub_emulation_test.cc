@@ -1,5 +1,5 @@
 // Every window of real programs, patched against original, in an emulator: registers, flags, vector
-// registers, memory and where it continues are the same, whatever the handlers do.
+// registers, memory and where it continues are the same for any handler.
 #include <gtest/gtest.h>
 
 #include <algorithm>

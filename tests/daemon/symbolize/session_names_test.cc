@@ -251,7 +251,7 @@ TEST(SessionNamesTest, OnePathWithTwoBuildIdsIsTwoFiles) {
 TEST(SessionNamesTest, PoisonousModuleCostsItsOwnNames) {
   const Scratch scratch;
   storage::Manifest manifest;
-  // A program that is no symbolizer represents one that a file has killed.
+  // A program that is no symbolizer acts as one that a file has killed.
   manifest.modules = {module_of(0, "/nowhere/poison.so"), module_of(1, good_file(scratch))};
   SessionNames names(manifest, {0x10, id_of(1, 0x20)}, false);
   const Symbolizer killed({"/bin/false", {}, {"/"}});

@@ -198,7 +198,7 @@ TEST(Arm64Agent, StaticMuslProgramThatListensLikeOnAPhone) {
   const std::string go_on = scratch / "go-on";
   ChildProcess job(scratch.path(), {"qemu-aarch64-static", built, go_on},
                    with_detail({{"COLLECT_LISTEN", "abstract:"}}));
-  // Its own name, which no one told it.
+  // Its own name, which it was not given.
   const Ending attached =
       collector.ctl({"attach", "abstract:collect_agent_" + std::to_string(job.pid())});
   EXPECT_TRUE(attached.exited_with(0)) << attached.output << attached.errors;

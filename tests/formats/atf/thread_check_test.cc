@@ -154,7 +154,7 @@ TEST_P(CheckRanges, RandomDamage) {
 TEST_P(CheckRanges, MoreFindingsThanAreListed) {
   ThreadBytes made = build(3000, 2);
   for (size_t record = 64 + 8; record + 8 < made.detail.size(); record += 24) {
-    made.detail[record] ^= 0x40;  // links, payloads, lengths: whatever is there
+    made.detail[record] ^= 0x40;  // links, payloads, lengths: any byte
   }
   for (size_t event = 64; event + 128 < made.index.size(); event += 32) made.index[event + 16] ^= 1;
   std::mt19937 random(1);

@@ -118,7 +118,7 @@ TEST(PlanViewTest, RefusesEveryPrefix) {
   EXPECT_NE(parse(longer), "");
 }
 
-// Whatever a byte says, what is accepted is within its bounds.
+// For any byte, what is accepted is within its bounds.
 TEST(PlanViewTest, EveryFlippedByteIsRefusedOrHarmless) {
   const std::vector<uint8_t> good = small_plan();
   for (size_t at = 0; at < good.size(); ++at) {

@@ -268,7 +268,7 @@ TEST(RtcWriter, IdsThatCouldForgeAMarkerAreNotGivenOut) {
   }
 }
 
-// Whatever the payload, no Marker is where none was written.
+// For any payload, no Marker is where none was written.
 TEST(RtcWriter, PayloadsOfMarkersForgeNothing) {
   VectorSink sink;
   WriterOptions options;

@@ -87,7 +87,7 @@ class PowerLossRandomTest : public ScenarioTest {
     return with;
   }
 
-  // One life of the daemon: continues until it dies, or everything was told and sealed.
+  // One life of the daemon: continues until it dies, or everything was sent and sealed.
   Status live(Session& session, std::vector<PlannedStream>& plans, std::minstd_rand& random) {
     std::vector<StreamPosition> at(plans.size());
     for (const StreamPosition& position : session.positions()) {

@@ -1,5 +1,5 @@
 // A sealed copy of a session that continues: what was written at that moment and nothing more,
-// whole or not at all whatever the disk does.
+// whole or not at all on any disk fault.
 #include "storage/rebuild/session_snapshot.h"
 
 #include <gmock/gmock.h>

@@ -152,7 +152,7 @@ TEST_P(SessionRecoveryTest, WorksWithoutAManifest) {
   }
 }
 
-// Whatever someone renamed it to.
+// Any name that it was given.
 TEST_P(SessionRecoveryTest, PidIsOfTheDirectorysName) {
   for (const std::string& name : {std::string("pid_12"), std::string("moved")}) {
     const std::filesystem::path directory = abandoned();

@@ -144,7 +144,7 @@ TEST_F(SessionQueueTest, CountsStoredEventsOnce) {
   EXPECT_EQ(last_.positions[0].first, 7u);
   ASSERT_EQ(last_.positions[0].second.size(), 1u);
   EXPECT_EQ(last_.positions[0].second[0].index_next, 3u);
-  // Whoever continues with it knows all that, and counts it no second time.
+  // The next owner knows all that, and counts it no second time.
   queue_->suspend("the collector stops");
   ASSERT_TRUE(loop_.run_until([&] { return suspended_ == 1; }));
   const auto first = opened_;

@@ -122,7 +122,7 @@ Range section_of(const std::string& path, const std::string& wanted) {
   return {};
 }
 
-// Whatever is in the line tables: every name comes.
+// For any line table: every name comes.
 TEST(SourceLines, DamageCostsNoNames) {
   const Scratch scratch;
   const std::string path = copied(scratch, "damaged", "");

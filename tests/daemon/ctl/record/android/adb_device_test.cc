@@ -110,7 +110,7 @@ TEST_F(AdbDeviceTest, InterruptionEndsAWait) {
   EXPECT_TRUE(all_end());
 }
 
-// What is under way keeps no connection: whoever waits for the phone continues.
+// What is under way keeps no connection: the command that waits for the phone continues.
 TEST_F(AdbDeviceTest, InterruptionEndsWhatIsUnderWay) {
   const std::string here = phone_ / "here";
   phone_.write(here, std::string(1 << 20, 'x'));

@@ -374,7 +374,7 @@ TEST_F(PhoneStream, PieceOfAPushHasSixtyFourKib) {
   EXPECT_EQ(heard(pieces.size()), pieces);
 }
 
-// Whoever builds it again meanwhile.
+// Someone builds it again meanwhile.
 TEST_F(PhoneStream, PushedFileThatShrinksIsNotWhole) {
   std::ofstream(file("pushed")) << std::string(1'000, 'x');
   const auto push = FilePush::start(socket(), file("pushed"), "x", 0100600);
