@@ -119,7 +119,8 @@ class DownloadCall final : public MessageStream, public std::enable_shared_from_
   void write(const api::FileChunk& chunk) {
     const std::lock_guard lock(mutex_);
     if (finished_) return;
-    chunk_ = wire_bytes(chunk);
+    grpc::Status written = write_message(chunk, chunk_);
+    if (!written.ok()) return finish_locked(std::move(written));
     this->StartWrite(&chunk_);
   }
 

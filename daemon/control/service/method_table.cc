@@ -21,12 +21,12 @@ class RefusedStream final : public MessageStream {
 
 }  // namespace
 
-grpc::ByteBuffer wire_bytes(const google::protobuf::MessageLite& message) {
-  grpc::ByteBuffer bytes;
+grpc::Status write_message(const google::protobuf::MessageLite& message, grpc::ByteBuffer& bytes) {
+  grpc::ByteBuffer written;  // gRPC takes none that holds something
   bool owns = false;
-  (void)MessageCoding::Serialize(message, &bytes,
-                                 &owns);  // fails where memory ends; then it throws
-  return bytes;
+  grpc::Status status = MessageCoding::Serialize(message, &written, &owns);
+  if (status.ok()) bytes = std::move(written);
+  return status;
 }
 
 bool read_message(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message) {
@@ -44,8 +44,7 @@ std::shared_ptr<UnaryCall> UnaryCall::open(std::shared_ptr<LiveCalls> live,
 
 void UnaryCall::answer(const google::protobuf::MessageLite& message) {
   if (finished_.exchange(true)) return;
-  *response_ = wire_bytes(message);
-  Finish(grpc::Status::OK);
+  Finish(write_message(message, *response_));
 }
 
 void UnaryCall::fail(const Error& error) {

@@ -32,7 +32,8 @@ grpc::Status to_grpc_status(const Error& error);
 
 using MessageStream = grpc::ServerWriteReactor<grpc::ByteBuffer>;
 
-grpc::ByteBuffer wire_bytes(const google::protobuf::MessageLite& message);
+// Not ok: no message of gRPC can hold it.
+grpc::Status write_message(const google::protobuf::MessageLite& message, grpc::ByteBuffer& bytes);
 // False: the bytes are no such message.
 bool read_message(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message);
 
@@ -178,7 +179,8 @@ class WatchCall final : public MessageStream,
   void send_locked() {
     if (finished_ || writing_) return;
     if (!backlog_.empty()) {
-      current_ = wire_bytes(backlog_.take());
+      grpc::Status written = write_message(backlog_.take(), current_);
+      if (!written.ok()) return finish_locked(std::move(written));
       writing_ = true;
       this->StartWrite(&current_);
       return;
