@@ -62,7 +62,7 @@ endfunction()
 # What tests start that is no test itself.
 programs_below(${CMAKE_CURRENT_LIST_DIR} programs)
 list(REMOVE_ITEM programs ${listed})
-foreach(needed collectord collectctl collect_agent collect_agent_tls collect-load collect-conformance collect-store collect_xray
+foreach(needed collectord collectctl collect_agent collect_agent_tls collect-load collect-conformance collect-store collect_xray instructions
                traced_programs ${programs})
   if(TARGET ${needed})
     add_dependencies(fast_tests ${needed})

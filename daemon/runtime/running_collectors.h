@@ -28,12 +28,12 @@ class CollectorNotice {
   ~CollectorNotice();
 
  private:
-  CollectorNotice(RuntimeDirectory directory, std::string name, storage::Descriptor lock)
+  CollectorNotice(RuntimeDirectory directory, std::string name, Descriptor lock)
       : directory_(std::move(directory)), name_(std::move(name)), lock_(std::move(lock)) {}
 
   RuntimeDirectory directory_;
   std::string name_;
-  storage::Descriptor lock_;
+  Descriptor lock_;
 };
 
 // Sorted by address. What ended without a word is removed.

@@ -14,7 +14,6 @@
 namespace collect::runtime {
 namespace {
 
-using storage::Descriptor;
 using storage::FileUse;
 
 constexpr char kSharedDirectory[] = "/tmp";

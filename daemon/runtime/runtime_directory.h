@@ -28,7 +28,7 @@ class RuntimeDirectory {
   const std::string& path() const { return directory_.path(); }
 
   // The file `name` has this text from now on. It is locked until the descriptor is closed.
-  Result<storage::Descriptor> publish(const std::string& name, const std::string& text) const;
+  Result<Descriptor> publish(const std::string& name, const std::string& text) const;
   // kLimit: it has more than kMaxEntryBytes.
   Result<std::string> read(const std::string& name) const;
   // Those whose name begins so, sorted; at most kMaxEntries.
@@ -43,7 +43,7 @@ class RuntimeDirectory {
  private:
   explicit RuntimeDirectory(storage::RootedDirectory directory)
       : directory_(std::move(directory)) {}
-  Result<storage::Descriptor> publish_once(const std::string& name, const std::string& text) const;
+  Result<Descriptor> publish_once(const std::string& name, const std::string& text) const;
 
   storage::RootedDirectory directory_;
 };

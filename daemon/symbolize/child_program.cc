@@ -21,6 +21,7 @@
 
 #include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/limits.h"
+#include "storage/fs/descriptor.h"
 
 namespace collect::symbolize {
 namespace {
@@ -30,22 +31,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kStopLook{50};  // how often `stop` is looked at
 constexpr std::chrono::seconds kReapBound{
     1};  // one that was killed, or has closed its output, is gone
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() { reset(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-  void reset() {
-    if (fd_ >= 0) ::close(release());
-  }
-
- private:
-  int fd_;
-};
 
 // The attributes and actions of posix_spawn, freed with this.
 struct SpawnSettings {

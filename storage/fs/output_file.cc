@@ -43,7 +43,7 @@ Status OutputFile::open() {
     return Error{Code::kInvalidArgument, path_ + ": is no name for a file"};
   }
   const std::string parent = whole.parent_path().string();
-  directory_ = storage::Descriptor(::open(parent.empty() ? "." : parent.c_str(), kDirectory));
+  directory_ = Descriptor(::open(parent.empty() ? "." : parent.c_str(), kDirectory));
   if (directory_.get() < 0) return errno_error(errno, path_);
   struct stat there{};
   if (::fstatat(directory_.get(), name_.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -57,16 +57,14 @@ Status OutputFile::open() {
 #ifdef O_TMPFILE
   // The name is given through /proc.
   if (::access("/proc/self/fd", X_OK) == 0) {
-    fd_ =
-        storage::Descriptor(::openat(directory_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, kMode));
+    fd_ = Descriptor(::openat(directory_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, kMode));
     if (fd_.get() >= 0) return {};
   }
 #endif
   for (int i = 1;; ++i) {
     const Status made = make_temporary([&](const std::string& name) {
-      fd_ =
-          storage::Descriptor(::openat(directory_.get(), name.c_str(),
-                                       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode));
+      fd_ = Descriptor(::openat(directory_.get(), name.c_str(),
+                                O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode));
       return fd_.get() >= 0;
     });
     if (made.ok() || made.code() != Code::kAlreadyExists || i == kNameTries) return made;
@@ -154,7 +152,7 @@ Status OutputFile::commit() {
   COLLECT_TRY(give_name());
   if (!temporary_.empty()) (void)::unlinkat(directory_.get(), temporary_.c_str(), 0);
   forget_temporary();
-  fd_ = storage::Descriptor();
+  fd_ = Descriptor();
   return {};
 }
 

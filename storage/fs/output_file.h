@@ -38,11 +38,11 @@ class OutputFile final : public ByteSink {
 
   std::string path_;
   bool replace_;
-  storage::Descriptor directory_;
+  Descriptor directory_;
   std::string name_;       // within the directory
   std::string temporary_;  // empty: the file has no name yet, or its own
   Leftover leftover_;      // the same, for Ctrl-C
-  storage::Descriptor fd_;
+  Descriptor fd_;
   uint64_t size_ = 0;  // in the file
   std::vector<uint8_t> buffer_;
 };

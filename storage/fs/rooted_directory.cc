@@ -124,10 +124,6 @@ Error walk_error(int error_number, const std::string& shown, const std::string& 
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 struct RootedDirectory::Entry {
   Descriptor opened;  // unless the directory is the root itself
   int directory = -1;

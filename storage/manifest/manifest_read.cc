@@ -190,9 +190,9 @@ class ManifestReader {
   }
 
   void read_totals() {
-    static const Json kNone = Json::object();
+    static const Json kNoTotals = Json::object();
     const auto said = json_.find("totals");
-    const Json& totals = said != json_.end() && said->is_object() ? *said : kNone;
+    const Json& totals = said != json_.end() && said->is_object() ? *said : kNoTotals;
     out_.totals = manifest_values::totals_of(totals);
     out_.totals_unsaid = manifest_values::unsaid_keys(totals);
     out_.lost_without_stream = number(totals, "lost_without_stream");

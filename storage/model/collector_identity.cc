@@ -13,7 +13,7 @@
 namespace collect::storage {
 namespace {
 
-constexpr size_t kMaxFileBytes = 64;
+constexpr size_t kMaxIdentityBytes = 64;
 constexpr uint64_t kNsPerMs = 1'000'000;
 
 std::string text_of(const CollectorIdentity& collector) {
@@ -43,7 +43,7 @@ Result<CollectorIdentity> read_collector_identity(Fs& fs, const std::string& roo
                                  text_of(collector), true));
     return collector;
   }
-  const auto text = read_whole_file(fs, path, kMaxFileBytes);
+  const auto text = read_whole_file(fs, path, kMaxIdentityBytes);
   if (!text.ok()) return text.error();
   const std::vector<uint8_t> id = bytes_of_hex(std::string_view(*text).substr(0, text->find('\n')));
   if (id.size() != collector.id.size()) {

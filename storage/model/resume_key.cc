@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kFirstLine = "collect resume key 1\n";
 constexpr std::string_view kLastLine = "end\n";
-constexpr size_t kMaxFileBytes = 512;
+constexpr size_t kMaxKeyFileBytes = 512;
 
 std::string text_of(const ResumeKey& key) {
   std::string text(kFirstLine);
@@ -54,7 +54,7 @@ Result<ResumeKey> read_resume_key(Fs& fs, const std::string& directory) {
   const std::string path = directory + "/" + kResumeKeyFile;
   auto file = fs.open(path, OpenMode::kRead);
   if (!file.ok()) return file.error();
-  std::vector<uint8_t> bytes(kMaxFileBytes);
+  std::vector<uint8_t> bytes(kMaxKeyFileBytes);
   const auto got = (*file)->read_at(0, bytes);
   if (!got.ok()) return got.error();
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), *got);

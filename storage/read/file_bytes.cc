@@ -33,7 +33,7 @@ Result<FileBytes> FileBytes::open(const storage::RootedDirectory& directory,
   return file.ok() ? unpacked(*file, directory.path_of(below)) : Result<FileBytes>(file.error());
 }
 
-Result<FileBytes> FileBytes::unpacked(const storage::Descriptor& file, const std::string& path) {
+Result<FileBytes> FileBytes::unpacked(const Descriptor& file, const std::string& path) {
   auto own = of(file.get(), path);
   if (!own.ok() || !looks_like_gzip(own->bytes())) return own;
   auto inflated = inflate_gzip(file.get(), path);

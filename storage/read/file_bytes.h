@@ -47,7 +47,7 @@ class FileBytes {
   Bytes bytes() const { return mapping_ != nullptr ? Bytes(mapping_, size_) : Bytes(copy_); }
 
  private:
-  static Result<FileBytes> unpacked(const storage::Descriptor& file, const std::string& path);
+  static Result<FileBytes> unpacked(const Descriptor& file, const std::string& path);
   void swap(FileBytes& other) noexcept;
   const uint8_t* mapping_ = nullptr;
   size_t size_ = 0;

@@ -25,12 +25,12 @@ std::string temporary_directory() {
 
 Result<UnnamedFile> UnnamedFile::create(const std::string& directory) {
 #ifdef O_TMPFILE
-  storage::Descriptor fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  Descriptor fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd.get() >= 0) return UnnamedFile(std::move(fd), directory);
 #endif
   // Not every file system has O_TMPFILE.
   std::string path = directory + "/collectctl-XXXXXX";
-  storage::Descriptor named(::mkostemp(path.data(), O_CLOEXEC));
+  Descriptor named(::mkostemp(path.data(), O_CLOEXEC));
   if (named.get() < 0) return errno_error(errno, directory + ": a temporary file");
   if (::unlink(path.c_str()) != 0) return errno_error(errno, path + ": remove");
   return UnnamedFile(std::move(named), directory);

@@ -30,11 +30,11 @@ class UnnamedFile final : public ByteSink {
   Result<uint64_t> free_bytes() const;
 
  private:
-  UnnamedFile(storage::Descriptor fd, std::string directory)
+  UnnamedFile(Descriptor fd, std::string directory)
       : fd_(std::move(fd)), directory_(std::move(directory)) {}
   Status drain();
 
-  storage::Descriptor fd_;
+  Descriptor fd_;
   std::string directory_;
   std::vector<uint8_t> buffer_;
 };

@@ -82,7 +82,7 @@ ROOMS = {
     "daemon/patch": ["formats/core", "formats/patch", "daemon/symbolize"],
     # Into processes that run. It reads their memory and knows nothing of plans.
     "daemon/inject": ["formats/core", "formats/patch", "daemon/machine"],
-    "daemon/control": ["proto/control", "formats/core", "daemon/principal"],
+    "daemon/control": ["proto/control", "formats/core", "daemon/principal", "storage/fs/descriptor.h"],
     "daemon/metrics": ["proto/control", "formats/core", "daemon/control/collector_api.h"],
     # To object storage, and back from there.
     "daemon/upload": ["formats/core", "storage"],
@@ -158,11 +158,11 @@ TARGETS = {
     "collect_symbolize": "daemon/symbolize", "collect_symbolize_lookup": "daemon/symbolize",
     "collect_patch_format": "formats/patch", "collect_patch": "daemon/patch", "collect_patch_answer": "daemon/patch",
     "collect_patch_planner": "daemon/patch", "collect_inject": "daemon/inject",
-    "collect_ctl_processes": "daemon/ctl/record", "collect-planner": "daemon/patch",
+    "collect-planner": "daemon/patch",
     "collect_symbolize_confine": "daemon/symbolize",
     "collect_symbolize_protocol": "daemon/symbolize", "collect-symbolizer": "daemon/symbolize",
-    "collect_adb": "daemon/attach", "collect_attach": "daemon/attach",
-    "collect_usbmux": "daemon/attach", "collect_control": "daemon/control",
+    "collect_device_servers": "daemon/attach", "collect_attach": "daemon/attach",
+    "collect_control": "daemon/control",
     "collect_metrics": "daemon/metrics", "collect_upload": "daemon/upload",
     "collect_store_request": "daemon/upload/store_request.h",
     "collect_ctl_store": "daemon/ctl/store", "collect-store": "daemon/ctl/programs",
@@ -174,10 +174,8 @@ TARGETS = {
     "collect_session_message": "daemon/collector/agents/session_message.h",
     "collect_daemon": "daemon", "collectord": "daemon",
     "collect_ctl_offline": "daemon/ctl/convert", "collect_ctl_online": "daemon/ctl/control",
-    "collect_ctl_run": "daemon/ctl/record",
-    "collect_ctl_phones": "daemon/ctl/record", "collect_ctl_android": "daemon/ctl/record",
+    "collect_ctl_record": "daemon/ctl/doctor",
     "collect_conformance": "proto/conformance", "collect-conformance": "proto/conformance",
-    "collect_ctl_ios": "daemon/ctl/record", "collect_ctl_doctor": "daemon/ctl/doctor",
     "collectctl": "daemon/ctl",
 }
 OUTSIDE_TARGETS = [

@@ -16,29 +16,14 @@
 #include <utility>
 
 #include "formats/core/address.h"
+#include "storage/fs/descriptor.h"
 
 namespace collect::control {
 namespace {
 
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int family) : fd_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
-  ~Socket() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  int fd() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_ = -1;
-};
+Descriptor new_socket(int family) {
+  return Descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
 
 bool is_loopback(const std::string& host) {
   if (host == "localhost" || host == "::1") return true;
@@ -54,7 +39,7 @@ sockaddr_un unix_address(const std::string& path) {
 }
 
 // 0 with the listening socket in `kept`, or errno.
-int bind_tcp(const ControlAddress& address, Socket& kept) {
+int bind_tcp(const ControlAddress& address, Descriptor& kept) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_PASSIVE;
@@ -64,12 +49,12 @@ int bind_tcp(const ControlAddress& address, Socket& kept) {
     return EADDRNOTAVAIL;
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
-  Socket socket(found->ai_family);
-  if (socket.fd() < 0) return errno;
+  Descriptor socket = new_socket(found->ai_family);
+  if (socket.get() < 0) return errno;
   const int on = 1;
-  ::setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (::bind(socket.fd(), found->ai_addr, found->ai_addrlen) != 0) return errno;
-  if (::listen(socket.fd(), SOMAXCONN) != 0) return errno;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (::bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0) return errno;
+  if (::listen(socket.get(), SOMAXCONN) != 0) return errno;
   kept = std::move(socket);
   return 0;
 }
@@ -83,10 +68,10 @@ Status check_free(const ControlAddress& address) {
     return Error{Code::kAlreadyExists,
                  address.path + " exists and is no socket; choose another control address"};
   }
-  Socket socket(AF_UNIX);
-  if (socket.fd() < 0) return errno_error(errno, "cannot make a Unix socket");
+  Descriptor socket = new_socket(AF_UNIX);
+  if (socket.get() < 0) return errno_error(errno, "cannot make a Unix socket");
   sockaddr_un peer = unix_address(address.path);
-  if (::connect(socket.fd(), reinterpret_cast<sockaddr*>(&peer), sizeof(peer)) == 0) {
+  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&peer), sizeof(peer)) == 0) {
     return Error{Code::kAlreadyExists,
                  address.target() +
                      " is in use, perhaps by another collectord; stop it or choose another control "
@@ -95,14 +80,14 @@ Status check_free(const ControlAddress& address) {
   return {};
 }
 
-int bind_unix(const ControlAddress& address, Socket& kept) {
-  Socket socket(AF_UNIX);
-  if (socket.fd() < 0) return errno;
+int bind_unix(const ControlAddress& address, Descriptor& kept) {
+  Descriptor socket = new_socket(AF_UNIX);
+  if (socket.get() < 0) return errno;
   sockaddr_un bound = unix_address(address.path);
   ::unlink(address.path.c_str());  // check_free() has looked at it
-  if (::bind(socket.fd(), reinterpret_cast<sockaddr*>(&bound), sizeof(bound)) != 0) return errno;
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&bound), sizeof(bound)) != 0) return errno;
   if (::chmod(address.path.c_str(), S_IRUSR | S_IWUSR) != 0) return errno;
-  if (::listen(socket.fd(), SOMAXCONN) != 0) return errno;
+  if (::listen(socket.get(), SOMAXCONN) != 0) return errno;
   kept = std::move(socket);
   return 0;
 }
@@ -147,7 +132,7 @@ Result<ControlAddress> parse_control_address(std::string_view text) {
 
 Result<int> listen_on(const ControlAddress& address) {
   if (address.unix_socket) COLLECT_TRY(check_free(address));
-  Socket listening;
+  Descriptor listening;
   const int error =
       address.unix_socket ? bind_unix(address, listening) : bind_tcp(address, listening);
   if (error != 0) return error_of(address, error);

@@ -10,18 +10,10 @@
 namespace collect::ctl {
 namespace {
 
-// "checking 40 %" on a terminal, one line that is rewritten.
-BytesDone percent_line(std::ostream& err, bool wanted, uint64_t all, const char* doing) {
+// How far a large file is read, on a terminal.
+BytesDone bytes_line(std::ostream& err, bool wanted, uint64_t all, const char* doing) {
   if (!wanted || all < 2 * DoneSteps::kStep) return {};
-  return [&err, all, doing](uint64_t done) {
-    if (done >= all) {
-      restart_line(err);
-      err.flush();
-    } else {
-      restart_line(err);
-      err << doing << " " << done * 100 / all << " %" << std::flush;
-    }
-  };
+  return [line = percent_line(err, true, doing), all](uint64_t done) { line(done, all); };
 }
 
 void print_finding(TextOut& out, const std::string& path, const CaptureFinding& finding) {
@@ -109,7 +101,7 @@ int inspect_capture(const CaptureFormat& format, const InspectOptions& options,
   const std::string& path = trace.path;
   const Bytes file = trace.file();
   const CaptureReport report =
-      check(format, trace, percent_line(err, options.progress, file.size(), "checking"));
+      check(format, trace, bytes_line(err, options.progress, file.size(), "checking"));
   TextOut text(out);
   if (options.json) {
     Json document = json_head(format, path, report);
@@ -143,7 +135,7 @@ int verify_capture(const CaptureFormat& format, const VerifyOptions& options,
                    const read::Trace& trace, std::ostream& out, std::ostream& err) {
   const std::string& path = trace.path;
   const CaptureReport report =
-      check(format, trace, percent_line(err, options.progress, trace.file().size(), "checking"));
+      check(format, trace, bytes_line(err, options.progress, trace.file().size(), "checking"));
   const bool is_sound = report.grade == CaptureGrade::kOk ||
                         (report.grade == CaptureGrade::kRecovered && options.allow_incomplete);
   const bool strictly = report.grade == CaptureGrade::kOk && report.warnings + report.notes == 0;
@@ -205,7 +197,7 @@ int dump_capture(const CaptureFormat& format, const DumpOptions& options, const 
         (options.when.from + options.when.until).find_first_not_of("0123456789") ==
         std::string::npos;
     if (!is_number) {
-      const BytesDone done = percent_line(err, options.progress, file.size(), "checking");
+      const BytesDone done = bytes_line(err, options.progress, file.size(), "checking");
       times.start_ns = format.check(file, done).first_ns.value_or(0);
     }
     return times;
@@ -214,7 +206,7 @@ int dump_capture(const CaptureFormat& format, const DumpOptions& options, const 
     return answer.refuse_briefly({window.code(), path + ": " + window.error().message}, 2);
   }
   TextOut text(out);
-  const BytesDone done = percent_line(err, options.progress, file.size(), "printing");
+  const BytesDone done = bytes_line(err, options.progress, file.size(), "printing");
   const Status dumped = format.dump(options, *window, file, text, done);
   text.flush();
   if (done) done(file.size());

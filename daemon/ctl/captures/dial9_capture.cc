@@ -140,7 +140,7 @@ CaptureGrade grade_of(dial9::Grade grade) {
   return CaptureGrade::kRejected;
 }
 
-CaptureReport check(Bytes file, const BytesDone& done) {
+CaptureReport check_dial9(Bytes file, const BytesDone& done) {
   const dial9::Report report = dial9::check_stream(file);
   if (done) done(file.size());
   CaptureReport out;
@@ -162,7 +162,7 @@ CaptureReport check(Bytes file, const BytesDone& done) {
 
 // ---- recover
 
-Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesDone& done) {
+Result<std::vector<std::string>> recover_dial9(Bytes file, ByteSink& out, const BytesDone& done) {
   const auto copied = dial9::copy_frames(file, out, done);
   if (!copied.ok()) return copied.error();
   if (done) done(file.size());
@@ -182,6 +182,6 @@ Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesD
 
 }  // namespace
 
-const CaptureFormat kDial9Capture{"dial9", "dial9 stream", check, dump_dial9, recover};
+const CaptureFormat kDial9Capture{"dial9", "dial9 stream", check_dial9, dump_dial9, recover_dial9};
 
 }  // namespace collect::ctl

@@ -13,10 +13,10 @@
 namespace collect::ctl {
 namespace {
 
-constexpr size_t kShownText = 200;       // bytes of a text on one line
-constexpr size_t kShownUnit = 16;        // of a unit
-constexpr size_t kShownBytes = 32;       // of a value without meaning to us
-constexpr uint32_t kShownElements = 32;  // of a stack, a list or a map
+constexpr size_t kDial9ShownText = 200;       // bytes of a text on one line
+constexpr size_t kShownUnit = 16;             // of a unit
+constexpr size_t kDial9ShownBytes = 32;       // of a value without meaning to us
+constexpr uint32_t kDial9ShownElements = 32;  // of a stack, a list or a map
 
 class TextSink final : public ByteSink {
  public:
@@ -190,7 +190,7 @@ class TextPrinter : public dial9::Visitor {
     return value.type() == dial9::FieldType::kDynamicList ||
            value.type() == dial9::FieldType::kDynamicMap;
   }
-  void put_text(std::string_view text) { out_.quoted(text, kShownText); }
+  void put_text(std::string_view text) { out_.quoted(text, kDial9ShownText); }
   void put_unresolved(std::string_view what, const dial9::Value& value) {
     out_.put('<');
     out_.put(what);
@@ -205,7 +205,7 @@ class TextPrinter : public dial9::Visitor {
     out_.put(" more");
   }
   void put_stack(const dial9::StackView& stack) {
-    const uint32_t shown = std::min(stack.size(), kShownElements);
+    const uint32_t shown = std::min(stack.size(), kDial9ShownElements);
     out_.put('[');
     for (uint32_t i = 0; i < shown; ++i) {
       if (i != 0) out_.put(' ');
@@ -217,7 +217,7 @@ class TextPrinter : public dial9::Visitor {
   void put_map(dial9::StringMapView pairs) {
     dial9::StringMapView::Pair pair;
     out_.put('{');
-    for (uint32_t i = 0; i < kShownElements && pairs.next(pair); ++i) {
+    for (uint32_t i = 0; i < kDial9ShownElements && pairs.next(pair); ++i) {
       if (i != 0) out_.put(' ');
       put_text(pair.key);
       out_.put(':');
@@ -232,7 +232,7 @@ class TextPrinter : public dial9::Visitor {
     dial9::DynamicView elements = value.dynamic();
     dial9::Value element;
     out_.put(is_map ? '{' : '[');
-    const uint32_t shown = is_map ? 2 * kShownElements : kShownElements;
+    const uint32_t shown = is_map ? 2 * kDial9ShownElements : kDial9ShownElements;
     for (uint32_t i = 0; i < shown && elements.next(element); ++i) {
       if (i != 0) out_.put(is_map && i % 2 == 1 ? ':' : ' ');
       put_element(element);
@@ -274,8 +274,8 @@ class TextPrinter : public dial9::Visitor {
         return out_.put(real_text(value.f64()));
       case dial9::FieldType::kBytes: {
         const Bytes bytes = value.bytes();
-        out_.hex_bytes(bytes.first(std::min(kShownBytes, bytes.size())));
-        return bytes.size() > kShownBytes ? put_more(bytes.size() - kShownBytes) : void();
+        out_.hex_bytes(bytes.first(std::min(kDial9ShownBytes, bytes.size())));
+        return bytes.size() > kDial9ShownBytes ? put_more(bytes.size() - kDial9ShownBytes) : void();
       }
       default:
         return out_.dec(value.u64());

@@ -13,8 +13,8 @@ namespace collect::ctl {
 namespace {
 
 // Of an object without a format that can be shown.
-constexpr size_t kShownBytes = 32;
-constexpr size_t kShownText = 200;
+constexpr size_t kRtcShownBytes = 32;
+constexpr size_t kRtcShownText = 200;
 
 std::string seconds_text(int64_t ns) {
   const bool negative = ns < 0;
@@ -106,7 +106,7 @@ class UnitProgress final : public rtc::ReaderObserver {
   DoneSteps steps_;
 };
 
-CaptureReport check(Bytes file, const BytesDone& done) {
+CaptureReport check_rtc(Bytes file, const BytesDone& done) {
   CaptureReport report;
   UnitProgress progress(done);
   rtc::ReaderOptions options;
@@ -158,13 +158,13 @@ class ObjectPrinter {
       out_.put(number_text(*value));
     } else if (value.ok() && std::holds_alternative<std::string_view>(value->raw)) {
       const auto text = std::get<std::string_view>(value->raw);
-      out_.printable(text, kShownText);
+      out_.printable(text, kRtcShownText);
     } else {
       const Bytes bytes = object.payload();
       out_.dec(bytes.size());
       out_.put(bytes.empty() ? " bytes" : " bytes ");
-      out_.hex_bytes(bytes.first(std::min(kShownBytes, bytes.size())));
-      if (bytes.size() > kShownBytes) out_.put("…");
+      out_.hex_bytes(bytes.first(std::min(kRtcShownBytes, bytes.size())));
+      if (bytes.size() > kRtcShownBytes) out_.put("…");
     }
     if (object.possibly_incomplete) out_.put("  (possibly only its end)");
     out_.put('\n');
@@ -217,8 +217,8 @@ class ObjectPrinter {
   TextOut& out_;
 };
 
-Status dump(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out,
-            const BytesDone& done) {
+Status dump_rtc(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out,
+                const BytesDone& done) {
   if (!options.threads.empty() || !options.functions.empty() || options.merged || options.detail) {
     return Error{Code::kInvalidArgument,
                  "an RTC container has streams, not threads and functions; collectctl convert "
@@ -258,7 +258,7 @@ Status dump(const DumpOptions& options, const calls::Window& window, Bytes file,
 
 // ---- recover
 
-Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesDone& done) {
+Result<std::vector<std::string>> recover_rtc(Bytes file, ByteSink& out, const BytesDone& done) {
   auto copied = rtc::copy_objects({&file, 1}, out, done);
   if (!copied.ok()) return copied.error();
   std::vector<std::string> said = std::move(copied->changes);
@@ -274,6 +274,6 @@ Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesD
 
 }  // namespace
 
-const CaptureFormat kRtcCapture{"rtc", "RTC container", check, dump, recover};
+const CaptureFormat kRtcCapture{"rtc", "RTC container", check_rtc, dump_rtc, recover_rtc};
 
 }  // namespace collect::ctl

@@ -188,7 +188,7 @@ Json json_of(const wtf::FileReport& file) {
   return json;
 }
 
-CaptureReport check(Bytes file, const BytesDone& done) {
+CaptureReport check_wtf(Bytes file, const BytesDone& done) {
   const auto tell = [](void* context, uint64_t bytes) {
     (*static_cast<const BytesDone*>(context))(bytes);
   };
@@ -237,7 +237,7 @@ Status rewrite(Bytes file, ByteSink& out, const BytesDone& done, wtf::Findings& 
   return written.ok() ? Status() : written.error();
 }
 
-Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesDone& done) {
+Result<std::vector<std::string>> recover_wtf(Bytes file, ByteSink& out, const BytesDone& done) {
   wtf::Findings findings;
   const Status written = rewrite(file, out, done, findings);
   if (!written.ok()) {
@@ -261,6 +261,6 @@ Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesD
 
 }  // namespace
 
-const CaptureFormat kWtfCapture{"wtf", "WTF-trace", check, dump_wtf, recover};
+const CaptureFormat kWtfCapture{"wtf", "WTF-trace", check_wtf, dump_wtf, recover_wtf};
 
 }  // namespace collect::ctl

@@ -15,15 +15,15 @@ namespace collect::ctl {
 namespace {
 
 constexpr uint64_t kNsPerUs = 1000;
-constexpr size_t kTimeWidth = 12;
-constexpr size_t kDurationWidth = 12;
-constexpr size_t kMaxIndent = 64;
-constexpr size_t kShownText = 200;     // of a text, in the text form
-constexpr size_t kShownElements = 16;  // of an array, in the text form
+constexpr size_t kWtfTimeWidth = 12;
+constexpr size_t kWtfDurationWidth = 12;
+constexpr size_t kWtfMaxIndent = 64;
+constexpr size_t kWtfShownText = 200;     // of a text, in the text form
+constexpr size_t kWtfShownElements = 16;  // of an array, in the text form
 // Scopes that are open at one time in all zones together, and the texts that name them: of more,
 // leaves have no name and no duration.
 constexpr size_t kMaxOpenScopes = size_t{1} << 22;
-constexpr size_t kMaxNameBytes = size_t{64} << 20;
+constexpr size_t kWtfMaxNameBytes = size_t{64} << 20;
 
 struct Scope {
   const std::string* name = nullptr;  // of its type, or kept in names_
@@ -79,7 +79,7 @@ const std::string* EventPrinter::scope_name(const wtf::Event& event) {
   if (event.type->role != wtf::Role::kScopeEnter) return &event.type->name;
   const auto value = event.argument("name");
   std::string name = value && value->is_text() && value->present() ? value->utf8() : "";
-  if (name.size() > kMaxNameBytes - name_bytes_) return &no_name_;
+  if (name.size() > kWtfMaxNameBytes - name_bytes_) return &no_name_;
   const auto [kept, fresh] = names_.insert(std::move(name));
   if (fresh) name_bytes_ += kept->size();
   return &*kept;
@@ -148,14 +148,14 @@ void EventPrinter::zone_line(uint32_t index) {
 
 void EventPrinter::print_text(const wtf::Event& event, const Step& step) {
   if (zone_ != event.zone) zone_line(event.zone);
-  out_.dec(event.time_us, kTimeWidth);
+  out_.dec(event.time_us, kWtfTimeWidth);
   if (step.duration_us) {
-    out_.dec(*step.duration_us, kDurationWidth);
+    out_.dec(*step.duration_us, kWtfDurationWidth);
   } else {
-    out_.repeat(' ', kDurationWidth);
+    out_.repeat(' ', kWtfDurationWidth);
   }
   out_.put(" | ");
-  out_.repeat(' ', std::min(2 * step.depth, kMaxIndent));
+  out_.repeat(' ', std::min(2 * step.depth, kWtfMaxIndent));
   if (event.type->role == wtf::Role::kScopeLeave) {
     out_.put(step.name->empty() ? "}" : "} ");
     out_.printable(*step.name);
@@ -184,13 +184,13 @@ void EventPrinter::text_value(const wtf::Value& value) {
   } else if (wtf::is_string(type) || type == wtf::ArgType::kChar || type == wtf::ArgType::kWchar) {
     const std::string text = value.utf8();
     if (type == wtf::ArgType::kAny) {
-      out_.printable(text, kShownText);  // JSON
+      out_.printable(text, kWtfShownText);  // JSON
     } else {
-      out_.quoted(text, kShownText);
+      out_.quoted(text, kWtfShownText);
     }
   } else if (value.argument->array) {
     out_.put('[');
-    for (size_t i = 0; i < std::min<size_t>(value.count, kShownElements); ++i) {
+    for (size_t i = 0; i < std::min<size_t>(value.count, kWtfShownElements); ++i) {
       if (i != 0) out_.put(", ");
       if (type == wtf::ArgType::kFloat32) {
         real(value.real_element(i));
@@ -198,7 +198,7 @@ void EventPrinter::text_value(const wtf::Value& value) {
         out_.put(std::to_string(value.element(i)));
       }
     }
-    if (value.count > kShownElements) {
+    if (value.count > kWtfShownElements) {
       out_.put(", … of ");
       out_.dec(value.count);
     }

@@ -148,7 +148,7 @@ class Messages {
   mutable std::mutex mutex_;
   std::optional<api::CallBatch> batch_;  // guarded by mutex_
   std::optional<Status> end_;            // guarded by mutex_
-  storage::Descriptor changed_;
+  Descriptor changed_;
   std::stop_source stop_;
   std::jthread thread_;  // last: it ends before what it uses
 };

@@ -47,8 +47,8 @@ uint64_t value(const api::FunctionActivity& function, TopSort sort) {
 }
 
 const char* word(TopSort sort) {
-  constexpr const char* kWords[] = {"self", "total", "calls", "longest"};
-  return kWords[static_cast<size_t>(sort)];
+  constexpr const char* kSortWords[] = {"self", "total", "calls", "longest"};
+  return kSortWords[static_cast<size_t>(sort)];
 }
 
 void add_shown_text(std::vector<std::string>& lines, const std::string& text) {

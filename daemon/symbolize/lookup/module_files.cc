@@ -21,6 +21,7 @@
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/lookup/mach_o.h"
 #include "formats/core/text/hex.h"
+#include "storage/fs/descriptor.h"
 
 namespace collect::symbolize {
 namespace {
@@ -34,25 +35,6 @@ constexpr uint64_t kKernelFileSystems[] = {
     SELINUX_MAGIC,    CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,  PSTOREFS_MAGIC,
     EFIVARFS_MAGIC,   DEVPTS_SUPER_MAGIC, BINFMTFS_MAGIC,      NSFS_MAGIC,    ANON_INODE_FS_MAGIC,
     PIPEFS_MAGIC,     SOCKFS_MAGIC,       HUGETLBFS_MAGIC,
-};
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-  void reset(int fd) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = fd;
-  }
-
- private:
-  int fd_;
 };
 
 bool is_below(std::string_view path, std::string_view root) {

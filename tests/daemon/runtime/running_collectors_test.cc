@@ -63,7 +63,7 @@ TEST_F(RunningCollectorsTest, WhatWasLeftHalfMadeIsRemoved) {
 TEST_F(RunningCollectorsTest, PassesByWhatNoCollectorWrote) {
   const auto directory = RuntimeDirectory::make();
   ASSERT_TRUE(directory.ok());
-  std::vector<storage::Descriptor> held;
+  std::vector<Descriptor> held;
   for (const char* text :
        {"", "{", "[]", "7", "{\"control\":\"127.0.0.1:1\"}", "{\"control\":1,\"root\":2}",
         "{\"control\":\"x\",\"root\":\"below\"}", "{\"control\":\"\",\"root\":\"/a\"}"}) {

@@ -10,14 +10,14 @@ using attach::AdbConnection;
 namespace {
 
 // The connection keeps deadlines of its own: this one only ends a wait that would never end.
-constexpr std::chrono::milliseconds kAnswerBound = 3 * attach::kAdbAnswerDeadline;
+constexpr std::chrono::milliseconds kAdbAnswerBound = 3 * attach::kAdbAnswerDeadline;
 
 }  // namespace
 
 template <class T>
 Result<T> AdbClient::answer_of(const ConnectionRef& connection,
                                const std::function<void(std::function<void(Result<T>)>)>& ask) {
-  Result<T> answer = io_.answer_of<T>(ask, kAnswerBound, "adb server at " + address());
+  Result<T> answer = io_.answer_of<T>(ask, kAdbAnswerBound, "adb server at " + address());
   if (!answer.ok()) connection->close();
   return answer;
 }

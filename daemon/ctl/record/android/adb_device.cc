@@ -91,11 +91,11 @@ Result<std::shared_ptr<ShellStream>> AdbDevice::follow(const std::string& comman
 }
 
 Result<ShellOutput> AdbDevice::shell(const std::string& command, std::string_view input) const {
-  struct Answer {
+  struct ShellAnswer {
     ShellOutput said;
     std::optional<Status> end;
   };
-  const auto answer = std::make_shared<Answer>();
+  const auto answer = std::make_shared<ShellAnswer>();
   const auto stream = follow(
       command,
       [answer](attach::ShellPacket packet) {

@@ -63,9 +63,9 @@ std::string no_agent_text(End end, const AppWatch& watch, const std::string& pac
 }
 
 // One command's way to a device, and the words for what fails.
-class Phone {
+class AndroidPhone {
  public:
-  Phone(const AndroidOptions& options, JobSignals& signals)
+  AndroidPhone(const AndroidOptions& options, JobSignals& signals)
       : interruption_(signals), options_(options) {}
 
   // The device that is meant; its shell can be used.
@@ -149,7 +149,8 @@ Result<Target> look_at_target(const AndroidOptions& options, const AdbDevice& de
 }
 
 // Not being able to undo is trouble, but none of the recording.
-std::string undo_trouble(Phone& phone, AppPreparation& preparation, const std::string& package) {
+std::string undo_trouble(AndroidPhone& phone, AppPreparation& preparation,
+                         const std::string& package) {
   phone.interruptible(false);
   const Status undone = preparation.undo();
   if (undone.ok()) return "";
@@ -158,7 +159,7 @@ std::string undo_trouble(Phone& phone, AppPreparation& preparation, const std::s
 }
 
 // The agent is in the app already, and listens.
-int attach_prepared(const AndroidOptions& options, Phone& phone, JobSignals& signals,
+int attach_prepared(const AndroidOptions& options, AndroidPhone& phone, JobSignals& signals,
                     std::ostream& err) {
   const AdbDevice& device = phone.device();
   Result<RunCollector> collector =
@@ -257,7 +258,7 @@ void say_plans(const patch::ModulePlans& plans, std::ostream& err) {
       << "\n";
 }
 
-int attach_dynamic(const AndroidOptions& options, Phone& phone, JobSignals& signals,
+int attach_dynamic(const AndroidOptions& options, AndroidPhone& phone, JobSignals& signals,
                    std::ostream& err) {
   const AdbDevice& device = phone.device();
   const Result<RunningTarget> target = look_at_running(options, device);
@@ -322,7 +323,7 @@ int attach_dynamic(const AndroidOptions& options, Phone& phone, JobSignals& sign
 
 int android_run(const AndroidOptions& options, std::ostream& err) {
   JobSignals signals;
-  Phone phone(options, signals);
+  AndroidPhone phone(options, signals);
   if (const Status status = phone.connect(); !status.ok())
     return run_failed(options, err, status.error());
   const AdbDevice& device = phone.device();
@@ -379,7 +380,7 @@ int android_attach(const AndroidOptions& options, std::ostream& err) {
   if (const Status status = check_package_name(options.package); !status.ok()) {
     return run_failed(options, err, status.error());
   }
-  Phone phone(options, signals);
+  AndroidPhone phone(options, signals);
   if (const Status status = phone.connect(); !status.ok())
     return run_failed(options, err, status.error());
   if (!options.dynamic.empty()) return attach_dynamic(options, phone, signals, err);
@@ -393,7 +394,7 @@ int android_undo(const AndroidOptions& options, std::ostream& out, std::ostream&
   if (const Status status = check_package_name(options.package); !status.ok()) {
     return failed(err, status.error());
   }
-  Phone phone(options, signals);
+  AndroidPhone phone(options, signals);
   if (const Status status = phone.connect(); !status.ok()) return failed(err, status.error());
   const auto lock = AppLock::take(phone.device(), options.package);
   if (!lock.ok()) return failed(err, lock.error());

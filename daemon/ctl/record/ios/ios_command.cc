@@ -46,9 +46,9 @@ class IphoneApp final : public WatchedApp {
 };
 
 // One command's way to a device.
-class Phone {
+class Iphone {
  public:
-  explicit Phone(JobSignals& signals) : interruption_(signals) {
+  explicit Iphone(JobSignals& signals) : interruption_(signals) {
     io_.set_interrupted([this] { return interruption_.look(); });
   }
 
@@ -157,7 +157,7 @@ std::string no_answer(const std::string& address) {
          " did not answer the collector; collectctl devices of the same collector says why";
 }
 
-Result<uint16_t> choose_port(Phone& phone, uint16_t wanted) {
+Result<uint16_t> choose_port(Iphone& phone, uint16_t wanted) {
   if (wanted != 0) return wanted;
   const auto ports = phone.client().find_agents(phone.serial());
   if (!ports.ok()) return ports.error();
@@ -173,9 +173,9 @@ Result<uint16_t> choose_port(Phone& phone, uint16_t wanted) {
                                            printable(phone.serial()) + ": name one by --port"};
 }
 
-int finish(const IosOptions& options, const std::string& app, Phone& phone, RunCollector& collector,
-           AppRecording& recording, End end, const std::string& no_agent, JobSignals& signals,
-           std::ostream& err) {
+int finish(const IosOptions& options, const std::string& app, Iphone& phone,
+           RunCollector& collector, AppRecording& recording, End end, const std::string& no_agent,
+           JobSignals& signals, std::ostream& err) {
   RunOutcome outcome;
   outcome.app_ending = ending_text(phone.text(), end);
   RunSessions followed = recording.finish(end, signals);
@@ -190,7 +190,7 @@ int ios_run(const IosOptions& options, std::ostream& err) {
   if (const Status name = check_bundle(options.bundle); !name.ok()) {
     return run_failed(options, err, name.error());
   }
-  Phone phone(signals);
+  Iphone phone(signals);
   if (const Status found = phone.connect(options.udid); !found.ok()) {
     return run_failed(options, err, found.error());
   }
@@ -224,7 +224,7 @@ int ios_run(const IosOptions& options, std::ostream& err) {
 
 int ios_attach(const IosOptions& options, std::ostream& err) {
   JobSignals signals;
-  Phone phone(signals);
+  Iphone phone(signals);
   if (const Status found = phone.connect(options.udid); !found.ok()) {
     return run_failed(options, err, found.error());
   }

@@ -12,7 +12,7 @@ namespace collect::ctl {
 namespace {
 
 // The connections keep deadlines of their own: these only end a wait that would never end.
-constexpr std::chrono::milliseconds kAnswerBound = 2 * attach::kUsbmuxDeadline;
+constexpr std::chrono::milliseconds kUsbmuxAnswerBound = 2 * attach::kUsbmuxDeadline;
 // A port of a phone that swallows connections takes one deadline, and four are tried at a time.
 constexpr std::chrono::milliseconds kSearchBound = 5 * attach::kUsbmuxDeadline;
 constexpr uint32_t kTag = 1;
@@ -30,7 +30,7 @@ Result<std::vector<std::string>> UsbmuxClient::list() {
   const auto connection = std::make_shared<attach::UsbmuxConnection>(io_.io(), address_);
   const Result<attach::UsbmuxMessage> answer = io_.answer_of<attach::UsbmuxMessage>(
       [&](auto done) { connection->request(attach::usbmux_list_devices(kTag), std::move(done)); },
-      kAnswerBound, "usbmuxd at " + address());
+      kUsbmuxAnswerBound, "usbmuxd at " + address());
   if (!answer.ok()) return answer.error();
   if (answer->kind != attach::UsbmuxMessage::Kind::kDevices) {
     return Error{Code::kUnsupported,
@@ -51,7 +51,7 @@ Status UsbmuxClient::connect() {
     return std::all_of(there->begin(), there->end(),
                        [this](const std::string& serial) { return serial.empty() || has(serial); });
   };
-  return io_.wait(has_all, kAnswerBound, "usbmuxd at " + address());
+  return io_.wait(has_all, kUsbmuxAnswerBound, "usbmuxd at " + address());
 }
 
 bool UsbmuxClient::has(const std::string& serial) const {
@@ -78,7 +78,7 @@ Result<std::vector<uint16_t>> UsbmuxClient::find_agents(const std::string& seria
 Result<attach::Socket> UsbmuxClient::open(const std::string& serial, uint16_t port) {
   return io_.answer_of<attach::Socket>(
       [&](auto done) { source_.open(serial, attach::port_endpoint(port), std::move(done)); },
-      kAnswerBound, "port " + std::to_string(port) + " of " + serial);
+      kUsbmuxAnswerBound, "port " + std::to_string(port) + " of " + serial);
 }
 
 }  // namespace collect::ctl

@@ -15,7 +15,7 @@ namespace {
 
 using End = AppRecording::End;
 
-std::string end_text(End end) {
+std::string phone_end_text(End end) {
   switch (end) {
     case End::kAppEnded:
       return "the app ended";
@@ -56,7 +56,7 @@ int run_failed(const RecordingOptions& options, std::ostream& err, const Error& 
 }
 
 std::string ending_text(const std::string& device, AppRecording::End end) {
-  return "on " + device + ": " + end_text(end);
+  return "on " + device + ": " + phone_end_text(end);
 }
 
 int conclude(const RecordingOptions& options, const std::string& app, RunCollector& collector,

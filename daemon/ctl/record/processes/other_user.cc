@@ -12,7 +12,7 @@ namespace collect::ctl {
 namespace {
 
 Status write_for(uid_t user, const std::string& path, const std::string& text) {
-  const storage::Descriptor file(
+  const Descriptor file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0400));
   if (file.get() < 0) return errno_error(errno, path);
   if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/ctl/record/run/run_environment.h"
+#include "storage/fs/descriptor.h"
 #include "storage/fs/posix_fs.h"
 #include "storage/fs/rooted_directory.h"
 
@@ -23,22 +24,6 @@ namespace {
 constexpr int kReadyFd = 3;
 constexpr size_t kMaxLogTail = 2000;
 constexpr std::chrono::milliseconds kRootLook{20};
-
-class Fd {
- public:
-  explicit Fd(int fd = -1) : fd_(fd) {}
-  ~Fd() { reset(); }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-  void reset(int fd = -1) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = fd;
-  }
-
- private:
-  int fd_;
-};
 
 struct Descriptors {
   int null;
@@ -137,16 +122,16 @@ Result<std::unique_ptr<EmbeddedDaemon>> EmbeddedDaemon::start(const std::string&
   const std::string log_path = directory->path_of(kDaemonLog);
   const auto opened = directory->open_file(kDaemonLog, storage::FileUse::kAppend);
   if (!opened.ok()) return opened.error();
-  const storage::Descriptor& log = *opened;
+  const Descriptor& log = *opened;
   COLLECT_TRY(lock_root(log.get(), root, root_bound, signals));
   const off_t log_start = ::lseek(log.get(), 0, SEEK_END);
-  const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const Descriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   int ends[2];
   if (null.get() < 0 || ::pipe2(ends, O_CLOEXEC) != 0) {
     return errno_error(errno, "cannot start " + program);
   }
-  const Fd ready_read(ends[0]);
-  Fd ready_write(ends[1]);
+  const Descriptor ready_read(ends[0]);
+  Descriptor ready_write(ends[1]);
 
   std::vector<std::string> arguments = {program,    "--root",      root,
                                         "--ingest", "127.0.0.1:0", "--control",

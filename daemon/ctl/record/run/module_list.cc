@@ -33,7 +33,7 @@ std::string first_line(const std::string& path) {
 
 // Empty: none.
 std::string dynamic_linker(const std::string& path) {
-  const storage::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   return file.get() < 0 ? std::string() : elf_interpreter(file.get()).value_or("");
 }
 

@@ -165,13 +165,11 @@ void RunProcesses::keep(const Process& process) {
 
 // False: no process writes to it any more.
 bool RunProcesses::look_at(const std::string& path) {
-  const storage::Descriptor file(
-      ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  storage::Descriptor read_only;
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  Descriptor read_only;
   int fd = file.get();
   if (fd < 0) {
-    read_only =
-        storage::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    read_only = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     fd = read_only.get();
   }
   struct stat found{};
@@ -267,7 +265,7 @@ void RunProcesses::end_run() const {
   std::filesystem::directory_iterator entry(records_, error);
   const std::filesystem::directory_iterator end;
   for (; !error && entry != end; entry.increment(error)) {
-    const storage::Descriptor file(
+    const Descriptor file(
         ::open(entry->path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     const uint32_t is_over = 1;
     if (file.get() < 0) continue;
