@@ -20,7 +20,7 @@ import tempfile
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/e2e"))
+sys.path.insert(0, str(ROOT / "tests/e2e/sessions"))
 from clickhouse_server import PASSWORD, USER, NewEngine, OldServer, statements
 
 DEPLOY = ROOT / "deploy/clickhouse"

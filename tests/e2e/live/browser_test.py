@@ -18,7 +18,6 @@ import tempfile
 import threading
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "live"))
 from collector import PATIENCE, Collector, clean_environment, eventually, text_of
 
 BIN, LIB, ARTIFACTS = map(os.path.abspath, sys.argv[1:4])

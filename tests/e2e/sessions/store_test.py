@@ -21,7 +21,7 @@ BIN, FAKE_S3 = map(os.path.abspath, sys.argv[1:3])
 COLLECTCTL, COLLECTORD = os.path.join(BIN, "collectctl"), os.path.join(BIN, "collectord")
 LOADER = os.path.join(BIN, "collect-load")
 PROGRAM = os.path.join(BIN, "e2e", "moods")
-SCRIPTED_SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../daemon/warehouse/scripted_server.py")
+SCRIPTED_SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../daemon/warehouse/scripted_server.py")
 PATIENCE = 120
 STORE = "s3://traces"
 

@@ -20,7 +20,6 @@ import threading
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "live"))
 from collector import PATIENCE, Collector, clean_environment, eventually, text_of
 
 BIN, LIB = map(os.path.abspath, sys.argv[1:3])

@@ -29,7 +29,7 @@ libraries=/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)/android
 [ -e "$libraries/libcutils.so.0" ] || skip "there is no $libraries/libcutils.so.0 (package adb)"
 
 rm -rf fetched source needed objects
-source "$here/../../deploy/own_apt.sh"
+source "$here/../../../deploy/own_apt.sh"
 fetch() {
   own_apt_begin "$PWD/fetched" && own_apt source --download-only android-platform-tools &&
     own_apt download android-libboringssl-dev libcap-dev

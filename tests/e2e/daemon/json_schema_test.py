@@ -24,7 +24,7 @@ CONFORMANCE, LOADER = (os.path.join(os.path.dirname(COLLECTCTL), name) for name 
 PATIENCE = 60
 with open(SCHEMA_FILE) as schema_file:
     SCHEMA = json.load(schema_file)
-SCRIPTED_SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "daemon", "warehouse", "scripted_server.py")
+SCRIPTED_SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "daemon", "warehouse", "scripted_server.py")
 GUIDE = os.path.join(os.path.dirname(SCHEMA_FILE), "..", "guide", "json.md")
 # What are maps: their keys are names of the recording, or sentences.
 MAPS = {"counts", "left_out", "events_by_name", "registers", "args"}
@@ -189,7 +189,7 @@ class Files(JsonTest):
         self.assertEqual([part["outcome"] for part in loaded["parts"]], ["loaded"])
 
     def test_store(self):
-        fake = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "daemon", "upload", "fake_s3.py")
+        fake = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "daemon", "upload", "fake_s3.py")
         with subprocess.Popen([sys.executable, "-B", fake, "traces"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               text=True) as server:
             os.environ.update(AWS_ENDPOINT_URL=f"http://127.0.0.1:{int(server.stdout.readline())}",
@@ -247,7 +247,7 @@ class Files(JsonTest):
     def test_report(self):
         by_name = {row["name"]: row for row in self.answer("report", "report", self.session)["functions"]}
         quick = next(row for name, row in by_name.items() if "quick" in name)
-        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "moods.cc")
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs", "moods.cc")
         with open(source, encoding="utf-8") as file:
             begins = [n for n, line in enumerate(file, 1) if " void quick() {" in line]
         self.assertTrue(quick["file"].endswith("tests/e2e/programs/moods.cc"), quick)

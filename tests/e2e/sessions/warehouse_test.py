@@ -16,14 +16,14 @@ import unittest
 import urllib.error
 import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "live"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "live"))
 from collector import Collector, clean_environment, eventually
 from clickhouse_server import PASSWORD, USER, NewEngine, OldServer, statements
 
 BIN, LIB, DEPLOY = map(os.path.abspath, sys.argv[1:4])
 COLLECTCTL = os.path.join(BIN, "collectctl")
 LOADER = os.path.join(BIN, "collect-load")
-FAKE_S3 = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "daemon", "upload", "fake_s3.py")
+FAKE_S3 = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "daemon", "upload", "fake_s3.py")
 PATIENCE = 240
 LOGIN = {"CLICKHOUSE_USER": USER, "CLICKHOUSE_PASSWORD": PASSWORD}
 BUCKET_LOGIN = {"AWS_ACCESS_KEY_ID": "FAKEACCESSKEY", "AWS_SECRET_ACCESS_KEY": "fake/secret+key"}
