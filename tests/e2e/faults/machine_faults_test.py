@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """machine_faults_test.py BIN FAIL_CALLS AGENT.py: faults of this machine under real programs: too few threads, too
 little memory, no descriptors. collectord does not start and says why in one sentence (exit 2), or it serves; while it
-runs, what is hit fails by itself. Nothing crashes or waits for ever. FAIL_CALLS is ../programs/fail_calls.c."""
+runs, what is hit fails by itself. Nothing crashes or waits for ever. FAIL_CALLS is programs/preloaded/fail_calls.c."""
 
 import concurrent.futures
 import json

@@ -1,5 +1,5 @@
 // `collectctl run` accounts for every process that loaded the agent below it: it is a session, or a
-// line of the summary with its reason and exit code 125. Every count is in programs/apart.c.
+// line of the summary with its reason and exit code 125. Every count is in programs/system/apart.c.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
