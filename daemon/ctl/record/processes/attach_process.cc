@@ -10,9 +10,9 @@
 #include "daemon/ctl/control/text.h"
 #include "daemon/ctl/record/processes/local_process.h"
 #include "daemon/ctl/record/processes/other_user.h"
+#include "daemon/ctl/record/program/program_paths.h"
+#include "daemon/ctl/record/program/run_environment.h"
 #include "daemon/ctl/record/run/dynamic_plans.h"
-#include "daemon/ctl/record/run/program_paths.h"
-#include "daemon/ctl/record/run/run_environment.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/inject/injector.h"
 

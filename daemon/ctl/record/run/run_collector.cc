@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "daemon/ctl/control/client.h"
-#include "daemon/ctl/record/run/program_paths.h"
+#include "daemon/ctl/record/program/program_paths.h"
 
 namespace collect::ctl {
 namespace {

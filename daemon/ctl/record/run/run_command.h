@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "daemon/ctl/control/control_target.h"
-#include "daemon/ctl/record/run/run_environment.h"
+#include "daemon/ctl/record/program/run_environment.h"
 
 namespace collect::ctl {
 

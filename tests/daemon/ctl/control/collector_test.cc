@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "daemon/ctl/record/run/program_paths.h"
+#include "daemon/ctl/record/program/program_paths.h"
 #include "daemon/ctl/record/run/run_collector.h"
 #include "tests/daemon/ctl/control/fixture.h"
 

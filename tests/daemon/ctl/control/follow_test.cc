@@ -1,5 +1,5 @@
 // Which agents and sessions are those of a run, and how they are followed to their end.
-#include "daemon/ctl/record/run/run_sessions.h"
+#include "daemon/ctl/record/summary/run_sessions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <atomic>
 
 #include "daemon/control/control_server.h"
-#include "daemon/ctl/record/run/run_environment.h"
+#include "daemon/ctl/record/program/run_environment.h"
 #include "tests/daemon/control/fake_collector.h"
 
 namespace collect::ctl {

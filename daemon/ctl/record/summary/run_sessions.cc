@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/run/run_sessions.h"
+#include "daemon/ctl/record/summary/run_sessions.h"
 
 #include <algorithm>
 #include <map>

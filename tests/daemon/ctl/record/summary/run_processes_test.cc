@@ -1,6 +1,6 @@
 // What a run knows of its processes, from files written by hand with the offsets of
 // formats/core/run_file.h, as any process of the run may write them.
-#include "daemon/ctl/record/run/run_processes.h"
+#include "daemon/ctl/record/summary/run_processes.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/run/elf_interpreter.h"
+#include "daemon/ctl/record/program/elf_interpreter.h"
 
 #include <elf.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // What `run` says at its end, line for line.
-#include "daemon/ctl/record/run/run_summary.h"
+#include "daemon/ctl/record/summary/run_summary.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

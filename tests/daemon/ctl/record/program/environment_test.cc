@@ -1,8 +1,8 @@
 #include "daemon/ctl/control/text.h"
+#include "daemon/ctl/record/program/program_paths.h"
+#include "daemon/ctl/record/program/run_environment.h"
 #include "daemon/ctl/record/run/embedded_daemon.h"
-#include "daemon/ctl/record/run/program_paths.h"
-#include "daemon/ctl/record/run/run_environment.h"
-#include "daemon/ctl/record/run/run_summary.h"
+#include "daemon/ctl/record/summary/run_summary.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

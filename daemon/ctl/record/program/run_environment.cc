@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/run/run_environment.h"
+#include "daemon/ctl/record/program/run_environment.h"
 
 #include <unistd.h>
 

@@ -1,9 +1,9 @@
-#include "daemon/ctl/record/run/newest_session.h"
+#include "daemon/ctl/record/summary/newest_session.h"
 
 #include <algorithm>
 #include <string>
 
-#include "daemon/ctl/record/run/run_summary.h"
+#include "daemon/ctl/record/summary/run_summary.h"
 #include "daemon/runtime/newest_recording.h"
 #include "formats/core/text/printable.h"
 #include "storage/read/session_search.h"

@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/run/module_list.h"
+#include "daemon/ctl/record/program/module_list.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -10,8 +10,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "daemon/ctl/record/run/elf_interpreter.h"
-#include "daemon/ctl/record/run/program_paths.h"
+#include "daemon/ctl/record/program/elf_interpreter.h"
+#include "daemon/ctl/record/program/program_paths.h"
 #include "storage/fs/rooted_directory.h"
 
 namespace collect::ctl {

@@ -8,7 +8,7 @@
 
 #include "collect/control/v1/control.pb.h"
 #include "daemon/ctl/check/switched_off.h"
-#include "daemon/ctl/record/run/run_processes.h"
+#include "daemon/ctl/record/summary/run_processes.h"
 
 namespace collect::ctl {
 

@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/run/run_processes.h"
+#include "daemon/ctl/record/summary/run_processes.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "daemon/ctl/record/run/job.h"
+#include "daemon/ctl/record/program/job.h"
 #include "daemon/machine/process_stat.h"
 #include "daemon/principal/secret.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/run/program_paths.h"
+#include "daemon/ctl/record/program/program_paths.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/run/module_list.h"
+#include "daemon/ctl/record/program/module_list.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "daemon/ctl/record/run/run_summary.h"
+#include "daemon/ctl/record/summary/run_summary.h"
 
 namespace collect::ctl {
 

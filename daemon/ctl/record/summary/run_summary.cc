@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/run/run_summary.h"
+#include "daemon/ctl/record/summary/run_summary.h"
 
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 #include "daemon/ctl/control/message_json.h"
 #include "daemon/ctl/control/text.h"
-#include "daemon/ctl/record/run/process_lines.h"
+#include "daemon/ctl/record/summary/process_lines.h"
 #include "daemon/ctl/report/report_profile.h"
 
 namespace collect::ctl {

@@ -1,10 +1,10 @@
-#include "daemon/ctl/record/run/preload_check.h"
+#include "daemon/ctl/record/program/preload_check.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/ctl/record/run/elf_interpreter.h"
+#include "daemon/ctl/record/program/elf_interpreter.h"
 
 namespace collect::ctl {
 

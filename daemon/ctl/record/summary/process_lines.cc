@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/run/process_lines.h"
+#include "daemon/ctl/record/summary/process_lines.h"
 
 #include <algorithm>
 #include <cstdio>

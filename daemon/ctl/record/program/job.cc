@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/run/job.h"
+#include "daemon/ctl/record/program/job.h"
 
 #include <spawn.h>
 #include <sys/wait.h>
