@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
 
 namespace CLI {
 class App;

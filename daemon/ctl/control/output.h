@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "daemon/ctl/control/commands.h"
-#include "daemon/ctl/control/message_json.h"
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/message_json.h"
+#include "daemon/ctl/control/messages/text.h"
 
 namespace collect::ctl {
 

@@ -9,8 +9,8 @@
 
 #include "daemon/attach/adb/adb_address.h"
 #include "daemon/ctl/control/commands.h"
-#include "daemon/ctl/control/credentials.h"
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/connection/credentials.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/record/android/adb_client.h"
 #include "daemon/ctl/record/android/app_preparation.h"
 #include "daemon/ctl/record/android/app_process.h"

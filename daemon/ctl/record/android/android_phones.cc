@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "daemon/attach/adb/adb_address.h"
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/record/android/adb_client.h"
 #include "daemon/ctl/record/android/android_app.h"
 #include "daemon/ctl/record/android/phone_agent.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/text.h"
 
 namespace collect::ctl {
 namespace {

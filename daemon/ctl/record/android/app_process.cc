@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "formats/core/text/glob.h"
 #include "formats/core/text/printable.h"
 #include "formats/patch/attach_options.h"

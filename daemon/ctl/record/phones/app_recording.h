@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "daemon/ctl/control/client.h"
+#include "daemon/ctl/control/connection/client.h"
 #include "daemon/ctl/record/phones/watched_app.h"
 #include "daemon/ctl/record/program/job.h"
 #include "daemon/ctl/record/program/run_environment.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
 #include "daemon/ctl/record/phones/app_recording.h"
 #include "daemon/ctl/record/program/job.h"
 #include "daemon/ctl/record/program/run_environment.h"

@@ -6,8 +6,8 @@
 #include <sstream>
 #include <utility>
 
-#include "daemon/ctl/control/client.h"
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/connection/client.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/record/processes/local_process.h"
 #include "daemon/ctl/record/processes/other_user.h"
 #include "daemon/ctl/record/program/program_paths.h"

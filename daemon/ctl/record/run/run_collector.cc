@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "daemon/ctl/control/client.h"
+#include "daemon/ctl/control/connection/client.h"
 #include "daemon/ctl/record/program/program_paths.h"
 
 namespace collect::ctl {

@@ -7,7 +7,7 @@
 #include <ostream>
 #include <string>
 
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
 #include "daemon/ctl/record/program/job.h"
 #include "daemon/ctl/record/run/embedded_daemon.h"
 #include "formats/core/result.h"

@@ -11,9 +11,9 @@
 #include <sstream>
 #include <utility>
 
-#include "daemon/ctl/control/client.h"
 #include "daemon/ctl/control/commands.h"
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/connection/client.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/look/open_page.h"
 #include "daemon/ctl/record/program/job.h"
 #include "daemon/ctl/record/program/module_list.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collect/control/v1/control.pb.h"
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
 
 namespace collect::ctl {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/text.h"
 
 namespace collect::ctl {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/control/client.h"
+#include "daemon/ctl/control/connection/client.h"
 #include "daemon/ctl/record/program/job.h"
 #include "formats/core/result.h"
 

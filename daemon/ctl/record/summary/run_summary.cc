@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <sstream>
 
-#include "daemon/ctl/control/message_json.h"
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/message_json.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/record/summary/process_lines.h"
 #include "daemon/ctl/report/report_profile.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/record/program/program_paths.h"
 #include "daemon/ctl/record/program/run_environment.h"
 #include "daemon/ctl/record/run/embedded_daemon.h"

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "tests/daemon/ctl/check/session.h"
 
 namespace collect::ctl {

@@ -1,11 +1,11 @@
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
 
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string_view>
 
-#include "daemon/ctl/control/plain_connection.h"
+#include "daemon/ctl/control/connection/plain_connection.h"
 
 namespace collect::ctl {
 

@@ -1,4 +1,4 @@
-#include "daemon/ctl/control/credentials.h"
+#include "daemon/ctl/control/connection/credentials.h"
 
 #include <grpcpp/security/tls_credentials_options.h>
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "collect/control/v1/control.grpc.pb.h"
-#include "daemon/ctl/control/client.h"
+#include "daemon/ctl/control/connection/client.h"
 #include "formats/core/crc32.h"
 
 namespace collect::ctl {

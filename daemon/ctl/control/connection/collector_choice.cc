@@ -1,4 +1,4 @@
-#include "daemon/ctl/control/collector_choice.h"
+#include "daemon/ctl/control/connection/collector_choice.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/control/client.h"
+#include "daemon/ctl/control/connection/client.h"
 #include "daemon/runtime/running_collectors.h"
 #include "formats/core/text/printable.h"
 

@@ -1,10 +1,10 @@
-#include "daemon/ctl/control/client.h"
+#include "daemon/ctl/control/connection/client.h"
 
 #include <optional>
 #include <utility>
 
-#include "daemon/ctl/control/client_connection.h"
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/connection/client_connection.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "formats/core/crc32.h"
 #include "formats/core/untrusted_pages.h"
 

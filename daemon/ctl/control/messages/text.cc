@@ -1,4 +1,4 @@
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/text.h"
 
 #include <time.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "daemon/ctl/control/message_json.h"
+#include "daemon/ctl/control/messages/message_json.h"
 #include "daemon/ctl/terminal/terminal.h"
 
 namespace collect::ctl {

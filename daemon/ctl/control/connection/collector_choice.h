@@ -3,7 +3,7 @@
 
 #include <ostream>
 
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
 
 namespace collect::ctl {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "collect/control/v1/control.pb.h"
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
 #include "formats/core/result.h"
 
 namespace collect::ctl {

@@ -1,4 +1,4 @@
-#include "daemon/ctl/control/plain_connection.h"
+#include "daemon/ctl/control/connection/plain_connection.h"
 
 #include <fcntl.h>
 #include <netdb.h>

@@ -15,10 +15,10 @@
 #include <string>
 
 #include "collect/control/v1/control.grpc.pb.h"
-#include "daemon/ctl/control/client.h"
-#include "daemon/ctl/control/credentials.h"
-#include "daemon/ctl/control/plain_connection.h"
-#include "daemon/ctl/control/status_code.h"
+#include "daemon/ctl/control/connection/client.h"
+#include "daemon/ctl/control/connection/credentials.h"
+#include "daemon/ctl/control/connection/plain_connection.h"
+#include "daemon/ctl/control/messages/status_code.h"
 #include "daemon/machine/machine_limits.h"
 #include "formats/core/address.h"
 

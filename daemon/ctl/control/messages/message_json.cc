@@ -1,4 +1,4 @@
-#include "daemon/ctl/control/message_json.h"
+#include "daemon/ctl/control/messages/message_json.h"
 
 #include <google/protobuf/duration.pb.h>
 #include <google/protobuf/timestamp.pb.h>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/ctl/control/status_code.h"
+#include "daemon/ctl/control/messages/status_code.h"
 #include "daemon/ctl/select/time_words.h"
 #include "formats/core/text/lower_case.h"
 #include "formats/core/text/nearest_word.h"

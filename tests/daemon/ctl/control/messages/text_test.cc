@@ -1,4 +1,4 @@
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/terminal/terminal.h"
 
 #include <gtest/gtest.h>

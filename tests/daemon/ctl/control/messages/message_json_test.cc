@@ -1,6 +1,6 @@
 // Messages of the control plane as JSON and back: names, numbers, words and times, what is left
 // out, and what a file with rules may not say.
-#include "daemon/ctl/control/message_json.h"
+#include "daemon/ctl/control/messages/message_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

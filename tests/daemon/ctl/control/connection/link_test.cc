@@ -16,12 +16,12 @@
 #include <fstream>
 #include <thread>
 
-#include "daemon/ctl/control/client.h"
-#include "daemon/ctl/control/credentials.h"
+#include "daemon/ctl/control/connection/client.h"
+#include "daemon/ctl/control/connection/credentials.h"
+#include "daemon/ctl/control/connection/plain_connection.h"
 #include "daemon/ctl/control/download.h"
-#include "daemon/ctl/control/message_json.h"
+#include "daemon/ctl/control/messages/message_json.h"
 #include "daemon/ctl/control/output.h"
-#include "daemon/ctl/control/plain_connection.h"
 #include "daemon/ctl/control/session_conversion.h"
 #include "tests/daemon/ctl/control/fixture.h"
 #include "tests/fakes/foreign_listener.h"

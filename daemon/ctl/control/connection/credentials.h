@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
 #include "formats/core/result.h"
 
 namespace collect::ctl {
