@@ -9,7 +9,7 @@
 #include <string>
 
 #include "daemon/attach/adb/adb_address.h"
-#include "daemon/ctl/record/android/adb_device.h"
+#include "daemon/ctl/record/android/adb/adb_device.h"
 #include "tests/fakes/fake_adb_server.h"
 #include "tests/fakes/fake_phone.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/android/adb_client.h"
+#include "daemon/ctl/record/android/adb/adb_client.h"
 
 #include <charconv>
 #include <utility>

@@ -1,5 +1,5 @@
 // What is changed on a phone for a recording, file by file, and that all of it is undone.
-#include "daemon/ctl/record/android/app_preparation.h"
+#include "daemon/ctl/record/android/app/app_preparation.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

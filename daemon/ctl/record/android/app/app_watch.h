@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "daemon/ctl/record/android/adb_device.h"
+#include "daemon/ctl/record/android/adb/adb_device.h"
 #include "daemon/ctl/record/phones/watched_app.h"
 
 namespace collect::ctl {

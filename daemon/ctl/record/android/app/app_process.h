@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/record/android/adb_device.h"
-#include "daemon/ctl/record/android/android_app.h"
-#include "daemon/ctl/record/android/library_pull.h"
+#include "daemon/ctl/record/android/adb/adb_device.h"
+#include "daemon/ctl/record/android/app/android_app.h"
+#include "daemon/ctl/record/android/app/library_pull.h"
 #include "daemon/patch/module_plans.h"
 #include "formats/core/result.h"
 

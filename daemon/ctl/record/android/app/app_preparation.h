@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/record/android/adb_device.h"
-#include "daemon/ctl/record/android/android_app.h"
+#include "daemon/ctl/record/android/adb/adb_device.h"
+#include "daemon/ctl/record/android/app/android_app.h"
 #include "formats/core/result.h"
 
 namespace collect::ctl {

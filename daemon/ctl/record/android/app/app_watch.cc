@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/android/app_watch.h"
+#include "daemon/ctl/record/android/app/app_watch.h"
 
 #include <cstdlib>
 #include <utility>

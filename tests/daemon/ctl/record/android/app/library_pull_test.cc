@@ -1,5 +1,5 @@
 // Which libraries of an app are copied from its phone, and what is said of those that are not.
-#include "daemon/ctl/record/android/library_pull.h"
+#include "daemon/ctl/record/android/app/library_pull.h"
 
 #include <gmock/gmock.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/android/android_app.h"
+#include "daemon/ctl/record/android/app/android_app.h"
 
 #include <charconv>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/android/file_push.h"
+#include "daemon/ctl/record/android/adb/file_push.h"
 
 #include <algorithm>
 #include <asio/buffer.hpp>
@@ -7,8 +7,8 @@
 #include <ctime>
 #include <utility>
 
-#include "daemon/ctl/record/android/adb_device.h"
-#include "daemon/ctl/record/android/sync_header.h"
+#include "daemon/ctl/record/android/adb/adb_device.h"
+#include "daemon/ctl/record/android/adb/sync_header.h"
 
 namespace collect::ctl {
 Result<std::shared_ptr<FilePush>> FilePush::start(attach::Socket socket, const std::string& path,

@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/android/app_process.h"
+#include "daemon/ctl/record/android/app/app_process.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/record/android/adb_device.h"
+#include "daemon/ctl/record/android/adb/adb_device.h"
 #include "formats/core/result.h"
 
 namespace collect::ctl {

@@ -6,8 +6,8 @@
 #include <ostream>
 #include <string>
 
-#include "daemon/ctl/record/android/adb_device.h"
-#include "daemon/ctl/record/android/android_app.h"
+#include "daemon/ctl/record/android/adb/adb_device.h"
+#include "daemon/ctl/record/android/app/android_app.h"
 
 namespace collect::ctl {
 

@@ -1,6 +1,6 @@
 // The streams of a phone in pieces of any size: shell,v2 packets, and "sync:" in both directions.
 // What the phone says is written out here, as the protocol of adb has it.
-#include "daemon/ctl/record/android/shell_stream.h"
+#include "daemon/ctl/record/android/adb/shell_stream.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@
 #include <sstream>
 #include <utility>
 
-#include "daemon/ctl/record/android/file_pull.h"
-#include "daemon/ctl/record/android/file_push.h"
-#include "daemon/ctl/record/android/sync_header.h"
+#include "daemon/ctl/record/android/adb/file_pull.h"
+#include "daemon/ctl/record/android/adb/file_push.h"
+#include "daemon/ctl/record/android/adb/sync_header.h"
 
 namespace collect::ctl {
 namespace {

@@ -1,12 +1,12 @@
-#include "daemon/ctl/record/android/adb_device.h"
+#include "daemon/ctl/record/android/adb/adb_device.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "daemon/ctl/record/android/file_pull.h"
-#include "daemon/ctl/record/android/file_push.h"
+#include "daemon/ctl/record/android/adb/file_pull.h"
+#include "daemon/ctl/record/android/adb/file_push.h"
 #include "formats/core/text/printable.h"
 
 namespace collect::ctl {

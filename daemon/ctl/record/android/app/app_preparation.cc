@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/android/app_preparation.h"
+#include "daemon/ctl/record/android/app/app_preparation.h"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>

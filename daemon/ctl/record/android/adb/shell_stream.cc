@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/android/shell_stream.h"
+#include "daemon/ctl/record/android/adb/shell_stream.h"
 
 #include <algorithm>
 #include <asio/buffer.hpp>

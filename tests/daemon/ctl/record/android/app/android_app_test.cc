@@ -1,5 +1,5 @@
 // What is asked of a phone and of an app on it, and what is said of each answer.
-#include "daemon/ctl/record/android/android_app.h"
+#include "daemon/ctl/record/android/app/android_app.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>

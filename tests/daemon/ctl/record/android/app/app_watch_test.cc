@@ -1,5 +1,5 @@
 // An app that is followed: its process and what its agent says, while the cable comes and goes.
-#include "daemon/ctl/record/android/app_watch.h"
+#include "daemon/ctl/record/android/app/app_watch.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "daemon/ctl/record/android/android_app.h"
+#include "daemon/ctl/record/android/app/android_app.h"
 #include "tests/daemon/ctl/record/android/phone_fixture.h"
 
 namespace collect::ctl {

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/ctl/record/android/adb_client.h"
-#include "daemon/ctl/record/android/shell_stream.h"
+#include "daemon/ctl/record/android/adb/adb_client.h"
+#include "daemon/ctl/record/android/adb/shell_stream.h"
 
 namespace collect::ctl {
 

@@ -1,5 +1,5 @@
 // One device behind an adb server of the tests: shell commands and their limits.
-#include "daemon/ctl/record/android/adb_device.h"
+#include "daemon/ctl/record/android/adb/adb_device.h"
 
 #include <gmock/gmock.h>
 

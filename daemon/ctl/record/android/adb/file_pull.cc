@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/android/file_pull.h"
+#include "daemon/ctl/record/android/adb/file_pull.h"
 
 #include <algorithm>
 #include <asio/buffer.hpp>
@@ -6,8 +6,8 @@
 #include <asio/write.hpp>
 #include <utility>
 
-#include "daemon/ctl/record/android/adb_device.h"
-#include "daemon/ctl/record/android/sync_header.h"
+#include "daemon/ctl/record/android/adb/adb_device.h"
+#include "daemon/ctl/record/android/adb/sync_header.h"
 
 namespace collect::ctl {
 

@@ -1,4 +1,4 @@
-#include "daemon/ctl/record/android/library_pull.h"
+#include "daemon/ctl/record/android/app/library_pull.h"
 
 #include <stdlib.h>
 
