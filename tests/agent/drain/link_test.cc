@@ -17,7 +17,7 @@
 #include "formats/core/crc32.h"
 #include "proto/wire/frame_encoder.h"
 #include "tests/agent/drain/link_fixture.h"
-#include "tests/fakes/foreign_listener.h"
+#include "tests/fakes/machine/foreign_listener.h"
 
 namespace collect::agent {
 namespace {

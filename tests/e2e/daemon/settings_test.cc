@@ -17,7 +17,7 @@
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/raw_agent.h"
 #include "tests/e2e/recorded_session.h"
-#include "tests/fakes/own_network.h"
+#include "tests/fakes/machine/own_network.h"
 
 namespace collect::e2e {
 namespace {

@@ -24,7 +24,7 @@
 #include "daemon/ctl/control/output.h"
 #include "daemon/ctl/control/session_conversion.h"
 #include "tests/daemon/ctl/control/fixture.h"
-#include "tests/fakes/foreign_listener.h"
+#include "tests/fakes/machine/foreign_listener.h"
 
 namespace collect::ctl {
 namespace {

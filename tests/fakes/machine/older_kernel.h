@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "tests/fakes/other_user.h"
+#include "tests/fakes/machine/other_user.h"
 
 namespace collect::fakes {
 

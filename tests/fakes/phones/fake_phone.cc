@@ -1,4 +1,4 @@
-#include "tests/fakes/fake_phone.h"
+#include "tests/fakes/phones/fake_phone.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
 #include <sstream>
 #include <vector>
 
-#include "tests/fakes/plain_socket.h"
+#include "tests/fakes/phones/plain_socket.h"
 
 namespace collect::fakes {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/fakes/fake_adb_server.h"
+#include "tests/fakes/phones/fake_adb_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/fakes/plain_socket.h"
+#include "tests/fakes/phones/plain_socket.h"
 
 namespace collect::fakes {
 namespace {

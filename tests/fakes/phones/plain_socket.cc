@@ -1,4 +1,4 @@
-#include "tests/fakes/plain_socket.h"
+#include "tests/fakes/phones/plain_socket.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <string>
 
-#include "tests/fakes/socket_address.h"
+#include "tests/fakes/machine/socket_address.h"
 
 namespace collect::fakes {
 

@@ -1,4 +1,4 @@
-#include "tests/fakes/fake_usbmuxd.h"
+#include "tests/fakes/phones/fake_usbmuxd.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "tests/fakes/fake_adbd.h"
+#include "tests/fakes/phones/fake_adbd.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -11,7 +11,7 @@
 #include <fstream>
 #include <vector>
 
-#include "tests/fakes/plain_socket.h"
+#include "tests/fakes/phones/plain_socket.h"
 
 namespace collect::fakes {
 namespace {

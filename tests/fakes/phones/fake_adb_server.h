@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/fakes/fake_phone.h"
+#include "tests/fakes/phones/fake_phone.h"
 
 namespace collect::fakes {
 

@@ -1,11 +1,11 @@
-#include "tests/fakes/fake_lockdownd.h"
+#include "tests/fakes/phones/fake_lockdownd.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/fakes/plain_socket.h"
+#include "tests/fakes/phones/plain_socket.h"
 
 namespace collect::fakes {
 namespace {

@@ -11,8 +11,8 @@
 #include <memory>
 #include <new>
 
-#include "tests/fakes/other_user.h"
-#include "tests/fakes/socket_address.h"
+#include "tests/fakes/machine/other_user.h"
+#include "tests/fakes/machine/socket_address.h"
 
 namespace collect::fakes {
 
