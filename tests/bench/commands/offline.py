@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast collectctl reads sessions: verify, report, dump and dump --json.
 
-    tests/bench/offline.py [--rounds N] [--million N] [--session PATH]… [COLLECTCTL]…
+    tests/bench/commands/offline.py [--rounds N] [--million N] [--session PATH]… [COLLECTCTL]…
 
 COLLECTCTL are the programs to compare, in turn in each round; build/release/bin/collectctl by
 default. Without --session one is recorded: one thread, N million events of few functions. Prints
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 COMMANDS = (("verify",), ("report",), ("dump",), ("dump", "--json"))
 
 

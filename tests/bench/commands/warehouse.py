@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long the questions of deploy/clickhouse/questions.sql take on many events.
 
-    tests/bench/warehouse.py [--events N] [BIN]
+    tests/bench/commands/warehouse.py [--events N] [BIN]
 
 BIN holds collectctl and json_iso_codes, build/release/bin by default. One recording is loaded by
 `collect-load --events load` into Debian's clickhouse-server, and its tables move to the newest
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/e2e/sessions"))
 from clickhouse_server import PASSWORD, USER, NewEngine, OldServer, statements
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Real programs under collectctl, uftrace and LTTng-UST, in turn, in one run; prints one table.
 #
-#   tests/bench/peers.sh [--rounds N] [--program NAME]…
+#   tests/bench/commands/peers.sh [--rounds N] [--program NAME]…
 #
 # Programs: lua (Lua 5.4 from Debian's source package, one thread) and json (json_iso_codes, four
 # threads), each built with gcc and with clang: lua-gcc, lua-clang, json-gcc, json-clang. Needs a
@@ -10,9 +10,9 @@
 # are the whole machine's, because recorders have processes that no one waits for. Programs and
 # traces lie in build/peers; the traces are removed.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../../.."
 source deploy/setup.sh
-case ${1:-} in -h|--help) sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' tests/bench/peers.sh; exit 0 ;; esac
+case ${1:-} in -h|--help) sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' tests/bench/commands/peers.sh; exit 0 ;; esac
 [ -x build/release/bin/collectctl ] || fail "there is no release build: cmake --preset release && cmake --build --preset release"
 work=$root/build/peers
 mkdir -p "$work"
@@ -46,4 +46,4 @@ for pair in gcc:g++ clang-19:clang++-19; do
   build_program "lua-${c%%-*}" "$c" -O2 -g -DLUA_USE_LINUX -Wl,-E $lua_sources -lm -ldl
   build_program "json-${c%%-*}" "$cpp" -O2 -g -std=c++20 -pthread tests/e2e/programs/json_iso_codes.cc
 done
-exec /usr/bin/python3 tests/bench/peers.py "$work" "$@"
+exec /usr/bin/python3 tests/bench/commands/peers.py "$work" "$@"

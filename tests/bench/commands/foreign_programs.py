@@ -2,7 +2,7 @@
 """Programs that no one prepared, bare and under `collectctl run --dynamic`: whether their output and exit
 code are the same, how many of their functions are recorded, and whether calls have their returns.
 
-    tests/bench/foreign_programs.py [--check] [BIN]
+    tests/bench/commands/foreign_programs.py [--check] [BIN]
 
 Runs what is installed of a list of Debian's programs: C, C++ and Rust, interpreters and tools. BIN is the
 directory of collectctl, build/release/bin by default. Prints a row a program and then the medians; with
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 SECONDS = 300  # a program that takes longer hangs
 
 # Name, language, arguments; {text}, {numbers} and {folder} are made below. What a program prints of

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a session costs in each form, what an upload costs, and what it does to ingest.
 
-    tests/bench/fleet.py [--rounds N] [--megabytes N] [--no-ingest] [BIN]
+    tests/bench/commands/fleet.py [--rounds N] [--megabytes N] [--no-ingest] [BIN]
 
 BIN holds collectctl and collect-store, build/release/bin by default. Unprepared programs of the
 machine are recorded with `run --dynamic`: lua5.4, perl and SQLite as far as they are there. For
@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 LUA = """local t = {} for i = 1, 20000 do t[#t + 1] = tostring(i):rep(2):sub(2, 5) end
 table.sort(t) print(#table.concat(t))"""
 PERL = """my %h; for my $i (1 .. 40000) { my $s = 'k' . ($i * 7919 % 10007); $h{$s} .= sprintf('%x', $i); }

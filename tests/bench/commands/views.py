@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long a large capture takes to be looked at: index.lod, first picture, windows.
 
-    tests/bench/views.py [--million N] [--threads N] [--windows N] [--directory DIR] [BIN]
+    tests/bench/commands/views.py [--million N] [--threads N] [--windows N] [--directory DIR] [BIN]
 
 Writes a session of N million events below DIR (32 MB each, removed at the end), builds index.lod,
 and asks collect-page for what a browser asks collectord for: the page, and the time line of random
@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE, BARS, LODS = 0, 2, 5  # PageWant of daemon/web/page_request.h
 
 
