@@ -16,7 +16,7 @@
 #include "agent/drain/link/status.h"
 #include "formats/core/crc32.h"
 #include "proto/wire/frame_encoder.h"
-#include "tests/agent/drain/link_fixture.h"
+#include "tests/agent/drain/link/link_fixture.h"
 #include "tests/fakes/machine/foreign_listener.h"
 
 namespace collect::agent {

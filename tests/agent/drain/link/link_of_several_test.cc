@@ -1,6 +1,6 @@
 // A Link that may connect to several collectors.
 #include "agent/drain/link/status.h"
-#include "tests/agent/drain/link_fixture.h"
+#include "tests/agent/drain/link/link_fixture.h"
 
 namespace collect::agent {
 namespace {
