@@ -157,9 +157,10 @@ FUZZ = "tests/fuzz/"
 
 def check_corpora(root, paths):
     """A corpus is that of a fuzz target, which its archive is named for."""
+    targets = {os.path.basename(p) for p in paths if p.startswith(FUZZ)}
     corpora = {p.split("/")[3].split(".")[0] for p in paths if p.startswith(FUZZ + "corpus/")}
     for name in sorted(corpora):
-        if f"{FUZZ}{name}.cc" not in paths:
+        if f"{name}.cc" not in targets:
             yield tree.Finding(f"{FUZZ}corpus/{name}", 0, "belongs to no fuzz target",
                                "move its files to the corpus of the target that reads them")
 

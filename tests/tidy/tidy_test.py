@@ -16,7 +16,7 @@ CLEAN = {
         f"[]({document})\n" for document in (
             "formats/core/TEXT.md", "formats/atf/FORMAT.md", "storage/STORAGE.md",
             "daemon/DAEMON.md", "agent/AGENT.md")),
-    "tests/fuzz/atf_fuzz.cc": "\n",
+    "tests/fuzz/formats/atf_fuzz.cc": "\n",
     "tests/fuzz/corpus/atf_fuzz.tar.gz": "\n",
     "formats/core/result.h": "#pragma once\n#include <string>\n",
     "formats/core/TEXT.md": "# Text\n## Limits\n## Known issues\n",

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "proto/wire/page_codec.h"
-#include "tests/fuzz/any_codec.h"
+#include "tests/fuzz/proto/any_codec.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "storage/container/page_packing.h"
-#include "tests/fuzz/any_codec.h"
+#include "tests/fuzz/proto/any_codec.h"
 
 namespace {
 

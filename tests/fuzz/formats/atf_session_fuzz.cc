@@ -4,7 +4,7 @@
 #include "formats/atf/check.h"
 #include "formats/atf/session_reader.h"
 #include "formats/core/result.h"
-#include "tests/fuzz/atf_session_input.h"
+#include "tests/fuzz/formats/atf_session_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace collect;

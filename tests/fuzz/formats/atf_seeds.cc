@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tests/formats/atf/built_thread.h"
-#include "tests/fuzz/atf_session_input.h"
+#include "tests/fuzz/formats/atf_session_input.h"
 
 namespace {
 
