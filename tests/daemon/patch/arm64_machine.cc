@@ -93,7 +93,7 @@ void Arm64Machine::map_module(const ElfImage& image) {
   }
 }
 
-// What the agent does (agent/plans.cc), by the words of plan_layout.h.
+// What the agent does (agent/dynamic/plans.cc), by the words of plan_layout.h.
 void Arm64Machine::map_region(const PlanView& plan, Bytes trampolines, bool traced) {
   std::vector<uint8_t> code(plan.region().begin(), plan.region().end());
   std::copy(trampolines.begin(), trampolines.end(), code.begin());

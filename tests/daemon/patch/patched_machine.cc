@@ -100,7 +100,7 @@ void PatchedMachine::map_module(const ElfImage& image) {
   }
 }
 
-// What the agent does (agent/plans.cc), by the words of plan_layout.h.
+// What the agent does (agent/dynamic/plans.cc), by the words of plan_layout.h.
 void PatchedMachine::map_region(const PlanView& plan, bool traced) {
   std::vector<uint8_t> code(plan.region().begin(), plan.region().end());
   region_ = base_ == 0 ? 0x4000'0000 : base_ - 0x2000'0000;

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/dynamic/module_holds.h"
+#include "agent/dynamic/plans.h"
 #include "agent/lifecycle.h"
-#include "agent/module_holds.h"
-#include "agent/plans.h"
 #include "agent/platform/system.h"
 #include "agent/ring/hooks/alternate_stack.h"
 #include "agent/settings.h"

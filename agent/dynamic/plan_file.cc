@@ -1,4 +1,4 @@
-#include "agent/plan_file.h"
+#include "agent/dynamic/plan_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

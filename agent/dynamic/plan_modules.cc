@@ -1,11 +1,11 @@
-#include "agent/plan_modules.h"
+#include "agent/dynamic/plan_modules.h"
 
 #include <elf.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "agent/crc32c.h"
-#include "agent/planned_jumps.h"
+#include "agent/dynamic/planned_jumps.h"
 #include "agent/platform/loaded_objects.h"
 #include "agent/platform/system.h"
 #include "agent/text.h"

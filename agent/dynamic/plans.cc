@@ -1,12 +1,12 @@
-#include "agent/plans.h"
+#include "agent/dynamic/plans.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/plan_file.h"
-#include "agent/plan_modules.h"
-#include "agent/planned_jumps.h"
+#include "agent/dynamic/plan_file.h"
+#include "agent/dynamic/plan_modules.h"
+#include "agent/dynamic/planned_jumps.h"
 #include "agent/platform/system.h"
 #include "agent/ring/recorder.h"
 #include "agent/ring/sleds.h"

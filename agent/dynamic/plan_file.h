@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "agent/plan_modules.h"
+#include "agent/dynamic/plan_modules.h"
 
 namespace collect::agent {
 

@@ -1,4 +1,4 @@
-#include "agent/module_holds.h"
+#include "agent/dynamic/module_holds.h"
 
 #include <dlfcn.h>
 
