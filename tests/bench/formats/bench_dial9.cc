@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/dial9/decoder.h"
+#include "formats/dial9/read/decoder.h"
 #include "formats/dial9/writer.h"
 #include "tests/bench/contract.h"
 

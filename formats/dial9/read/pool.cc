@@ -1,4 +1,4 @@
-#include "formats/dial9/pool.h"
+#include "formats/dial9/read/pool.h"
 
 #include <algorithm>
 #include <cstring>

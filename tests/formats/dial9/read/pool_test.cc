@@ -1,6 +1,6 @@
 // What pools hold, on the reading side and on the writing side, and that a new sub-stream begins
 // with none of it.
-#include "formats/dial9/pool.h"
+#include "formats/dial9/read/pool.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "formats/dial9/known_schema.h"
+#include "formats/dial9/read/known_schema.h"
 
 #include <algorithm>
 

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "formats/dial9/decoder.h"
+#include "formats/dial9/read/decoder.h"
 
 namespace collect::dial9 {
 

@@ -1,7 +1,7 @@
 // The decoder's policy, case by case, on bytes laid out by hand from the given document and from
 // the facts that newer writers add. The vectors of the reference pack (samples_test.cc) have the
 // same cases made by another program.
-#include "formats/dial9/decoder.h"
+#include "formats/dial9/read/decoder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Pushed in pieces, cut anywhere, a stream shows what it shows whole; and the work for a peer that
 // sends byte by byte stays in proportion to the bytes.
-#include "formats/dial9/stream_decoder.h"
+#include "formats/dial9/read/stream_decoder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

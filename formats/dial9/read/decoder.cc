@@ -1,4 +1,4 @@
-#include "formats/dial9/decoder.h"
+#include "formats/dial9/read/decoder.h"
 
 #include <algorithm>
 #include <string>

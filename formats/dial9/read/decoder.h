@@ -12,11 +12,11 @@
 #include <string_view>
 
 #include "formats/core/bytes.h"
-#include "formats/dial9/field_reader.h"
-#include "formats/dial9/known_schema.h"
 #include "formats/dial9/layout.h"
-#include "formats/dial9/pool.h"
 #include "formats/dial9/problem.h"
+#include "formats/dial9/read/field_reader.h"
+#include "formats/dial9/read/known_schema.h"
+#include "formats/dial9/read/pool.h"
 
 namespace collect::dial9 {
 

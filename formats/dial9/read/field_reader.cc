@@ -1,4 +1,4 @@
-#include "formats/dial9/field_reader.h"
+#include "formats/dial9/read/field_reader.h"
 
 #include <algorithm>
 
