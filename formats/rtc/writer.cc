@@ -8,7 +8,7 @@
 #include "formats/core/leb128.h"
 #include "formats/rtc/checksum.h"
 #include "formats/rtc/index_entries.h"
-#include "formats/rtc/meta.h"
+#include "formats/rtc/meta/meta.h"
 
 namespace collect::rtc {
 namespace {

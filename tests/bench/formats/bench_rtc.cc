@@ -8,8 +8,8 @@
 #include <cstring>
 #include <vector>
 
+#include "formats/rtc/meta/value.h"
 #include "formats/rtc/read/reader.h"
-#include "formats/rtc/value.h"
 #include "formats/rtc/writer.h"
 
 namespace collect::bench {

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "formats/core/leb128.h"
-#include "formats/rtc/value.h"
+#include "formats/rtc/meta/value.h"
 
 namespace collect::rtc::testing {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "formats/core/result.h"
-#include "formats/rtc/meta.h"
+#include "formats/rtc/meta/meta.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace collect;

@@ -7,7 +7,7 @@
 
 #include "formats/core/result.h"
 #include "formats/rtc/check.h"
-#include "formats/rtc/value.h"
+#include "formats/rtc/meta/value.h"
 #include "formats/rtc/writer.h"
 
 namespace {

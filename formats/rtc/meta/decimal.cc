@@ -1,4 +1,4 @@
-#include "formats/rtc/decimal.h"
+#include "formats/rtc/meta/decimal.h"
 
 #include <array>
 #include <bit>

@@ -9,8 +9,8 @@
 
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
-#include "formats/rtc/decimal.h"
-#include "formats/rtc/stream_info.h"
+#include "formats/rtc/meta/decimal.h"
+#include "formats/rtc/meta/stream_info.h"
 
 namespace collect::rtc {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "formats/core/result.h"
-#include "formats/rtc/decimal.h"
 #include "formats/rtc/layout.h"
+#include "formats/rtc/meta/decimal.h"
 
 namespace collect::rtc {
 

@@ -1,5 +1,5 @@
 // Values and times: formats, gain and offset, exact decimals, the clocks of the document.
-#include "formats/rtc/value.h"
+#include "formats/rtc/meta/value.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "formats/rtc/stream_table.h"
+#include "formats/rtc/meta/stream_table.h"
 
 namespace collect::rtc {
 

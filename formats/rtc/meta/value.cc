@@ -1,4 +1,4 @@
-#include "formats/rtc/value.h"
+#include "formats/rtc/meta/value.h"
 
 #include <bit>
 

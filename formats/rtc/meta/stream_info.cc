@@ -1,6 +1,6 @@
-#include "formats/rtc/stream_info.h"
+#include "formats/rtc/meta/stream_info.h"
 
-#include "formats/rtc/value.h"
+#include "formats/rtc/meta/value.h"
 
 namespace collect::rtc {
 namespace {

@@ -1,4 +1,4 @@
-#include "formats/rtc/meta.h"
+#include "formats/rtc/meta/meta.h"
 
 #include <map>
 #include <nlohmann/json.hpp>

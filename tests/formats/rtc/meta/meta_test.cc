@@ -1,5 +1,5 @@
 // Meta JSON: what is read, what is refused, and that what is written comes back.
-#include "formats/rtc/meta.h"
+#include "formats/rtc/meta/meta.h"
 
 #include <gtest/gtest.h>
 

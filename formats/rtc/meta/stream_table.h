@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "formats/core/bytes.h"
-#include "formats/rtc/decimal.h"
-#include "formats/rtc/stream_info.h"
+#include "formats/rtc/meta/decimal.h"
+#include "formats/rtc/meta/stream_info.h"
 
 namespace collect::rtc {
 
