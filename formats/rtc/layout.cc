@@ -3,7 +3,7 @@
 #include <bit>
 #include <string>
 
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/rtc/marker.h"
 
 namespace collect::rtc {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 
 namespace collect::rtc {
 namespace {

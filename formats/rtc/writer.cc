@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "formats/core/crc32.h"
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/rtc/checksum.h"
 #include "formats/rtc/index_entries.h"
 #include "formats/rtc/meta/meta.h"

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/rtc/meta/value.h"
 
 namespace collect::rtc::testing {

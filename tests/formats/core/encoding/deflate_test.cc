@@ -1,5 +1,5 @@
 // What ISA-L packs, zlib unpacks.
-#include "formats/core/deflate.h"
+#include "formats/core/encoding/deflate.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

@@ -1,4 +1,4 @@
-#include "formats/core/deflate.h"
+#include "formats/core/encoding/deflate.h"
 
 #include <isa-l/igzip_lib.h>
 

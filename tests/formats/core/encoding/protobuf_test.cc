@@ -1,5 +1,5 @@
 // The examples of protobuf.dev, "Encoding".
-#include "formats/core/protobuf.h"
+#include "formats/core/encoding/protobuf.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

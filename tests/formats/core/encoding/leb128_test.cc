@@ -1,4 +1,4 @@
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 
 #include <gtest/gtest.h>
 

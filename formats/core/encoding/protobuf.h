@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "formats/core/bytes.h"
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 
 namespace collect {
 
