@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "daemon/patch/planner.h"
+#include "daemon/patch/planner/planner.h"
 #include "formats/patch/plan_view.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

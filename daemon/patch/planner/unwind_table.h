@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "daemon/patch/elf_image.h"
+#include "daemon/patch/planner/elf_image.h"
 #include "formats/core/result.h"
 
 namespace collect::patch {

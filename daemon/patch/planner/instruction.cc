@@ -1,8 +1,8 @@
-#include "daemon/patch/instruction.h"
+#include "daemon/patch/planner/instruction.h"
 
 #include <Zydis/Zydis.h>
 
-#include "daemon/patch/arm64_instruction.h"
+#include "daemon/patch/planner/arm64_instruction.h"
 
 namespace collect::patch {
 namespace {

@@ -1,9 +1,9 @@
-#include "daemon/patch/arm64_stub_writer.h"
+#include "daemon/patch/planner/arm64_stub_writer.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "daemon/patch/arm64_instruction.h"
+#include "daemon/patch/planner/arm64_instruction.h"
 
 namespace collect::patch {
 namespace {

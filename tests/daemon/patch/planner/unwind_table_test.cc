@@ -1,8 +1,8 @@
-#include "daemon/patch/unwind_table.h"
+#include "daemon/patch/planner/unwind_table.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/daemon/patch/own_functions.h"
+#include "tests/daemon/patch/planner/own_functions.h"
 
 // The C++ runtime's own reading of the same tables.
 extern "C" {

@@ -1,4 +1,4 @@
-#include "daemon/patch/arm64_instruction.h"
+#include "daemon/patch/planner/arm64_instruction.h"
 
 #include <array>
 #include <optional>

@@ -1,9 +1,9 @@
-#include "daemon/patch/unwind_table.h"
+#include "daemon/patch/planner/unwind_table.h"
 
 #include <algorithm>
 #include <string>
 
-#include "daemon/patch/dwarf_reader.h"
+#include "daemon/patch/planner/dwarf_reader.h"
 
 namespace collect::patch {
 namespace {

@@ -7,8 +7,8 @@
 #include <iterator>
 #include <optional>
 
-#include "daemon/patch/planner.h"
-#include "tests/daemon/patch/patched_machine.h"
+#include "daemon/patch/planner/planner.h"
+#include "tests/daemon/patch/planner/patched_machine.h"
 
 namespace collect::patch {
 namespace {

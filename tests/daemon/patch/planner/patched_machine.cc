@@ -1,4 +1,4 @@
-#include "tests/daemon/patch/patched_machine.h"
+#include "tests/daemon/patch/planner/patched_machine.h"
 
 #include <algorithm>
 #include <cstring>

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "daemon/patch/elf_image.h"
+#include "daemon/patch/planner/elf_image.h"
 
 namespace collect::patch {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "daemon/patch/code_map.h"
-#include "daemon/patch/instruction.h"
+#include "daemon/patch/planner/code_map.h"
+#include "daemon/patch/planner/instruction.h"
 #include "formats/patch/plan_layout.h"
 
 namespace collect::patch {

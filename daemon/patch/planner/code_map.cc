@@ -1,4 +1,4 @@
-#include "daemon/patch/code_map.h"
+#include "daemon/patch/planner/code_map.h"
 
 #include <algorithm>
 

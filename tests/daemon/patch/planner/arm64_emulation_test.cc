@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <optional>
 
-#include "daemon/patch/arm64_instruction.h"
-#include "daemon/patch/planner.h"
-#include "tests/daemon/patch/arm64_file.h"
-#include "tests/daemon/patch/arm64_machine.h"
+#include "daemon/patch/planner/arm64_instruction.h"
+#include "daemon/patch/planner/planner.h"
+#include "tests/daemon/patch/planner/arm64_file.h"
+#include "tests/daemon/patch/planner/arm64_machine.h"
 
 namespace collect::patch {
 namespace {

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "daemon/patch/elf_image.h"
+#include "daemon/patch/planner/elf_image.h"
 #include "formats/patch/plan_view.h"
 
 namespace collect::patch {

@@ -11,7 +11,7 @@
 #include <climits>
 #include <new>
 
-#include "daemon/patch/planner.h"
+#include "daemon/patch/planner/planner.h"
 #include "daemon/patch/planner_answer.h"
 #include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/lookup/confine.h"

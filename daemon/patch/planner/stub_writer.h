@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "daemon/patch/instruction.h"
-#include "daemon/patch/windows.h"
+#include "daemon/patch/planner/instruction.h"
+#include "daemon/patch/planner/windows.h"
 #include "formats/patch/plan_layout.h"
 
 namespace collect::patch {

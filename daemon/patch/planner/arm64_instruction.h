@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "daemon/patch/instruction.h"
+#include "daemon/patch/planner/instruction.h"
 #include "formats/core/bytes.h"
 
 namespace collect::patch {

@@ -1,4 +1,4 @@
-#include "daemon/patch/elf_image.h"
+#include "daemon/patch/planner/elf_image.h"
 
 #include <elf.h>
 

@@ -1,4 +1,4 @@
-#include "tests/daemon/patch/arm64_machine.h"
+#include "tests/daemon/patch/planner/arm64_machine.h"
 
 #include <algorithm>
 #include <cstring>

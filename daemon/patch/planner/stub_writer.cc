@@ -1,4 +1,4 @@
-#include "daemon/patch/stub_writer.h"
+#include "daemon/patch/planner/stub_writer.h"
 
 #include <algorithm>
 #include <cstring>

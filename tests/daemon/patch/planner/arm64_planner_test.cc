@@ -12,11 +12,11 @@
 #include <sstream>
 #include <string>
 
-#include "daemon/patch/arm64_instruction.h"
-#include "daemon/patch/elf_image.h"
-#include "daemon/patch/planner.h"
+#include "daemon/patch/planner/arm64_instruction.h"
+#include "daemon/patch/planner/elf_image.h"
+#include "daemon/patch/planner/planner.h"
 #include "formats/patch/plan_view.h"
-#include "tests/daemon/patch/arm64_file.h"
+#include "tests/daemon/patch/planner/arm64_file.h"
 
 namespace collect::patch {
 namespace {

@@ -1,13 +1,13 @@
-#include "daemon/patch/planner.h"
+#include "daemon/patch/planner/planner.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "daemon/patch/arm64_instruction.h"
-#include "daemon/patch/arm64_stub_writer.h"
-#include "daemon/patch/code_map.h"
-#include "daemon/patch/stub_writer.h"
-#include "daemon/patch/windows.h"
+#include "daemon/patch/planner/arm64_instruction.h"
+#include "daemon/patch/planner/arm64_stub_writer.h"
+#include "daemon/patch/planner/code_map.h"
+#include "daemon/patch/planner/stub_writer.h"
+#include "daemon/patch/planner/windows.h"
 #include "formats/core/crc32.h"
 
 namespace collect::patch {

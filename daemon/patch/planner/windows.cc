@@ -1,4 +1,4 @@
-#include "daemon/patch/windows.h"
+#include "daemon/patch/planner/windows.h"
 
 namespace collect::patch {
 namespace {

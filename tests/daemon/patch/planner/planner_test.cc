@@ -1,4 +1,4 @@
-#include "daemon/patch/planner.h"
+#include "daemon/patch/planner/planner.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "formats/patch/plan_view.h"
-#include "tests/daemon/patch/own_functions.h"
+#include "tests/daemon/patch/planner/own_functions.h"
 
 extern "C" void __gxx_personality_v0();
 

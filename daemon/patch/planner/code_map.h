@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "daemon/patch/arm64_instruction.h"
-#include "daemon/patch/elf_image.h"
-#include "daemon/patch/instruction.h"
-#include "daemon/patch/unwind_table.h"
+#include "daemon/patch/planner/arm64_instruction.h"
+#include "daemon/patch/planner/elf_image.h"
+#include "daemon/patch/planner/instruction.h"
+#include "daemon/patch/planner/unwind_table.h"
 #include "formats/patch/plan_layout.h"
 
 namespace collect::patch {

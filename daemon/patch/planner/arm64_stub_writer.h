@@ -1,7 +1,7 @@
 // Writes the code that a window of arm64 leads to. As stub_writer.h; there a window is one word.
 #pragma once
 
-#include "daemon/patch/stub_writer.h"
+#include "daemon/patch/planner/stub_writer.h"
 
 namespace collect::patch {
 
