@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/web/http_request.h"
+#include "daemon/web/http/http_request.h"
+#include "daemon/web/http/web_access.h"
 #include "daemon/web/limits.h"
-#include "daemon/web/web_access.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "daemon/web/http_answer.h"
+#include "daemon/web/http/http_answer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

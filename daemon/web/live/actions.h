@@ -6,8 +6,8 @@
 #include <string>
 
 #include "daemon/control/collector_api.h"
-#include "daemon/web/http_answer.h"
-#include "daemon/web/http_request.h"
+#include "daemon/web/http/http_answer.h"
+#include "daemon/web/http/http_request.h"
 
 namespace collect::web {
 

@@ -1,4 +1,4 @@
-#include "daemon/web/http_request.h"
+#include "daemon/web/http/http_request.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,5 +1,5 @@
 // Requests as browsers and curl write them, and as no one should.
-#include "daemon/web/http_request.h"
+#include "daemon/web/http/http_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/web/http_answer.h"
-#include "daemon/web/http_request.h"
+#include "daemon/web/http/http_answer.h"
+#include "daemon/web/http/http_request.h"
 #include "formats/core/result.h"
 
 namespace collect::web {

@@ -1,4 +1,4 @@
-#include "daemon/web/web_access.h"
+#include "daemon/web/http/web_access.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

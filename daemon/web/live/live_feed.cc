@@ -1,4 +1,4 @@
-#include "daemon/web/live_feed.h"
+#include "daemon/web/live/live_feed.h"
 
 #include "daemon/web/limits.h"
 

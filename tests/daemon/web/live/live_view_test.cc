@@ -1,4 +1,4 @@
-#include "daemon/web/live_view.h"
+#include "daemon/web/live/live_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

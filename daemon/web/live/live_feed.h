@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "daemon/web/live_view.h"
+#include "daemon/web/live/live_view.h"
 
 namespace collect::web {
 

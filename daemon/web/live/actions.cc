@@ -1,10 +1,10 @@
-#include "daemon/web/actions.h"
+#include "daemon/web/live/actions.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "daemon/control/request_checks.h"
-#include "daemon/web/live_view.h"
+#include "daemon/web/live/live_view.h"
 
 namespace collect::web {
 namespace {

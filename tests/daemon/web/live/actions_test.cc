@@ -1,4 +1,4 @@
-#include "daemon/web/actions.h"
+#include "daemon/web/live/actions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "daemon/web/http_answer.h"
+#include "daemon/web/http/http_answer.h"
 
 #include "formats/core/text/printable.h"
 
