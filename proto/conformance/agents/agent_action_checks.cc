@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "proto/conformance/agent_checks.h"
+#include "proto/conformance/agents/agent_checks.h"
 #include "proto/wire/codec_rules.h"
 
 namespace collect::conformance {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "proto/conformance/agents/played_collector.h"
 #include "proto/conformance/check.h"
-#include "proto/conformance/played_collector.h"
 
 namespace collect::conformance {
 

@@ -1,11 +1,11 @@
 // What the watch of a session says of each thing that an agent can do wrongly on data, and that it
 // says nothing of what is right.
-#include "proto/conformance/session_watch.h"
+#include "proto/conformance/agents/session_watch.h"
 
 #include <gtest/gtest.h>
 
 #include "formats/core/crc32.h"
-#include "proto/conformance/sent_records.h"
+#include "proto/conformance/collectors/sent_records.h"
 #include "proto/wire/page_codec.h"
 
 namespace collect::conformance {

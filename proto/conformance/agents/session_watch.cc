@@ -1,4 +1,4 @@
-#include "proto/conformance/session_watch.h"
+#include "proto/conformance/agents/session_watch.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "formats/core/result.h"
-#include "proto/conformance/agent_bench.h"
+#include "proto/conformance/agents/agent_bench.h"
 
 namespace collect::conformance {
 

@@ -1,4 +1,4 @@
-#include "proto/conformance/sent_records.h"
+#include "proto/conformance/collectors/sent_records.h"
 
 namespace collect::conformance {
 namespace {

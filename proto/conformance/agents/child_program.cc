@@ -1,4 +1,4 @@
-#include "proto/conformance/child_program.h"
+#include "proto/conformance/agents/child_program.h"
 
 #include <fcntl.h>
 #include <signal.h>

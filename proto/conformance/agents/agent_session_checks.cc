@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "proto/conformance/agent_checks.h"
+#include "proto/conformance/agents/agent_checks.h"
 
 namespace collect::conformance {
 namespace {

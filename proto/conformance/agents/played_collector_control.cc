@@ -1,7 +1,7 @@
 // What a PlayedCollector does once the channels are open.
 #include <algorithm>
 
-#include "proto/conformance/played_collector.h"
+#include "proto/conformance/agents/played_collector.h"
 
 namespace collect::conformance {
 namespace {

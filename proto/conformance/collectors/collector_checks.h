@@ -4,7 +4,7 @@
 #include <span>
 
 #include "proto/conformance/check.h"
-#include "proto/conformance/played_agent.h"
+#include "proto/conformance/collectors/played_agent.h"
 
 namespace collect::conformance {
 

@@ -2,7 +2,7 @@
 #include <array>
 #include <cstring>
 
-#include "proto/conformance/collector_checks.h"
+#include "proto/conformance/collectors/collector_checks.h"
 #include "proto/wire/codec_rules.h"
 #include "proto/wire/proof.h"
 

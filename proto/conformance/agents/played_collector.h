@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "proto/conformance/agents/session_watch.h"
 #include "proto/conformance/frame_link.h"
-#include "proto/conformance/session_watch.h"
 
 namespace collect::conformance {
 

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "proto/conformance/agent_bench.h"
+#include "proto/conformance/agents/agent_bench.h"
 #include "proto/conformance/check.h"
 
 namespace collect::conformance {

@@ -2,7 +2,7 @@
 #include <array>
 #include <memory>
 
-#include "proto/conformance/collector_checks.h"
+#include "proto/conformance/collectors/collector_checks.h"
 #include "proto/wire/frame_encoder.h"
 #include "proto/wire/page_codec.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "proto/conformance/faults.h"
+#include "proto/conformance/agents/faults.h"
 #include "proto/conformance/frame_link.h"
 
 namespace collect::conformance {

@@ -1,7 +1,7 @@
 // WIRE.md from "Metadata before records" to "Counters".
 #include <array>
 
-#include "proto/conformance/collector_checks.h"
+#include "proto/conformance/collectors/collector_checks.h"
 
 namespace collect::conformance {
 namespace {

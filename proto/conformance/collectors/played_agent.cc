@@ -1,4 +1,4 @@
-#include "proto/conformance/played_agent.h"
+#include "proto/conformance/collectors/played_agent.h"
 
 #include <unistd.h>
 

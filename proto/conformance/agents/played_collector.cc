@@ -1,4 +1,4 @@
-#include "proto/conformance/played_collector.h"
+#include "proto/conformance/agents/played_collector.h"
 
 #include <algorithm>
 #include <cstring>

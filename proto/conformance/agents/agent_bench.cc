@@ -1,8 +1,8 @@
-#include "proto/conformance/agent_bench.h"
+#include "proto/conformance/agents/agent_bench.h"
 
 #include <utility>
 
-#include "proto/conformance/agent_checks.h"
+#include "proto/conformance/agents/agent_checks.h"
 
 namespace collect::conformance {
 namespace {

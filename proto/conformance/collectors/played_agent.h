@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "proto/conformance/collectors/sent_records.h"
 #include "proto/conformance/frame_link.h"
-#include "proto/conformance/sent_records.h"
 
 namespace collect::conformance {
 
