@@ -67,10 +67,6 @@ Status check_geometry(const Geometry& geometry);
 // `fixed_length` is the stream's length, or -1.
 bool id_may_forge_marker(uint64_t id, int fixed_length);
 
-// Whether the file starts, or soon continues, with a Marker: any part of a file whose first Marker
-// is within `head`. By content alone; files cut at the front need a Unit and 1026 bytes of it.
-bool looks_like_rtc(Bytes head);
-
 // "fixed", "prefixed"; "le", "be"; "ieee", "writer".
 const char* to_text(SpecialFrames special);
 const char* to_text(Endian endian);

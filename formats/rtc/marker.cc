@@ -143,6 +143,13 @@ std::optional<UnitHead> read_unit_head(Bytes file, uint64_t at) {
   return head;
 }
 
+bool looks_like_rtc(Bytes head) {
+  for (auto at = find_marker(head, 0); at; at = find_marker(head, *at + 1)) {
+    if (read_unit_head(head, *at)) return true;
+  }
+  return false;
+}
+
 bool is_minor_index(Bytes file, uint64_t at, uint64_t index_at) {
   if (at >= file.size() || at <= index_at) return false;
   // The first entry suffices: nothing else holds this distance here. More would have to be paid for
