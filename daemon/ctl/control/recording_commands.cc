@@ -3,6 +3,7 @@
 #include <iostream>
 #include <utility>
 
+#include "daemon/ctl/control/commands.h"
 #include "daemon/ctl/control/connection/client.h"
 #include "daemon/ctl/control/output.h"
 #include "storage/manifest/manifest.h"
