@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "daemon/ctl/ios/lockdown_message.h"
+#include "daemon/ctl/record/ios/lockdown_message.h"
 
 namespace {
 
