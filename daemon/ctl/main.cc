@@ -33,9 +33,8 @@ int main(int argc, char** argv) {
   int code = 0;
   {
     collect::ctl::PrintableStream out(std::cout), err(std::cerr);
-    const collect::Status done = collect::contain([&] {
-      code = collect::ctl::parse_and_run(argc, argv, collect::ctl::all_commands());
-    });
+    const collect::Status done = collect::contain(
+        [&] { code = collect::ctl::parse_and_run(argc, argv, collect::ctl::all_commands()); });
     if (!done.ok()) code = collect::ctl::fault(done.error(), argc, argv);
   }
   return output.finish("collectctl", code);

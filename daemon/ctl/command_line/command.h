@@ -29,8 +29,8 @@ struct Invocation {
 // What a line came to. Commands borrow it; it outlives them.
 struct ParsedLine {
   Invocation invocation;
-  std::function<int()> run;    // the chosen command
-  bool takes_signals = false;  // it waits for them by itself, and has no other thread yet
+  std::function<int()> run;          // the chosen command
+  bool takes_signals = false;        // it waits for them by itself, and has no other thread yet
   std::vector<std::string> program;  // of `run`: what is behind its options
 };
 

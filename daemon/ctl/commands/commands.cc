@@ -4,8 +4,7 @@ namespace collect::ctl {
 
 std::vector<CommandList> all_commands() {
   return {
-      {"Record",
-       {add_run, add_attach, add_detach, add_list, add_android, add_ios, add_doctor}},
+      {"Record", {add_run, add_attach, add_detach, add_list, add_android, add_ios, add_doctor}},
       {"Control",
        {add_start, add_stop, add_detail, add_trigger, add_filter, add_rules, add_annotate,
         add_snapshot}},

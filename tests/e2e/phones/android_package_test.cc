@@ -25,11 +25,11 @@ const char* const kApp = "com.example.app";
 
 TEST(AndroidPackage, CollectctlUsesTheInstalledAgent) {
   Scratch scratch;
-  const Ending packed = run(scratch.path(),
-                            {"bash",
-                             std::string(E2E_SOURCE) + "/tests/e2e/phones/android_package.sh",
-                             E2E_SOURCE, "release", agent_library(), scratch.path()},
-                            {}, kPacking);
+  const Ending packed =
+      run(scratch.path(),
+          {"bash", std::string(E2E_SOURCE) + "/tests/e2e/phones/android_package.sh", E2E_SOURCE,
+           "release", agent_library(), scratch.path()},
+          {}, kPacking);
   if (packed.exited_with(kSkipped)) GTEST_SKIP() << packed.output;
   ASSERT_TRUE(packed.exited_with(0)) << packed.output << packed.errors;
 

@@ -8,10 +8,10 @@
 #include <set>
 #include <sstream>
 
-#include "tests/daemon/ctl/words/command_words.h"
 #include "daemon/control/control_server.h"
 #include "daemon/ctl/control/messages/message_json.h"
 #include "tests/daemon/control/fake_collector.h"
+#include "tests/daemon/ctl/words/command_words.h"
 
 namespace collect::ctl {
 namespace {
