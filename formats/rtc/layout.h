@@ -32,6 +32,7 @@ inline constexpr uint8_t kIndexFirstByte = kIndexId
 inline constexpr uint32_t kPlatformValue = 0x01020304;
 inline constexpr size_t kPlatformPayloadBytes = 4;
 inline constexpr size_t kCrcPayloadBytes = 4;
+inline constexpr size_t kTimespecBytes = 12;
 
 // Unit and unit are powers of two. Below the smallest, a frame of the maximum size finds no room.
 inline constexpr uint64_t kMinUnitBytes = 2048;

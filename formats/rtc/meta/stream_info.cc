@@ -1,7 +1,5 @@
 #include "formats/rtc/meta/stream_info.h"
 
-#include "formats/rtc/meta/value.h"
-
 namespace collect::rtc {
 namespace {
 

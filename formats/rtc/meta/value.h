@@ -9,6 +9,7 @@
 
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
+#include "formats/rtc/layout.h"
 #include "formats/rtc/meta/decimal.h"
 #include "formats/rtc/meta/stream_info.h"
 
@@ -47,7 +48,6 @@ struct AnnotationText {
 Result<AnnotationText> decode_annotation(Bytes payload, Endian writer);
 
 // The payload of a clock of format "timespec", in little-endian order; 12 bytes.
-inline constexpr size_t kTimespecBytes = 12;
 void encode_timespec(const Timespec& time, std::span<uint8_t, kTimespecBytes> out);
 // The same from nanoseconds since the epoch.
 void encode_timespec_ns(uint64_t ns, std::span<uint8_t, kTimespecBytes> out);
