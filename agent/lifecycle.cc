@@ -9,8 +9,8 @@
 #endif
 
 #include "agent/drain/drain.h"
+#include "agent/dynamic/plans.h"
 #include "agent/own_object.h"
-#include "agent/plans.h"
 #include "agent/platform/system.h"
 #include "agent/ring/sleds.h"
 #include "agent/ring/stream.h"

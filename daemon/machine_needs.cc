@@ -17,7 +17,7 @@ constexpr unsigned kGrpcThreadsPerCore = 2;
 constexpr unsigned kMaxGrpcThreads = 16;  // further ones are for a load that few have
 
 // About what it maps and allocates until it is ready and a program records; the sweep of
-// tests/e2e/machine_faults_test.py holds it.
+// tests/e2e/faults/machine_faults_test.py holds it.
 constexpr size_t kMemoryBytes = size_t{96} << 20;
 
 // What it has open before a program records.

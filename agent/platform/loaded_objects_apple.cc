@@ -10,7 +10,7 @@
 #include <atomic>
 
 #include "agent/platform/loaded_objects.h"
-#include "agent/ring/stream.h"
+#include "agent/ring/state.h"
 
 namespace collect::agent {
 namespace {

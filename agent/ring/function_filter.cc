@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "agent/ring/sleds.h"
-#include "agent/ring/stream.h"
+#include "agent/ring/state.h"
 #include "agent/shared_memory.h"
 
 namespace collect::agent {

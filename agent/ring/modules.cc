@@ -5,7 +5,7 @@
 #include <new>
 
 #include "agent/platform/loaded_objects.h"
-#include "agent/ring/stream.h"
+#include "agent/ring/state.h"
 #include "agent/shared_memory.h"
 
 namespace collect::agent {

@@ -11,11 +11,11 @@
 #include "agent/platform/system.h"
 #include "agent/ring/function_filter.h"
 #include "agent/ring/modules.h"
+#include "agent/ring/recorder.h"
 #include "agent/ring/sleds/compiled_sleds.h"
 #include "agent/ring/sleds/planned_sleds.h"
 #include "agent/ring/sleds/sled_writes.h"
 #include "agent/ring/sleds/writable_text.h"
-#include "agent/ring/stream.h"
 #include "agent/shims/xray_module.h"
 #include "agent/text.h"
 

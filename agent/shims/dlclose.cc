@@ -5,7 +5,7 @@
 
 #include "agent/lifecycle.h"
 #include "agent/ring/modules.h"
-#include "agent/ring/stream.h"
+#include "agent/ring/state.h"
 
 namespace {
 

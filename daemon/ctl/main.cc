@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "daemon/ctl/command_line/command_line.h"
+#include "daemon/ctl/commands/commands.h"
 #include "daemon/ctl/control/online.h"
 #include "daemon/ctl/record/run/run_command.h"
 #include "daemon/ctl/terminal/terminal.h"
@@ -32,8 +33,8 @@ int main(int argc, char** argv) {
   int code = 0;
   {
     collect::ctl::PrintableStream out(std::cout), err(std::cerr);
-    const collect::Status done =
-        collect::contain([&] { code = collect::ctl::parse_and_run(argc, argv); });
+    const collect::Status done = collect::contain(
+        [&] { code = collect::ctl::parse_and_run(argc, argv, collect::ctl::all_commands()); });
     if (!done.ok()) code = collect::ctl::fault(done.error(), argc, argv);
   }
   return output.finish("collectctl", code);

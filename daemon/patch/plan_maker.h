@@ -10,7 +10,7 @@
 namespace collect::patch {
 
 // The plan of the file at `path`, checked. Its error says of the file what make_plan() says
-// (planner.h), or that it can't be read, or that the planner failed.
+// (planner/planner.h), or that it can't be read, or that the planner failed.
 Result<std::vector<uint8_t>> plan_of_file(const std::string& path);
 
 // Null, or what is wrong with these bytes as a plan: of PlanView, and the checksum.

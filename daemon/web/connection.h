@@ -16,10 +16,10 @@
 #include <string>
 
 #include "daemon/principal/principal.h"
-#include "daemon/web/http_answer.h"
-#include "daemon/web/http_request.h"
+#include "daemon/web/http/http_answer.h"
+#include "daemon/web/http/http_request.h"
 #include "daemon/web/limits.h"
-#include "daemon/web/live_feed.h"
+#include "daemon/web/live/live_feed.h"
 #include "daemon/web/routes.h"
 
 namespace collect::web {

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "daemon/control/collector_api.h"
-#include "daemon/web/actions.h"
-#include "daemon/web/live_feed.h"
+#include "daemon/web/http/web_access.h"
+#include "daemon/web/live/actions.h"
+#include "daemon/web/live/live_feed.h"
 #include "daemon/web/page_maker.h"
-#include "daemon/web/web_access.h"
 
 namespace collect::web {
 

@@ -7,8 +7,8 @@
 
 #include <string>
 
-#include "daemon/web/http_answer.h"
-#include "daemon/web/http_request.h"
+#include "daemon/web/http/http_answer.h"
+#include "daemon/web/http/http_request.h"
 #include "formats/core/result.h"
 #include "storage/fs/rooted_directory.h"
 

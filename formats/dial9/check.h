@@ -10,8 +10,8 @@
 #include <string>
 
 #include "formats/core/bytes.h"
-#include "formats/dial9/decoder.h"
 #include "formats/dial9/finding.h"
+#include "formats/dial9/read/decoder.h"
 
 namespace collect::dial9 {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "formats/dial9/decoder.h"
+#include "formats/dial9/read/decoder.h"
 
 namespace collect::dial9 {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "formats/core/byte_sink.h"
-#include "formats/dial9/decoder.h"
+#include "formats/dial9/read/decoder.h"
 
 namespace collect::dial9 {
 

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "formats/dial9/decoder.h"
+#include "formats/dial9/read/decoder.h"
 #include "formats/dial9/writer.h"
 
 namespace collect::dial9 {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/core/text/utf8.h"
 
 namespace collect::dial9 {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "formats/core/bytes.h"
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/dial9/layout.h"
 
 namespace collect::dial9 {

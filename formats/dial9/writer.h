@@ -23,7 +23,7 @@
 
 #include "formats/core/byte_sink.h"
 #include "formats/core/bytes.h"
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/core/result.h"
 #include "formats/dial9/interner.h"
 #include "formats/dial9/layout.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 
 namespace collect::parquet {
 

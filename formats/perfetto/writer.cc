@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "formats/core/deflate.h"
+#include "formats/core/encoding/deflate.h"
 #include "formats/core/text/utf8_text.h"
 
 namespace collect::perfetto {

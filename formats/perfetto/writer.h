@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "formats/core/byte_sink.h"
+#include "formats/core/encoding/protobuf.h"
 #include "formats/core/event_note.h"
-#include "formats/core/protobuf.h"
 #include "formats/perfetto/layout.h"
 
 namespace collect {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "formats/core/byte_sink.h"
-#include "formats/core/deflate.h"
-#include "formats/core/protobuf.h"
+#include "formats/core/encoding/deflate.h"
+#include "formats/core/encoding/protobuf.h"
 #include "formats/pprof/layout.h"
 
 namespace collect::pprof {

@@ -1,6 +1,6 @@
 #include "formats/rtc/index_entries.h"
 
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/rtc/layout.h"
 
 namespace collect::rtc {

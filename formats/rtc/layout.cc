@@ -3,8 +3,7 @@
 #include <bit>
 #include <string>
 
-#include "formats/core/leb128.h"
-#include "formats/rtc/marker.h"
+#include "formats/core/encoding/leb128.h"
 
 namespace collect::rtc {
 
@@ -30,13 +29,6 @@ bool id_may_forge_marker(uint64_t id, int fixed_length) {
   // A header that ends with 04, in front of a payload of 1024 times B9.
   if (fixed_length != static_cast<int>(kMaxPayloadBytes)) return false;
   return head[continued - 1] == kMarkerFirstByte;
-}
-
-bool looks_like_rtc(Bytes head) {
-  for (auto at = find_marker(head, 0); at; at = find_marker(head, *at + 1)) {
-    if (read_unit_head(head, *at)) return true;
-  }
-  return false;
 }
 
 const char* to_text(SpecialFrames special) {

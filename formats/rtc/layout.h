@@ -32,6 +32,7 @@ inline constexpr uint8_t kIndexFirstByte = kIndexId
 inline constexpr uint32_t kPlatformValue = 0x01020304;
 inline constexpr size_t kPlatformPayloadBytes = 4;
 inline constexpr size_t kCrcPayloadBytes = 4;
+inline constexpr size_t kTimespecBytes = 12;
 
 // Unit and unit are powers of two. Below the smallest, a frame of the maximum size finds no room.
 inline constexpr uint64_t kMinUnitBytes = 2048;
@@ -66,10 +67,6 @@ Status check_geometry(const Geometry& geometry);
 // follows: the id's bytes continue or complete a run of B9. Such ids are never given out.
 // `fixed_length` is the stream's length, or -1.
 bool id_may_forge_marker(uint64_t id, int fixed_length);
-
-// Whether the file starts, or soon continues, with a Marker: any part of a file whose first Marker
-// is within `head`. By content alone; files cut at the front need a Unit and 1026 bytes of it.
-bool looks_like_rtc(Bytes head);
 
 // "fixed", "prefixed"; "le", "be"; "ieee", "writer".
 const char* to_text(SpecialFrames special);

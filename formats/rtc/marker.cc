@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 
 namespace collect::rtc {
 namespace {
@@ -141,6 +141,13 @@ std::optional<UnitHead> read_unit_head(Bytes file, uint64_t at) {
   head.count = parsed->count.value_or(0);
   head.geometry = *geometry;
   return head;
+}
+
+bool looks_like_rtc(Bytes head) {
+  for (auto at = find_marker(head, 0); at; at = find_marker(head, *at + 1)) {
+    if (read_unit_head(head, *at)) return true;
+  }
+  return false;
 }
 
 bool is_minor_index(Bytes file, uint64_t at, uint64_t index_at) {

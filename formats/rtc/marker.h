@@ -41,6 +41,10 @@ struct UnitHead {
 // someone's payload.
 std::optional<UnitHead> read_unit_head(Bytes file, uint64_t at);
 
+// Whether the file starts, or soon continues, with a Marker: any part of a file whose first Marker
+// is within `head`. By content alone; files cut at the front need a Unit and 1026 bytes of it.
+bool looks_like_rtc(Bytes head);
+
 // The sizes that an Index states: entry 3 is the Unit, entry 4 the unit. Published writers let
 // entry 4 grow when both are equal. Absent when entry 3 is no possible size.
 std::optional<Geometry> stated_geometry(const IndexEntries& index);

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "formats/core/crc32.h"
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/rtc/checksum.h"
 #include "formats/rtc/index_entries.h"
-#include "formats/rtc/meta.h"
+#include "formats/rtc/meta/meta.h"
 
 namespace collect::rtc {
 namespace {

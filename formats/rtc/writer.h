@@ -20,8 +20,8 @@
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
 #include "formats/rtc/layout.h"
+#include "formats/rtc/meta/stream_info.h"
 #include "formats/rtc/read/unit_room.h"
-#include "formats/rtc/stream_info.h"
 
 namespace collect::rtc {
 

@@ -1,4 +1,4 @@
-// What check.h counts of one zone's events, as the published viewer would list them.
+// Counts the events of one zone for a ZoneReport.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "formats/wtf/binary/event.h"
 #include "formats/wtf/binary/type_table.h"
-#include "formats/wtf/check.h"
+#include "formats/wtf/zone_report.h"
 
 namespace collect::wtf {
 

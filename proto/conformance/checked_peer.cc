@@ -11,7 +11,7 @@
 
 #include "formats/core/text/nearest_word.h"
 #include "formats/core/text/printable.h"
-#include "proto/conformance/child_program.h"
+#include "proto/conformance/agents/child_program.h"
 #include "proto/conformance/conformance.h"
 #include "proto/wire/proof.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "proto/conformance/agent_checks.h"
-#include "proto/conformance/collector_checks.h"
+#include "proto/conformance/agents/agent_checks.h"
+#include "proto/conformance/collectors/collector_checks.h"
 
 namespace collect::conformance {
 namespace {

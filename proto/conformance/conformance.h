@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/conformance/agent_bench.h"
+#include "proto/conformance/agents/agent_bench.h"
 #include "proto/conformance/check.h"
 
 namespace collect::conformance {

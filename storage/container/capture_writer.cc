@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "formats/rtc/value.h"
+#include "formats/rtc/meta/value.h"
 #include "storage/container/capture_layout.h"
 #include "storage/container/page_packing.h"
 

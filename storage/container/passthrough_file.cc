@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "formats/dial9/stream_decoder.h"
+#include "formats/dial9/read/stream_decoder.h"
 
 namespace collect::storage {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "formats/dial9/decoder.h"
-#include "formats/rtc/read/reader.h"
+#include "formats/dial9/read/decoder.h"
+#include "formats/rtc/marker.h"
 #include "formats/wtf/layout.h"
 
 namespace collect::read {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "formats/dial9/stream_decoder.h"
+#include "formats/dial9/read/stream_decoder.h"
 #include "storage/session/session.h"
 
 namespace collect::storage {

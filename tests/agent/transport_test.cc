@@ -20,7 +20,7 @@
 #include "agent/transport/address.h"
 #include "agent/transport/socket.h"
 #include "tests/fakes/addresses.h"
-#include "tests/fakes/foreign_listener.h"
+#include "tests/fakes/machine/foreign_listener.h"
 
 namespace collect::agent {
 namespace {

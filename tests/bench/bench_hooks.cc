@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "daemon/patch/plan_store.h"
-#include "daemon/patch/planner.h"
+#include "daemon/patch/planner/planner.h"
 #include "tests/bench/contract.h"
 #include "tests/e2e/child_process.h"
 #include "tests/e2e/collector_process.h"

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/ctl/control/client.h"
+#include "daemon/ctl/control/connection/client.h"
 #include "daemon/ingest/link/limits.h"
 #include "tests/bench/contract.h"
 #include "tests/bench/cpu_time.h"

@@ -17,8 +17,8 @@
 #include "tests/bench/cpu_time.h"
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
-#include "tests/fakes/fake_adb_server.h"
-#include "tests/fakes/fake_phone.h"
+#include "tests/fakes/phones/fake_adb_server.h"
+#include "tests/fakes/phones/fake_phone.h"
 
 namespace collect::bench {
 namespace {

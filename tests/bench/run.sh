@@ -49,7 +49,8 @@ echo "== readers"
 "$programs/bench_readers" --benchmark_min_time="$seconds"
 echo
 echo "== views: a large capture in the browser"
-python3 -B "$root/tests/bench/views.py" --million "$views" --windows "$windows" --directory "$disk" "$programs/.."
+python3 -B "$root/tests/bench/commands/views.py" --million "$views" --windows "$windows" \
+  --directory "$disk" "$programs/.."
 for format in rtc wtf dial9 parquet; do
   echo
   echo "== $format"

@@ -12,7 +12,7 @@
 #include "proto/wire/layout.h"
 #include "proto/wire/wire.pb.h"
 #include "tests/fakes/handshake.h"
-#include "tests/fakes/socket_address.h"
+#include "tests/fakes/machine/socket_address.h"
 
 namespace collect::e2e {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/dial9/decoder.h"
+#include "formats/dial9/read/decoder.h"
 #include "formats/dial9/writer.h"
 
 namespace collect::fakes {

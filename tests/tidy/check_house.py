@@ -2,6 +2,7 @@
 """House rules that a program can see: sizes, words, calls, names, documents.
 Usage: check_house.py [ROOT]"""
 
+import collections
 import os
 import re
 import sys
@@ -10,6 +11,9 @@ import tree
 
 CODE_LINES = 400
 TEST_LINES = 600
+# Files of a folder, not counting those below it. Growing is a sign that it is about two things.
+FOLDER_FILES = 30
+DATA_FOLDERS = re.compile(r"tests/golden/data/|tests/fuzz/corpus$|.*/expected$")
 # Path -> why it may be longer. Growing is a sign to find the second room, not to add a line here.
 LONG_FILES = {
     # One file, to be copied into a program: checksums, proofs, messages and the agent.
@@ -36,6 +40,8 @@ THREAD_STARTS = re.compile(
     r"std::thread\b(?!::)|std::async\b|asio::thread_pool|\bpthread_create\s*\("
     r"|std::jthread\s*\w*\s*[({]|<std::jthread>\w*\s*\(")
 VAGUE_NAMES = re.compile(r"(^|_)(utils?|helpers?|managers?|common|misc)(_|\.|$)")
+
+INCLUDE = re.compile(r'\s*#\s*include\s*"((?:agent|daemon|formats|proto|storage|tests)/[^"]+)"')
 
 # Folder with code in it -> its document. That of formats/NAME is formats/NAME/FORMAT.md.
 DOCUMENTS = {
@@ -157,11 +163,33 @@ FUZZ = "tests/fuzz/"
 
 def check_corpora(root, paths):
     """A corpus is that of a fuzz target, which its archive is named for."""
+    targets = {os.path.basename(p) for p in paths if p.startswith(FUZZ)}
     corpora = {p.split("/")[3].split(".")[0] for p in paths if p.startswith(FUZZ + "corpus/")}
     for name in sorted(corpora):
-        if f"{FUZZ}{name}.cc" not in paths:
+        if f"{name}.cc" not in targets:
             yield tree.Finding(f"{FUZZ}corpus/{name}", 0, "belongs to no fuzz target",
                                "move its files to the corpus of the target that reads them")
+
+
+def check_folders(paths):
+    files = collections.Counter(os.path.dirname(path) for path in paths)
+    for folder, count in sorted(files.items()):
+        if count > FOLDER_FILES and not DATA_FOLDERS.match(folder):
+            yield tree.Finding(folder, 0, f"has {count} files, limit {FOLDER_FILES}",
+                               "find the second folder in it")
+
+
+def check_includes(path, text, known):
+    """Also in files that no build on this machine compiles. Generated headers are not in the tree."""
+    if not path.endswith((".h", ".cc", ".c")):
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        match = INCLUDE.match(line)
+        if not match or match.group(1).endswith((".pb.h", ".nanopb.h")):
+            continue
+        if match.group(1) not in known and match.group(1) + ".in" not in known:
+            yield tree.Finding(path, number, f"includes {match.group(1)}, which is not there",
+                               "correct the path")
 
 
 def check_links(root, path, text, paths):
@@ -181,6 +209,7 @@ def check_links(root, path, text, paths):
 def main():
     root = tree.repository_root(sys.argv[1:])
     paths = tree.files(root)
+    known = set(paths)
     findings, looked_at = [], 0
     for path in paths:
         findings += check_name(path)
@@ -191,11 +220,13 @@ def main():
         for check in (check_size, check_words, check_source):
             findings += check(path, text)
         findings += check_links(root, path, text, paths)
+        findings += check_includes(path, text, known)
     if PUBLIC_HEADER in paths:
         findings += check_public_header(root)
     findings += check_documents(root, paths)
     findings += check_top_level(root, paths)
     findings += check_corpora(root, paths)
+    findings += check_folders(paths)
     tree.finish("house", findings, looked_at)
 
 

@@ -16,13 +16,15 @@ CLEAN = {
         f"[]({document})\n" for document in (
             "formats/core/TEXT.md", "formats/atf/FORMAT.md", "storage/STORAGE.md",
             "daemon/DAEMON.md", "agent/AGENT.md")),
-    "tests/fuzz/atf_fuzz.cc": "\n",
+    "tests/fuzz/formats/atf_fuzz.cc": "\n",
     "tests/fuzz/corpus/atf_fuzz.tar.gz": "\n",
     "formats/core/result.h": "#pragma once\n#include <string>\n",
     "formats/core/TEXT.md": "# Text\n## Limits\n## Known issues\n",
+    "formats/atf/layout.h": "#pragma once\n",
     "formats/atf/reader.cc": '#include "formats/core/result.h"\n',
     "formats/atf/FORMAT.md": "# ATF\n## Limits\n## Known issues\n",
     "storage/STORAGE.md": "# Storage\n## Limits\n## Known issues\n",
+    "storage/fs/fs.h": "#pragma once\n",
     "storage/writer.cc": '#include "formats/atf/layout.h"\n',
     "storage/CMakeLists.txt": "target_link_libraries(collect_storage PUBLIC collect_atf)\n",
     "daemon/DAEMON.md": "# Daemon\n## Limits\n## Known issues\n",
@@ -100,6 +102,8 @@ FAULTS = [
      "test_words: 1, budget 0"),
     ("check_budgets.py", "tests/tidy/budgets.txt", "functions 1\n", "lower the budget to 0"),
     ("check_house.py", "scripts/x.py", "\n", "scripts: is not a folder or file of the house"),
+    ("check_house.py", "tests/storage/writer_test.cc", '#include "storage/nowhere.h"\n',
+     "tests/storage/writer_test.cc:1: includes storage/nowhere.h, which is not there"),
 ]
 
 
@@ -196,6 +200,17 @@ class Tidy(unittest.TestCase):
         code, output = run("check_house.py", {
             **CLEAN, "storage/writer.cc": '// sprintf(x) and system(y)\nauto s = "gets(z)";\n'})
         self.assertEqual(code, 0, output)
+
+    def test_a_folder_of_31_files_is_a_finding(self):
+        files = {f"storage/read/part_{n}.cc": "\n" for n in range(30)}
+        code, output = run("check_house.py", {**CLEAN, **files})
+        self.assertEqual(code, 0, output)
+        files["storage/read/one_more.cc"] = "\n"
+        files |= {f"tests/storage/expected/{n}.txt": "\n" for n in range(31)}
+        code, output = run("check_house.py", {**CLEAN, **files})
+        self.assertEqual(code, 1, output)
+        self.assertIn("storage/read: has 31 files, limit 30", output)
+        self.assertIn("1 findings", output)
 
     def test_an_empty_tree_is_a_finding(self):
         code, _ = run("check_layers.py", {"README.md": "x\n"})

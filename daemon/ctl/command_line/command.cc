@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/select/time_words.h"
 
 namespace collect::ctl {

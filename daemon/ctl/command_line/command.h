@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
 
 namespace CLI {
 class App;
@@ -29,8 +29,9 @@ struct Invocation {
 // What a line came to. Commands borrow it; it outlives them.
 struct ParsedLine {
   Invocation invocation;
-  std::function<int()> run;    // the chosen command
-  bool takes_signals = false;  // it waits for them by itself, and has no other thread yet
+  std::function<int()> run;          // the chosen command
+  bool takes_signals = false;        // it waits for them by itself, and has no other thread yet
+  std::vector<std::string> program;  // of `run`: what is behind its options
 };
 
 // Of an option or a positional that was declared. Copies mean the same one.
@@ -134,6 +135,8 @@ class CommandGroup {
       : app_(&app), line_(&line), title_(title) {}
 
   Command add(const char* name, const char* what) const;
+  // Empty until the line is parsed.
+  const std::vector<std::string>& program() const { return line_->program; }
 
  private:
   CLI::App* app_;

@@ -11,7 +11,6 @@
 #include "daemon/ctl/command_line/command.h"
 #include "daemon/ctl/command_line/old_words.h"
 #include "daemon/ctl/command_line/shared_options.h"
-#include "daemon/ctl/commands/commands.h"
 #include "daemon/ctl/record/run/run_command.h"
 #include "formats/core/text/nearest_word.h"
 #include "formats/core/text/printable.h"
@@ -41,31 +40,13 @@ constexpr const char* kOptionsFooter =
     "COLLECT_CONTROL, the address is that of your collector that runs, also of a run in another\n"
     "terminal; else 127.0.0.1:7711 if you or root listen there, else /run/collectord/control.sock.";
 
-constexpr const char* kGroups[] = {"Record", "Control", "Look", "Convert", "Collector"};
-
-void add_commands(CLI::App& app, ParsedLine& line, const std::vector<std::string>& program) {
-  using Add = void (*)(const CommandGroup&);
-  const auto add = [&](const char* title, std::initializer_list<Add> commands) {
-    const CommandGroup group(app, line, title);
-    for (const Add one : commands) one(group);
-  };
-  add_run(CommandGroup(app, line, "Record"), program);
-  add("Record", {add_attach, add_detach, add_list, add_android, add_ios, add_doctor});
-  add("Control", {add_start, add_stop, add_detail, add_trigger, add_filter, add_rules, add_annotate,
-                  add_snapshot});
-  add("Look",
-      {add_top, add_watch, add_report, add_open, add_dump, add_query, add_inspect, add_verify});
-  add("Convert", {add_convert, add_merge, add_recover, add_symbolize, add_download, add_upload});
-  add("Collector", {add_agents, add_devices, add_sessions, add_delete, add_collectors});
-}
-
 // All commands, on one screen.
-std::string command_list(const CLI::App& app) {
+std::string command_list(const CLI::App& app, const std::vector<CommandList>& lists) {
   std::string text = std::string(kSummary) + "\n\n";
-  for (const char* title : kGroups) {
-    text += std::string(title) + ":\n";
+  for (const CommandList& list : lists) {
+    text += std::string(list.title) + ":\n";
     const auto of_group = app.get_subcommands(
-        [title](const CLI::App* command) { return command->get_group() == title; });
+        [&list](const CLI::App* command) { return command->get_group() == list.title; });
     for (const CLI::App* command : of_group) {
       constexpr size_t kColumn = 12;
       std::string name = command->get_name();
@@ -205,12 +186,13 @@ void print_help(const std::string& text) {
 }
 
 // `help COMMAND` is COMMAND --help. True: the help was printed.
-bool print_general_help(CLI::App& app, std::vector<std::string>& arguments) {
+bool print_general_help(CLI::App& app, const std::vector<CommandList>& lists,
+                        std::vector<std::string>& arguments) {
   const bool is_help = !arguments.empty() && arguments.front() == "help";
   const bool is_alone = arguments.empty() || arguments == std::vector<std::string>{"help"} ||
                         arguments.front() == "-h" || arguments.front() == "--help";
   if (is_alone) {
-    print_help(command_list(app));
+    print_help(command_list(app, lists));
   } else if (is_help && arguments[1] == "options") {
     app.formatter(std::make_shared<OptionsFormatter>());
     print_help(app.help());
@@ -225,7 +207,8 @@ bool print_general_help(CLI::App& app, std::vector<std::string>& arguments) {
 }
 
 // Parses `arguments`. A number: the exit code of the process, instead of the command.
-std::optional<int> parse(CLI::App& app, const std::vector<std::string>& arguments) {
+std::optional<int> parse(CLI::App& app, const std::vector<CommandList>& lists,
+                         const std::vector<std::string>& arguments) {
   const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   if (const std::string wrong = wrong_beginning(app, arguments); !wrong.empty()) {
     return wrong_usage(app, wrong, json);
@@ -234,7 +217,7 @@ std::optional<int> parse(CLI::App& app, const std::vector<std::string>& argument
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    print_help(app.get_subcommands().empty() ? command_list(app) : app.help());
+    print_help(app.get_subcommands().empty() ? command_list(app, lists) : app.help());
     return kExitOk;
   } catch (const CLI::CallForVersion& version) {
     print_help(std::string(version.what()) + "\n");
@@ -250,9 +233,8 @@ std::optional<int> parse(CLI::App& app, const std::vector<std::string>& argument
 
 }  // namespace
 
-int parse_and_run(int argc, char** argv) {
+int parse_and_run(int argc, char** argv, const std::vector<CommandList>& lists) {
   ParsedLine line;
-  std::vector<std::string> program;  // of run
   CLI::App app(kSummary, "collectctl");
   app.set_help_flag("-h,--help", "Print this help");
   app.set_version_flag("-V,--version", std::string("collectctl ") + kVersion);
@@ -261,15 +243,18 @@ int parse_and_run(int argc, char** argv) {
   all.json();
   app.require_subcommand(1);
   app.footer(kOptionsFooter);
-  add_commands(app, line, program);
-  Renamed renamed = rename_old_words(split_off_program(app, {argv + 1, argv + argc}, program));
+  for (const CommandList& list : lists) {
+    const CommandGroup group(app, line, list.title);
+    for (const auto add : list.commands) add(group);
+  }
+  Renamed renamed = rename_old_words(split_off_program(app, {argv + 1, argv + argc}, line.program));
   if (!renamed.note.empty()) {
     std::cerr << "collectctl: " << printable_sentence(renamed.note) << "\n";
   }
   std::vector<std::string>& arguments = renamed.arguments;
   if (!renamed.program.empty()) return become_program(renamed.program, std::move(arguments));
-  if (print_general_help(app, arguments)) return kExitOk;
-  const std::optional<int> ended = parse(app, arguments);
+  if (print_general_help(app, lists, arguments)) return kExitOk;
+  const std::optional<int> ended = parse(app, lists, arguments);
   if (ended) return *ended;
   // A reader that goes away ends our output, not the process; a traced program keeps the default.
   if (!line.takes_signals) take_default_signals();

@@ -6,7 +6,7 @@
 
 #include "daemon/ctl/command_line/command.h"
 #include "daemon/ctl/record/phones/phone_recording.h"
-#include "daemon/ctl/record/run/run_environment.h"
+#include "daemon/ctl/record/program/run_environment.h"
 
 namespace collect::ctl {
 

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "daemon/ctl/command_line/newest_capture.h"
-#include "daemon/ctl/control/collector_choice.h"
+#include "daemon/ctl/control/connection/collector_choice.h"
 #include "daemon/symbolize/child_program.h"
 #include "storage/fs/leftovers.h"
 #include "storage/model/thread_pattern.h"

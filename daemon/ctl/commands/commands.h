@@ -7,13 +7,16 @@
 #include <vector>
 
 #include "daemon/ctl/command_line/command.h"
+#include "daemon/ctl/command_line/command_line.h"
 
 namespace collect::ctl {
 
+// In the order in which the help shows them.
+std::vector<CommandList> all_commands();
+
 // ---- record/
 
-// `program` is what was behind the options of `run`; it outlives the command.
-void add_run(const CommandGroup& group, const std::vector<std::string>& program);
+void add_run(const CommandGroup& group);
 void add_attach(const CommandGroup& group);
 void add_detach(const CommandGroup& group);
 void add_list(const CommandGroup& group);

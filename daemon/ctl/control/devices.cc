@@ -1,8 +1,8 @@
 #include "daemon/ctl/control/devices.h"
 
-#include "daemon/ctl/control/client.h"
-#include "daemon/ctl/control/message_json.h"
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/connection/client.h"
+#include "daemon/ctl/control/messages/message_json.h"
+#include "daemon/ctl/control/messages/text.h"
 
 namespace collect::ctl {
 namespace {

@@ -7,9 +7,9 @@
 #include <span>
 #include <utility>
 
-#include "daemon/ctl/control/client.h"
-#include "daemon/ctl/control/message_json.h"
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/connection/client.h"
+#include "daemon/ctl/control/messages/message_json.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "storage/fs/posix_fs.h"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <ostream>
 
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
 #include "formats/core/result.h"
 
 namespace collect::ctl {

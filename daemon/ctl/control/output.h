@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/control/commands.h"
-#include "daemon/ctl/control/message_json.h"
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/message_json.h"
+#include "daemon/ctl/control/messages/text.h"
+#include "daemon/ctl/control/online.h"
 
 namespace collect::ctl {
 

@@ -3,7 +3,8 @@
 #include <iostream>
 #include <utility>
 
-#include "daemon/ctl/control/client.h"
+#include "daemon/ctl/control/commands.h"
+#include "daemon/ctl/control/connection/client.h"
 #include "daemon/ctl/control/output.h"
 #include "storage/manifest/manifest.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/collector/agents/session_message.h"
-#include "daemon/ctl/control/message_json.h"
+#include "daemon/ctl/control/messages/message_json.h"
 #include "daemon/ctl/control/output.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "storage/manifest/manifest.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
 #include "daemon/ctl/doctor/check.h"
 #include "daemon/ctl/record/phones/phones_report.h"
 

@@ -1,9 +1,9 @@
 #include <unistd.h>
 
-#include "daemon/ctl/control/client.h"
-#include "daemon/ctl/control/plain_connection.h"
+#include "daemon/ctl/control/connection/client.h"
+#include "daemon/ctl/control/connection/plain_connection.h"
 #include "daemon/ctl/doctor/checks.h"
-#include "daemon/ctl/record/run/program_paths.h"
+#include "daemon/ctl/record/program/program_paths.h"
 #include "formats/core/text/printable.h"
 
 namespace collect::ctl {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/control/online.h"
-#include "daemon/ctl/control/text.h"
 #include "daemon/ctl/doctor/checks.h"
 #include "daemon/ctl/record/android/android_phones.h"
 #include "daemon/ctl/record/ios/iphones.h"

@@ -4,7 +4,7 @@
 #include <ostream>
 #include <string>
 
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
 
 namespace collect::ctl {
 

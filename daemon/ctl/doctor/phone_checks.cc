@@ -1,6 +1,6 @@
 #include "daemon/ctl/doctor/checks.h"
 #include "daemon/ctl/record/android/phone_agent.h"
-#include "daemon/ctl/record/run/program_paths.h"
+#include "daemon/ctl/record/program/program_paths.h"
 #include "formats/core/text/printable.h"
 
 namespace collect::ctl {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "formats/core/byte_sink.h"
-#include "formats/core/deflate.h"
+#include "formats/core/encoding/deflate.h"
 #include "formats/core/threads.h"
 
 namespace collect::ctl {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "daemon/ctl/control/client.h"
-#include "daemon/ctl/control/message_json.h"
+#include "daemon/ctl/control/connection/client.h"
+#include "daemon/ctl/control/messages/message_json.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/control/output.h"
-#include "daemon/ctl/control/text.h"
 #include "daemon/ctl/terminal/terminal.h"
 
 namespace collect::ctl {

@@ -13,10 +13,10 @@
 #include <thread>
 #include <utility>
 
-#include "daemon/ctl/control/client.h"
-#include "daemon/ctl/control/message_json.h"
+#include "daemon/ctl/control/connection/client.h"
+#include "daemon/ctl/control/messages/message_json.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/control/output.h"
-#include "daemon/ctl/control/text.h"
 #include "daemon/ctl/look/screen.h"
 #include "daemon/ctl/look/top_view.h"
 #include "formats/core/threads.h"

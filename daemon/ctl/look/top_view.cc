@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <sstream>
 
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "formats/core/text/figures.h"
 #include "formats/core/text/lower_case.h"

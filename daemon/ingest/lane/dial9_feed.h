@@ -17,7 +17,7 @@
 #include "daemon/ingest/lane/data_lane.h"
 #include "daemon/ingest/session/core.h"
 #include "daemon/ingest/session/live_session.h"
-#include "formats/dial9/stream_decoder.h"
+#include "formats/dial9/read/stream_decoder.h"
 
 namespace collect::ingest {
 

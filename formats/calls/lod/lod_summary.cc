@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "formats/core/crc32.h"
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 
 namespace collect::calls {
 namespace {

@@ -21,8 +21,8 @@
 #include "formats/core/result.h"
 #include "formats/rtc/finding.h"
 #include "formats/rtc/layout.h"
-#include "formats/rtc/stream_info.h"
-#include "formats/rtc/value.h"
+#include "formats/rtc/meta/stream_info.h"
+#include "formats/rtc/meta/value.h"
 
 namespace collect::rtc {
 

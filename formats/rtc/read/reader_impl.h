@@ -11,10 +11,10 @@
 
 #include "formats/rtc/index_entries.h"
 #include "formats/rtc/marker.h"
-#include "formats/rtc/meta.h"
+#include "formats/rtc/meta/meta.h"
+#include "formats/rtc/meta/stream_table.h"
 #include "formats/rtc/read/frame_starts.h"
 #include "formats/rtc/read/reader.h"
-#include "formats/rtc/stream_table.h"
 
 namespace collect::rtc {
 

@@ -2,7 +2,7 @@
 // between.
 #include <algorithm>
 
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/rtc/read/reader_impl.h"
 
 namespace collect::rtc {

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "formats/core/crc32.h"
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/rtc/checksum.h"
 #include "formats/rtc/read/reader_impl.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 
 namespace collect::rtc {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "formats/core/result.h"
 #include "formats/rtc/layout.h"
-#include "formats/rtc/stream_info.h"
+#include "formats/rtc/meta/stream_info.h"
 
 namespace collect::rtc {
 

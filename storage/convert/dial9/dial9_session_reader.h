@@ -12,7 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "formats/dial9/decoder.h"
+#include "formats/dial9/read/decoder.h"
 #include "storage/convert/convert_log.h"
 #include "storage/convert/dial9/dial9_session.h"
 #include "storage/convert/event_tally.h"

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "formats/dial9/decoder.h"
+#include "formats/dial9/read/decoder.h"
 #include "storage/convert/conversions.h"
 #include "storage/convert/dial9/dial9_session_reader.h"
 #include "storage/convert/dial9/dial9_workers.h"

@@ -8,7 +8,7 @@
 #include <future>
 #include <optional>
 
-#include "tests/fakes/fake_adb_server.h"
+#include "tests/fakes/phones/fake_adb_server.h"
 
 namespace collect::attach {
 namespace {

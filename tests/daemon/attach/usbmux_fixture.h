@@ -14,7 +14,7 @@
 
 #include "daemon/attach/usbmux/usbmux_limits.h"
 #include "daemon/attach/usbmux/usbmux_source.h"
-#include "tests/fakes/fake_usbmuxd.h"
+#include "tests/fakes/phones/fake_usbmuxd.h"
 
 namespace collect::attach {
 

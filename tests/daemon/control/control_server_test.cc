@@ -26,7 +26,7 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "tests/daemon/control/http2_frames.h"
 #include "tests/daemon/control/server_fixture.h"
-#include "tests/fakes/socket_address.h"
+#include "tests/fakes/machine/socket_address.h"
 
 namespace collect::control {
 namespace {

@@ -12,8 +12,8 @@
 #include "daemon/ctl/doctor/checks.h"
 #include "tests/daemon/control/fake_collector.h"
 #include "tests/daemon/ctl/program_runner.h"
-#include "tests/fakes/fake_adb_server.h"
-#include "tests/fakes/fake_usbmuxd.h"
+#include "tests/fakes/phones/fake_adb_server.h"
+#include "tests/fakes/phones/fake_usbmuxd.h"
 
 namespace collect::ctl {
 namespace {

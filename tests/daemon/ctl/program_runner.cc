@@ -13,8 +13,8 @@
 #include <sstream>
 #include <thread>
 
-#include "daemon/ctl/record/run/job.h"
-#include "daemon/ctl/record/run/run_environment.h"
+#include "daemon/ctl/record/program/job.h"
+#include "daemon/ctl/record/program/run_environment.h"
 
 namespace collect::ctl {
 namespace {

@@ -8,7 +8,7 @@
 #include "daemon/ingest/dialler.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/daemon/ingest/io_loop.h"
-#include "tests/fakes/socket_address.h"
+#include "tests/fakes/machine/socket_address.h"
 
 namespace collect::ingest {
 namespace {

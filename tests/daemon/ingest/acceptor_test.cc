@@ -10,9 +10,9 @@
 
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/fakes/certificates.h"
-#include "tests/fakes/other_user.h"
-#include "tests/fakes/own_network.h"
-#include "tests/fakes/socket_address.h"
+#include "tests/fakes/machine/other_user.h"
+#include "tests/fakes/machine/own_network.h"
+#include "tests/fakes/machine/socket_address.h"
 
 namespace collect::ingest {
 namespace {

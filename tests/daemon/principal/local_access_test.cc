@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tests/fakes/other_user.h"
+#include "tests/fakes/machine/other_user.h"
 
 namespace collect::principal {
 namespace {

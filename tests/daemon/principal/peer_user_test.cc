@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/fakes/foreign_listener.h"
-#include "tests/fakes/own_network.h"
+#include "tests/fakes/machine/foreign_listener.h"
+#include "tests/fakes/machine/own_network.h"
 
 namespace collect::principal {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/limits.h"
-#include "tests/fakes/older_kernel.h"
+#include "tests/fakes/machine/older_kernel.h"
 #include "tests/fakes/sanitized.h"
 
 namespace collect::symbolize::test {

@@ -1,5 +1,5 @@
-// Statements as they travel, and what comes of the server's answers. tests/e2e/warehouse_test.py
-// does the same with a real server.
+// Statements as they travel, and what comes of the server's answers.
+// tests/e2e/sessions/warehouse_test.py does the same with a real server.
 #include "daemon/warehouse/clickhouse_client.h"
 
 #include <gmock/gmock.h>

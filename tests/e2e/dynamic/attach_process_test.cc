@@ -28,7 +28,7 @@
 #include "daemon/patch/plan_store.h"
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
-#include "tests/fakes/other_user.h"
+#include "tests/fakes/machine/other_user.h"
 
 namespace collect::e2e {
 namespace {

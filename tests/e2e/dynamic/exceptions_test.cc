@@ -1,5 +1,6 @@
 // Frames that are left by an exception, by a longjmp or with their thread: what was recorded, event
-// by event, is what the program itself says (programs/account.h), whichever compiler hooked it.
+// by event, is what the program itself says (programs/dynamic/account.h), whichever compiler hooked
+// it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

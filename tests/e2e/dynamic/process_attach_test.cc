@@ -12,7 +12,7 @@
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/grpc_tool.h"
 #include "tests/e2e/recorded_session.h"
-#include "tests/fakes/other_user.h"
+#include "tests/fakes/machine/other_user.h"
 
 namespace collect::e2e {
 namespace {

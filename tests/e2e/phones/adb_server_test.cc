@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "tests/e2e/phones/device_fixture.h"
-#include "tests/fakes/fake_adbd.h"
-#include "tests/fakes/plain_socket.h"
+#include "tests/fakes/phones/fake_adbd.h"
+#include "tests/fakes/phones/plain_socket.h"
 
 namespace collect::e2e {
 namespace {

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "tests/e2e/collector_process.h"
-#include "tests/fakes/own_network.h"
-#include "tests/fakes/plain_socket.h"
+#include "tests/fakes/machine/own_network.h"
+#include "tests/fakes/phones/plain_socket.h"
 
 namespace collect::e2e {
 

@@ -13,7 +13,7 @@
 
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
-#include "tests/fakes/fake_phone.h"
+#include "tests/fakes/phones/fake_phone.h"
 
 namespace collect::e2e {
 

@@ -9,8 +9,8 @@
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/independent_count.h"
 #include "tests/e2e/recorded_session.h"
-#include "tests/fakes/fake_adb_server.h"
-#include "tests/fakes/fake_phone.h"
+#include "tests/fakes/phones/fake_adb_server.h"
+#include "tests/fakes/phones/fake_phone.h"
 
 namespace collect::e2e {
 namespace {
@@ -25,10 +25,11 @@ const char* const kApp = "com.example.app";
 
 TEST(AndroidPackage, CollectctlUsesTheInstalledAgent) {
   Scratch scratch;
-  const Ending packed = run(scratch.path(),
-                            {"bash", std::string(E2E_SOURCE) + "/tests/e2e/android_package.sh",
-                             E2E_SOURCE, "release", agent_library(), scratch.path()},
-                            {}, kPacking);
+  const Ending packed =
+      run(scratch.path(),
+          {"bash", std::string(E2E_SOURCE) + "/tests/e2e/phones/android_package.sh", E2E_SOURCE,
+           "release", agent_library(), scratch.path()},
+          {}, kPacking);
   if (packed.exited_with(kSkipped)) GTEST_SKIP() << packed.output;
   ASSERT_TRUE(packed.exited_with(0)) << packed.output << packed.errors;
 

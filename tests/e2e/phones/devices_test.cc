@@ -8,7 +8,7 @@
 
 #include "tests/e2e/phones/device_fixture.h"
 #include "tests/e2e/recorded_session.h"
-#include "tests/fakes/fake_adb_server.h"
+#include "tests/fakes/phones/fake_adb_server.h"
 
 namespace collect::e2e {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
-#include "tests/fakes/fake_lockdownd.h"
-#include "tests/fakes/fake_usbmuxd.h"
 #include "tests/fakes/frame_socket.h"
-#include "tests/fakes/plain_socket.h"
+#include "tests/fakes/phones/fake_lockdownd.h"
+#include "tests/fakes/phones/fake_usbmuxd.h"
+#include "tests/fakes/phones/plain_socket.h"
 
 namespace collect::e2e {
 namespace {

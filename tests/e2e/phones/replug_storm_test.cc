@@ -12,7 +12,7 @@
 
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
-#include "tests/fakes/fake_usbmuxd.h"
+#include "tests/fakes/phones/fake_usbmuxd.h"
 
 namespace collect::e2e {
 namespace {

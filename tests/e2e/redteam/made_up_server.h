@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tests/e2e/phones/android_fixture.h"
-#include "tests/fakes/fake_adb_server.h"
+#include "tests/fakes/phones/fake_adb_server.h"
 
 namespace collect::e2e {
 

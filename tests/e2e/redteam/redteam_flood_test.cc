@@ -10,7 +10,7 @@
 
 #include "tests/e2e/redteam/raw_http2.h"
 #include "tests/e2e/witness.h"
-#include "tests/fakes/other_user.h"
+#include "tests/fakes/machine/other_user.h"
 
 namespace collect::e2e {
 namespace {

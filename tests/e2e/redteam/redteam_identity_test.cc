@@ -17,7 +17,7 @@
 #include "tests/e2e/raw_agent.h"
 #include "tests/e2e/recorded_session.h"
 #include "tests/fakes/frame_socket.h"
-#include "tests/fakes/other_user.h"
+#include "tests/fakes/machine/other_user.h"
 
 namespace collect::e2e {
 namespace {

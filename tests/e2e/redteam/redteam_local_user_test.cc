@@ -14,7 +14,7 @@
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/raw_agent.h"
 #include "tests/e2e/redteam/raw_http2.h"
-#include "tests/fakes/other_user.h"
+#include "tests/fakes/machine/other_user.h"
 
 namespace collect::e2e {
 namespace {

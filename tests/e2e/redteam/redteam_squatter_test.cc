@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "tests/e2e/collector_process.h"
-#include "tests/fakes/foreign_listener.h"
+#include "tests/fakes/machine/foreign_listener.h"
 
 namespace collect::e2e {
 namespace {

@@ -10,7 +10,7 @@
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/raw_agent.h"
 #include "tests/e2e/recorded_session.h"
-#include "tests/fakes/fake_adb_server.h"
+#include "tests/fakes/phones/fake_adb_server.h"
 #include "tests/formats/core/terminal_safe.h"
 
 namespace collect::e2e {

@@ -7,7 +7,7 @@
 
 #include "formats/dial9/json_lines.h"
 #include "formats/dial9/owned.h"
-#include "formats/dial9/stream_decoder.h"
+#include "formats/dial9/read/stream_decoder.h"
 
 namespace collect::dial9::testing {
 

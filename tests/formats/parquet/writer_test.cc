@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "formats/core/crc32.h"
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/core/version.h"
 
 namespace collect::parquet {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/perfetto/writer.h"
 
 namespace collect::perfetto {

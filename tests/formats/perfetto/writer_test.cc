@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/core/deflate.h"
+#include "formats/core/encoding/deflate.h"
 #include "tests/formats/perfetto/writer_fixture.h"
 
 namespace collect::perfetto {

@@ -12,8 +12,8 @@
 #include <sstream>
 
 #include "formats/rtc/check.h"
+#include "formats/rtc/meta/value.h"
 #include "formats/rtc/read/reader.h"
-#include "formats/rtc/value.h"
 #include "tests/formats/rtc/frame_bytes.h"
 #include "tests/formats/rtc/random_container.h"
 #include "tests/formats/rtc/reference_files.h"

@@ -2,7 +2,7 @@
 // declared limit plus one.
 #include <gtest/gtest.h>
 
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/rtc/check.h"
 #include "formats/rtc/marker.h"
 #include "tests/formats/rtc/frame_bytes.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "formats/core/crc32.h"
-#include "formats/core/leb128.h"
+#include "formats/core/encoding/leb128.h"
 #include "formats/rtc/checksum.h"
 #include "formats/rtc/index_entries.h"
 #include "formats/rtc/layout.h"

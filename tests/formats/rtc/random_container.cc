@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "formats/core/leb128.h"
-#include "formats/rtc/value.h"
+#include "formats/core/encoding/leb128.h"
+#include "formats/rtc/meta/value.h"
 
 namespace collect::rtc::testing {
 

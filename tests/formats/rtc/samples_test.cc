@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "formats/rtc/check.h"
+#include "formats/rtc/marker.h"
 #include "tests/formats/rtc/reference_files.h"
 
 namespace collect::rtc {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "formats/rtc/meta/value.h"
 #include "formats/rtc/read/reader.h"
-#include "formats/rtc/value.h"
 #include "tests/formats/rtc/frame_bytes.h"
 #include "tests/formats/rtc/random_container.h"
 

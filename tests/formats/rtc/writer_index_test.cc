@@ -6,7 +6,7 @@
 #include <random>
 
 #include "formats/rtc/index_entries.h"
-#include "formats/rtc/meta.h"
+#include "formats/rtc/meta/meta.h"
 #include "formats/rtc/read/reader.h"
 #include "formats/rtc/writer.h"
 #include "tests/formats/rtc/random_container.h"

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "formats/rtc/check.h"
-#include "formats/rtc/value.h"
+#include "formats/rtc/meta/value.h"
 #include "tests/formats/rtc/random_container.h"
 
 namespace collect::rtc {

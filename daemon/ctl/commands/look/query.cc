@@ -8,7 +8,7 @@
 
 #include "daemon/ctl/command_line/shared_options.h"
 #include "daemon/ctl/commands/commands.h"
-#include "daemon/ctl/record/run/program_paths.h"
+#include "daemon/ctl/record/program/program_paths.h"
 
 namespace collect::ctl {
 namespace {

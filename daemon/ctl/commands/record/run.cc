@@ -31,7 +31,7 @@ constexpr const char* kRunFooter =
 
 }  // namespace
 
-void add_run(const CommandGroup& group, const std::vector<std::string>& program) {
+void add_run(const CommandGroup& group) {
   const Command command = group.add("run", "Run a program and record it");
   const auto run = std::make_shared<RunOptions>();
   // For --help alone: it was taken off the line.
@@ -62,7 +62,7 @@ void add_run(const CommandGroup& group, const std::vector<std::string>& program)
         run->json = invocation.json;
         return run_program(*run, std::cerr);
       },
-      [run, &program]() -> std::string {
+      [run, &program = group.program()]() -> std::string {
         run->command = program;
         return program.empty() ? "the program to run is missing" : "";
       });

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "daemon/attach/adb/adb_address.h"
-#include "daemon/ctl/control/text.h"
-#include "daemon/ctl/record/android/adb_client.h"
-#include "daemon/ctl/record/android/android_app.h"
+#include "daemon/ctl/control/messages/text.h"
+#include "daemon/ctl/record/android/adb/adb_client.h"
+#include "daemon/ctl/record/android/app/android_app.h"
 #include "daemon/ctl/record/android/phone_agent.h"
 
 namespace collect::ctl {

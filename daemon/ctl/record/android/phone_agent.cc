@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <fstream>
 
-#include "daemon/ctl/record/run/program_paths.h"
+#include "daemon/ctl/record/program/program_paths.h"
 
 namespace collect::ctl {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/record/run/run_environment.h"
+#include "daemon/ctl/record/program/run_environment.h"
 #include "formats/core/result.h"
 
 namespace collect::ctl {

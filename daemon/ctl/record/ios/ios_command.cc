@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/record/ios/iphone.h"
 #include "daemon/ctl/record/phones/app_recording.h"
 #include "daemon/ctl/record/run/run_command.h"

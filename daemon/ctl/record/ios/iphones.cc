@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/record/ios/iphone.h"
 
 namespace collect::ctl {

@@ -9,12 +9,12 @@
 #include <set>
 #include <string>
 
-#include "daemon/ctl/control/client.h"
+#include "daemon/ctl/control/connection/client.h"
 #include "daemon/ctl/record/phones/watched_app.h"
-#include "daemon/ctl/record/run/job.h"
+#include "daemon/ctl/record/program/job.h"
+#include "daemon/ctl/record/program/run_environment.h"
 #include "daemon/ctl/record/run/run_collector.h"
-#include "daemon/ctl/record/run/run_environment.h"
-#include "daemon/ctl/record/run/run_sessions.h"
+#include "daemon/ctl/record/summary/run_sessions.h"
 
 namespace collect::ctl {
 

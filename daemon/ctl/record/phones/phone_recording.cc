@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "daemon/ctl/control/commands.h"
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/convert/symbolize.h"
-#include "daemon/ctl/record/run/newest_session.h"
 #include "daemon/ctl/record/run/run_command.h"
+#include "daemon/ctl/record/summary/newest_session.h"
 
 namespace collect::ctl {
 namespace {

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
 #include "daemon/ctl/record/phones/app_recording.h"
-#include "daemon/ctl/record/run/job.h"
+#include "daemon/ctl/record/program/job.h"
+#include "daemon/ctl/record/program/run_environment.h"
 #include "daemon/ctl/record/run/run_collector.h"
-#include "daemon/ctl/record/run/run_environment.h"
-#include "daemon/ctl/record/run/run_summary.h"
+#include "daemon/ctl/record/summary/run_summary.h"
 
 namespace collect::ctl {
 

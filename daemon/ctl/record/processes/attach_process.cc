@@ -6,13 +6,13 @@
 #include <sstream>
 #include <utility>
 
-#include "daemon/ctl/control/client.h"
-#include "daemon/ctl/control/text.h"
+#include "daemon/ctl/control/connection/client.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/record/processes/local_process.h"
 #include "daemon/ctl/record/processes/other_user.h"
+#include "daemon/ctl/record/program/program_paths.h"
+#include "daemon/ctl/record/program/run_environment.h"
 #include "daemon/ctl/record/run/dynamic_plans.h"
-#include "daemon/ctl/record/run/program_paths.h"
-#include "daemon/ctl/record/run/run_environment.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/inject/injector.h"
 

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "daemon/ctl/record/run/module_list.h"
-#include "daemon/ctl/record/run/preload_check.h"
+#include "daemon/ctl/record/program/module_list.h"
+#include "daemon/ctl/record/program/preload_check.h"
 
 namespace collect::ctl {
 namespace {

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "daemon/ctl/record/run/run_environment.h"
+#include "daemon/ctl/record/program/run_environment.h"
 #include "storage/fs/descriptor.h"
 #include "storage/fs/posix_fs.h"
 #include "storage/fs/rooted_directory.h"

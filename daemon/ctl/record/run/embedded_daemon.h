@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/record/run/job.h"
+#include "daemon/ctl/record/program/job.h"
 #include "formats/core/result.h"
 
 namespace collect::ctl {

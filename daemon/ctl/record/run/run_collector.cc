@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "daemon/ctl/control/client.h"
-#include "daemon/ctl/record/run/program_paths.h"
+#include "daemon/ctl/control/connection/client.h"
+#include "daemon/ctl/record/program/program_paths.h"
 
 namespace collect::ctl {
 namespace {

@@ -7,9 +7,9 @@
 #include <ostream>
 #include <string>
 
-#include "daemon/ctl/control/control_target.h"
+#include "daemon/ctl/control/connection/control_target.h"
+#include "daemon/ctl/record/program/job.h"
 #include "daemon/ctl/record/run/embedded_daemon.h"
-#include "daemon/ctl/record/run/job.h"
 #include "formats/core/result.h"
 
 namespace collect::ctl {

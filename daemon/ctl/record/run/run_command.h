@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/control/control_target.h"
-#include "daemon/ctl/record/run/run_environment.h"
+#include "daemon/ctl/control/connection/control_target.h"
+#include "daemon/ctl/record/program/run_environment.h"
 
 namespace collect::ctl {
 

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "tests/daemon/attach/closing_listener.h"
-#include "tests/fakes/fake_adb_server.h"
+#include "tests/fakes/phones/fake_adb_server.h"
 
 namespace collect::attach {
 namespace {

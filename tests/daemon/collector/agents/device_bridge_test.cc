@@ -7,7 +7,7 @@
 
 #include "daemon/collector/agents/agent_attach.h"
 #include "tests/daemon/collector/collector_fixture.h"
-#include "tests/fakes/fake_adb_server.h"
+#include "tests/fakes/phones/fake_adb_server.h"
 
 namespace collect::daemon {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-#include "tests/fakes/socket_address.h"
+#include "tests/fakes/machine/socket_address.h"
 
 namespace collect::control {
 namespace {

@@ -18,9 +18,9 @@
 #include <thread>
 
 #include "tests/daemon/control/http2_frames.h"
-#include "tests/fakes/older_kernel.h"
-#include "tests/fakes/other_user.h"
-#include "tests/fakes/socket_address.h"
+#include "tests/fakes/machine/older_kernel.h"
+#include "tests/fakes/machine/other_user.h"
+#include "tests/fakes/machine/socket_address.h"
 
 namespace collect::control {
 namespace {

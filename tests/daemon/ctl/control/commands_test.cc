@@ -11,9 +11,9 @@
 #include <sstream>
 #include <thread>
 
-#include "daemon/ctl/control/client.h"
+#include "daemon/ctl/control/connection/client.h"
+#include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/control/session_conversion.h"
-#include "daemon/ctl/control/text.h"
 #include "tests/daemon/ctl/control/fixture.h"
 
 namespace collect::ctl {

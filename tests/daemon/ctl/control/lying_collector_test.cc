@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "collect/control/v1/control.grpc.pb.h"
-#include "daemon/ctl/control/client.h"
 #include "daemon/ctl/control/commands.h"
+#include "daemon/ctl/control/connection/client.h"
 #include "daemon/ctl/control/download.h"
 #include "formats/core/crc32.h"
 #include "formats/core/untrusted_pages.h"

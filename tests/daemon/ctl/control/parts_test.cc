@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "daemon/ctl/control/credentials.h"
+#include "daemon/ctl/control/connection/credentials.h"
 #include "daemon/ctl/control/output.h"
-#include "daemon/ctl/record/run/program_paths.h"
+#include "daemon/ctl/record/program/program_paths.h"
 #include "storage/read/session_manifest.h"
 #include "storage/read/thread_breaks.h"
 

@@ -11,7 +11,7 @@
 #include "daemon/ctl/convert/convert_report.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/byte_sink.h"
-#include "formats/dial9/decoder.h"
+#include "formats/dial9/read/decoder.h"
 #include "formats/dial9/writer.h"
 #include "formats/wtf/binary/writer.h"
 #include "storage/convert/conversions.h"

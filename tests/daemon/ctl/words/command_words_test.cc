@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "daemon/control/control_server.h"
-#include "daemon/ctl/control/message_json.h"
+#include "daemon/ctl/control/messages/message_json.h"
 #include "tests/daemon/control/fake_collector.h"
 #include "tests/daemon/ctl/words/command_words.h"
 

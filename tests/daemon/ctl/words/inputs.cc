@@ -8,7 +8,7 @@
 #include "formats/atf/writer.h"
 #include "formats/core/byte_sink.h"
 #include "formats/dial9/writer.h"
-#include "formats/rtc/value.h"
+#include "formats/rtc/meta/value.h"
 #include "formats/rtc/writer.h"
 #include "formats/wtf/binary/writer.h"
 #include "storage/convert/session_builder.h"

@@ -6,7 +6,7 @@
 
 #include "storage/session/live_manifest.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
-#include "tests/fakes/other_user.h"
+#include "tests/fakes/machine/other_user.h"
 #include "tests/storage/limited_fs.h"
 
 namespace collect::ingest {

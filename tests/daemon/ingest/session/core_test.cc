@@ -12,7 +12,7 @@
 #include "daemon/ingest/link/limits.h"
 #include "daemon/ingest/session/completed_sessions.h"
 #include "daemon/ingest/session/old_sessions.h"
-#include "tests/fakes/socket_address.h"
+#include "tests/fakes/machine/socket_address.h"
 
 namespace collect::ingest {
 namespace {

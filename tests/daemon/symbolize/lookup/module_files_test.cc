@@ -13,7 +13,7 @@
 
 #include "daemon/symbolize/limits.h"
 #include "tests/daemon/symbolize/scratch.h"
-#include "tests/fakes/older_kernel.h"
+#include "tests/fakes/machine/older_kernel.h"
 
 namespace collect::symbolize::test {
 namespace {

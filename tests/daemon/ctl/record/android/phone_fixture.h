@@ -9,9 +9,9 @@
 #include <string>
 
 #include "daemon/attach/adb/adb_address.h"
-#include "daemon/ctl/record/android/adb_device.h"
-#include "tests/fakes/fake_adb_server.h"
-#include "tests/fakes/fake_phone.h"
+#include "daemon/ctl/record/android/adb/adb_device.h"
+#include "tests/fakes/phones/fake_adb_server.h"
+#include "tests/fakes/phones/fake_phone.h"
 
 namespace collect::ctl {
 

@@ -14,9 +14,9 @@
 
 #include "daemon/ctl/record/ios/iphones.h"
 #include "daemon/ctl/record/ios/lockdown_message.h"
-#include "tests/fakes/fake_lockdownd.h"
-#include "tests/fakes/fake_usbmuxd.h"
 #include "tests/fakes/frame_socket.h"
+#include "tests/fakes/phones/fake_lockdownd.h"
+#include "tests/fakes/phones/fake_usbmuxd.h"
 
 namespace collect::ctl {
 namespace {

@@ -16,10 +16,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "daemon/ctl/record/program/job.h"
+#include "daemon/ctl/record/program/preload_check.h"
+#include "daemon/ctl/record/program/run_environment.h"
 #include "daemon/ctl/record/run/embedded_daemon.h"
-#include "daemon/ctl/record/run/job.h"
-#include "daemon/ctl/record/run/preload_check.h"
-#include "daemon/ctl/record/run/run_environment.h"
 
 namespace collect::ctl {
 namespace {

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "daemon/control/control_server.h"
-#include "daemon/ctl/control/client.h"
+#include "daemon/ctl/control/connection/client.h"
 #include "tests/daemon/control/fake_collector.h"
 #include "tests/daemon/ctl/program_runner.h"
 

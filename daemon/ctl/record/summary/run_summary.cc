@@ -1,0 +1,400 @@
+#include "daemon/ctl/record/summary/run_summary.h"
+
+#include <string.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+
+#include "daemon/ctl/control/messages/message_json.h"
+#include "daemon/ctl/control/messages/text.h"
+#include "daemon/ctl/record/summary/process_lines.h"
+#include "daemon/ctl/report/report_profile.h"
+
+namespace collect::ctl {
+namespace {
+
+using control::v1::Session;
+
+constexpr auto line = summary_line;
+
+std::string loss_text(const Session& session) {
+  std::string text;
+  if (session.lost_events() != 0) text += counted(session.lost_events(), "event");
+  if (session.lost_detail_records() != 0) {
+    if (!text.empty()) text += " and ";
+    text += counted(session.lost_detail_records(), "detail record");
+  }
+  return text;
+}
+
+// What the recording cost the program, and what else held it up.
+std::string stall_lines(const Session& session) {
+  const auto seconds = [](uint64_t ns) { return short_duration(static_cast<double>(ns) / 1e9); };
+  std::string text;
+  if (session.page_wait_ns() != 0) {
+    const char* who =
+        session.threads() > 1 ? "its threads waited, all together, " : "the program waited ";
+    text = line("waited", who + seconds(session.page_wait_ns()) + " for the collector");
+    text += line("", "(reports leave that out; --when-full drop does not wait)");
+  }
+  const uint64_t paused_ns = session.stalled_ns() - session.page_wait_ns();
+  if (paused_ns != 0)
+    text += line("stopped", "for " + seconds(paused_ns) + ", which reports leave out");
+  return text;
+}
+
+// A recording that ended before its program, as the user asked.
+std::string limit_line(const Session& session) {
+  if (session.state() != control::v1::SESSION_STATE_COMPLETE) return "";
+  if (session.status() == "time limit") {
+    return line("ended", "after the time that --max-time allows; the program went on untraced");
+  }
+  if (session.status() == "size limit") {
+    return line("ended", "at the size that --max-size allows; the program went on untraced");
+  }
+  return "";
+}
+
+std::string filter_lines(const RunOutcome& outcome) {
+  std::string text;
+  for (const std::string& pattern : outcome.unmatched) {
+    const auto near = outcome.nearest.find(pattern);
+    text += line("trouble", "no function matches \"" + printable(pattern) + "\"" +
+                                (near == outcome.nearest.end()
+                                     ? ""
+                                     : "; did you mean " + printable(near->second) + "?"));
+  }
+  if (!outcome.filter_error.empty()) {
+    text += line("trouble", "no function filter, so nothing was recorded: " +
+                                printable_sentence(outcome.filter_error));
+  }
+  return text;
+}
+
+// What of the program was to be recorded, and from when on.
+std::string start_filter_lines(const Session& session) {
+  std::string text;
+  if (session.has_start_filter()) {
+    text = line("filter", "by --only and --except: " +
+                              counted(session.start_filter().functions_matched(), "function") +
+                              " matched");
+  }
+  if (session.late_ns() != 0) {
+    text += line("late", "the filter came " +
+                             short_duration(static_cast<double>(session.late_ns()) / 1e9) +
+                             " late; what was called before is not recorded");
+  }
+  return text;
+}
+
+// Most of the work may be in a library.
+std::string coverage_line(const RunOutcome& outcome) {
+  if (outcome.not_covered.empty()) return "";
+  std::string names;
+  const size_t count = outcome.not_covered.size();
+  for (size_t i = 0; i < std::min(count, kNamedLibraries); ++i) {
+    names += (i == 0 ? "" : ", ") +
+             printable(std::filesystem::path(outcome.not_covered[i]).filename().string());
+  }
+  if (count > kNamedLibraries) names += " and " + std::to_string(count - kNamedLibraries) + " more";
+  return line("covered", "the program alone; --dynamic='*' also records " + names);
+}
+
+std::string session_lines(const Session& session, const RunOutcome& outcome) {
+  std::string state(state_word(session.state()));
+  if (!is_sealed(session)) state += ", not sealed yet";
+  std::string text = line("session", printable(session.path()) + "  (" + state + ")");
+  // How a complete recording ended is no news.
+  if (!session.status().empty() && session.state() != control::v1::SESSION_STATE_COMPLETE) {
+    text += line("", printable_sentence(session.status()));
+  }
+  const double seconds = session_seconds(session);
+  std::string recorded = counted(session.events(), "event") + " of " +
+                         counted(session.threads(), "thread") + " in " + short_duration(seconds);
+  if (seconds > 0) {
+    recorded += " (" + short_rate(static_cast<double>(session.events()) / seconds) + ")";
+  }
+  text += line("recorded", recorded + ", " + short_bytes(session.stored_bytes()));
+  text += start_filter_lines(session);
+  text += coverage_line(outcome);
+  text += limit_line(session);
+  if (outcome.one_process) text += line("children", "not recorded, as --no-follow asks");
+  text += line("detail", session.detail_records() == 0
+                             ? std::string("none (--detail on, or collectctl detail start)")
+                             : counted(session.detail_records(), "record"));
+  const std::string lost = loss_text(session);
+  if (session.losses_known()) {
+    text += line("lost", lost.empty() ? "nothing" : lost);
+  } else if (is_sealed(session)) {
+    text += line("lost", printable_sentence(session.missing()));
+    // What the ring still held went with the process.
+    if (session.state() == control::v1::SESSION_STATE_RECOVERED && !outcome.outlived &&
+        outcome.app_ending.empty()) {
+      text += line("", "(--drain process ships it, whatever the end was)");
+    }
+  } else {
+    text += line("lost", lost.empty() ? "not known yet" : lost + " so far");
+  }
+  if (session.calls_left_out() != 0) {
+    text += line("left out", counted(session.calls_left_out(), "call") +
+                                 ", as function filter, --max-depth and --longer-than ask");
+  }
+  if (!outcome.switched_off.empty()) {
+    text += line("off", counted(outcome.switched_off.size(), "function") +
+                            ", as --max-rate asks; calls from then on are missing:");
+    text += line("", switched_off_text(outcome.switched_off));
+  }
+  text += stall_lines(session);
+  if (session.symbols() == control::v1::SYMBOLS_STATE_PENDING ||
+      session.symbols() == control::v1::SYMBOLS_STATE_FAILED) {
+    const bool pending = session.symbols() == control::v1::SYMBOLS_STATE_PENDING;
+    text +=
+        line("names",
+             pending ? "not all functions have names yet; the collector continues to look them up"
+                     : "functions have no names (collectctl inspect says why)");
+    text += line("", "(collectctl symbolize looks them up)");
+  }
+  if (!lost.empty() && outcome.waits) {
+    text += line("", "(although the program waited for room; collectctl inspect says why)");
+  } else if (!lost.empty()) {
+    text +=
+        line("", "a larger ring may hold them (--buffer 512); --when-full wait loses nothing and");
+    text += line("", "slows the program down to what the disk takes");
+  }
+  return text;
+}
+
+// " DIR" of a session below a directory that is here; else the collector lists it.
+std::string root_word(const Session& session) {
+  std::error_code ignored;
+  const std::filesystem::path place = session.path();
+  if (!std::filesystem::is_directory(place, ignored)) return "";
+  return " " + shell_word(place.parent_path().parent_path().string());
+}
+
+std::string session_list(const std::vector<Session>& sessions) {
+  Table table({"  PROCESS", "PID", "EVENTS", "LOST", "STATE", "SESSION"});
+  for (size_t column : {1, 2, 3}) table.right(column);
+  for (size_t i = 0; i < std::min(sessions.size(), kMaxListedSessions); ++i) {
+    const Session& session = sessions[i];
+    table.add({"  " + printable(session.process_name()), std::to_string(session.pid()),
+               with_thousands(session.events()), loss_count(session), state_word(session.state()),
+               printable(session.path())});
+  }
+  std::string text = table.text();
+  if (sessions.size() > kMaxListedSessions) {
+    text += "  and " + std::to_string(sessions.size() - kMaxListedSessions) +
+            " more: collectctl sessions" + root_word(sessions.front()) + "\n";
+  }
+  return text;
+}
+
+// "Segmentation fault", where the exit code is a shell's word for that signal.
+std::string ended_by(int exit_code) {
+  constexpr int kSignals = 32;  // those with names
+  if (exit_code <= 128 || exit_code >= 128 + kSignals) return "";
+  const char* name = ::strsignal(exit_code - 128);
+  return name != nullptr ? name : "";
+}
+
+// Why a session without events has none, where the cause is not the program's; empty: it is.
+std::string why_empty(const RunOutcome& outcome, control::v1::SessionState state) {
+  for (const Session& session : outcome.sessions) {
+    if (session.state() != state) continue;
+    return "  Nothing was recorded, " + printable(session.path()) + " is " + state_word(state) +
+           ":\n  " + printable_sentence(session.missing()) + "\n";
+  }
+  return "";
+}
+
+// Where the agent was not loaded, or a signal ended the program; empty: neither.
+std::string nothing_came(const RunOutcome& outcome) {
+  const std::string signal = ended_by(outcome.exit_code);
+  if (!outcome.no_preload.empty()) {
+    return "  The agent could not be loaded into the program: it " + outcome.no_preload +
+           ",\n  and LD_PRELOAD does nothing then. Link it dynamically, or link it with the "
+           "agent.\n";
+  }
+  if (!signal.empty() && !outcome.outlived) {
+    return "  The program was ended by a signal (" + signal +
+           ") before anything of it was shipped.\n  With --drain process, what was in its rings is "
+           "shipped all the same.\n";
+  }
+  if (!outcome.agent_seen && !signal.empty()) {
+    return "  The program was ended by a signal (" + signal +
+           ") before its agent reached the\n  collector: perhaps before the agent was loaded. "
+           "COLLECT_LOG=1 makes the agent say what it does.\n";
+  }
+  if (!outcome.agent_seen) {
+    return "  No process of this run reached the collector, though the program can load the "
+           "agent.\n"
+           "  A program that clears its environment, or is a script whose interpreter is "
+           "set-user-id\n  or static, runs without it; so does one with AddressSanitizer, unless\n"
+           "  ASAN_OPTIONS=verify_asan_link_order=0 is set. COLLECT_LOG=1 makes the agent print "
+           "what\n"
+           "  it does.\n";
+  }
+  if (!signal.empty()) {
+    return "  The program was ended by a signal (" + signal +
+           "), and no traced function had been\n  called before.\n";
+  }
+  return "";
+}
+
+std::string nothing_recorded(const RunOutcome& outcome) {
+  if (std::string why = why_empty(outcome, control::v1::SESSION_STATE_FAILED); !why.empty()) {
+    return why;
+  }
+  uint64_t left_out = 0;
+  for (const Session& session : outcome.sessions) left_out += session.calls_left_out();
+  if (left_out != 0) {
+    return "  Nothing was recorded: " + counted(left_out, "call") +
+           " left out, as function filter, --max-depth and --longer-than ask.\n";
+  }
+  if (!outcome.start_command.empty() && outcome.agent_seen && outcome.sessions.empty()) {
+    return "  Nothing was recorded: with --idle, a recording begins when someone asks for it, by\n"
+           "      " +
+           outcome.start_command + "\n";
+  }
+  if (outcome.filtered && outcome.agent_seen) {
+    return "  Nothing was recorded: no function that --only and --except leave was called, or the\n"
+           "  program is not instrumented (-finstrument-functions).\n";
+  }
+  if (outcome.dynamic && outcome.attached && outcome.agent_seen) {
+    return "  Nothing was recorded: no function of the modules that --dynamic names was called. "
+           "Without\n  --dynamic that is the program alone; --dynamic='*' records its libraries, "
+           "too.\n";
+  }
+  if (outcome.timed && outcome.agent_seen) {
+    return "  Nothing was recorded in the time that --max-time allows: no traced function was "
+           "called "
+           "in\n  it, or the program is not instrumented (-finstrument-functions).\n";
+  }
+  if (std::string why = nothing_came(outcome); !why.empty()) return why;
+  if (std::string why = why_empty(outcome, control::v1::SESSION_STATE_RECOVERED); !why.empty()) {
+    return why;
+  }
+  if (outcome.dynamic) {
+    return "  The program ran with the agent, but called no function that --dynamic could record, "
+           "or "
+           "its\n  code could not be changed. COLLECT_LOG=1 makes the agent say why.\n";
+  }
+  return "  The program ran with the agent, but called no traced function: it is not "
+         "instrumented.\n"
+         "  Of a shell or an interpreter, only the programs that it starts can be traced. Build "
+         "them,\n"
+         "  and the libraries you care about, with\n"
+         "      -finstrument-functions -g\n"
+         "  in CFLAGS and CXXFLAGS, link dynamically, and run again. The sources need no change.\n"
+         "  Or record it as it is: collectctl run --dynamic.\n";
+}
+
+}  // namespace
+
+const Session* largest_session(const std::vector<Session>& sessions) {
+  const auto largest =
+      std::max_element(sessions.begin(), sessions.end(),
+                       [](const Session& a, const Session& b) { return a.events() < b.events(); });
+  return largest == sessions.end() || largest->events() == 0 ? nullptr : &*largest;
+}
+
+std::vector<TopFunction> top_functions(const Session& session) {
+  if (session.events() > kMaxQuickEvents || !is_sealed(session)) return {};
+  ReportOptions options;
+  options.sort = ReportSort::kSelf;
+  std::ostringstream ignored;
+  ReportedCapture capture;
+  const int code = capture.open(session.path(), options, Answer{false, ignored, ignored});
+  if (code != 0 || capture.has_unreadable_threads()) return {};
+  const ReportProfile profile = profile_of(capture, options, ignored);
+  std::vector<TopFunction> top;
+  double all_ns = 0;
+  for (const ReportRow& row : profile.rows) {
+    const auto self_ns = static_cast<double>(row.times.self_ns);
+    all_ns += self_ns;
+    if (top.size() < kTopFunctions) top.push_back({row.name, row.times.calls, self_ns});
+  }
+  if (all_ns <= 0) return {};
+  for (TopFunction& function : top) function.self_share /= all_ns;
+  return top;
+}
+
+bool is_whole(const RunOutcome& outcome) {
+  return outcome.trouble.empty() && outcome.unmatched.empty() && outcome.filter_error.empty() &&
+         outcome.missing.empty() && outcome.unknown_processes == 0 && outcome.became.empty() &&
+         std::none_of(outcome.sessions.begin(), outcome.sessions.end(), is_incomplete);
+}
+
+std::string run_summary_text(const RunOutcome& outcome) {
+  const std::string signal = ended_by(outcome.exit_code);
+  std::string text = "collectctl: " + printable(outcome.program);
+  if (outcome.app_ending.empty()) {
+    text += " ended with exit code " + std::to_string(outcome.exit_code);
+    text += signal.empty() ? "\n" : " (" + signal + ")\n";
+  } else {
+    text += " " + printable_sentence(outcome.app_ending) + "\n";
+  }
+  if (!outcome.trouble.empty()) text += line("trouble", printable_sentence(outcome.trouble));
+  text += filter_lines(outcome) + missing_lines(outcome) + quiet_lines(outcome);
+  const Session* largest = largest_session(outcome.sessions);
+  if (largest == nullptr) {
+    // Without our own trouble, silence has its cause in the program.
+    const bool is_explained = !outcome.trouble.empty() || !outcome.missing.empty();
+    return is_explained ? text : text + nothing_recorded(outcome);
+  }
+  if (outcome.sessions.size() > 1) {
+    text += session_list(outcome.sessions) + "\n";
+    text += "  The largest of these " + std::to_string(outcome.sessions.size()) + " sessions:\n";
+  }
+  text += session_lines(*largest, outcome);
+  for (size_t i = 0; i < outcome.top.size(); ++i) {
+    const TopFunction& function = outcome.top[i];
+    char share[32];
+    std::snprintf(share, sizeof(share), "%5.1f %%  ", function.self_share * 100);
+    text += line(i == 0 ? "self time" : "",
+                 share + printable(function.name) + "  " + counted(function.calls, "call"));
+  }
+  if (outcome.top.empty() && is_sealed(*largest) && largest->events() > kMaxQuickEvents) {
+    text += line("self time", "not computed for more than " + with_thousands(kMaxQuickEvents) +
+                                  " events; collectctl report computes it");
+  }
+  const std::string path = shell_word(largest->path());
+  text += line("next", "collectctl report " + path);
+  text += line("", "collectctl dump --merged " + path + " | less");
+  text += line("", "collectctl open " + path);
+  return text;
+}
+
+std::string run_summary_json(const RunOutcome& outcome) {
+  Json document = json_document();
+  document["exit_code"] = outcome.exit_code;
+  document["agent_seen"] = outcome.agent_seen;
+  document["sessions"] = Json::array();
+  for (const Session& session : outcome.sessions) document["sessions"].push_back(json_of(session));
+  add_text(document, "trouble", outcome.trouble);
+  for (const MissingProcess& process : outcome.missing) {
+    document["missing"].push_back({{"pid", process.pid},
+                                   {"uid", process.uid},
+                                   {"program", process.program},
+                                   {"reason", process.reason}});
+  }
+  if (outcome.unknown_processes != 0) document["unknown_processes"] = outcome.unknown_processes;
+  add_text(document, "became", outcome.became);
+  if (outcome.filtered) {
+    document["unmatched"] = outcome.unmatched;
+    add_text(document, "filter_error", outcome.filter_error);
+  }
+  if (!outcome.not_covered.empty()) document["not_covered"] = outcome.not_covered;
+  if (outcome.rated) {
+    document["switched_off"] = Json::array();
+    for (const SwitchedOff& function : outcome.switched_off) {
+      document["switched_off"].push_back(
+          {{"name", function.name}, {"calls_per_second", function.calls_per_second}});
+    }
+  }
+  return json_line(document);
+}
+
+}  // namespace collect::ctl
