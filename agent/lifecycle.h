@@ -11,7 +11,7 @@ namespace collect::agent {
 enum class StartError : uint8_t { kNone, kSettings, kNoMemory, kNoThread, kPrivileged };
 
 // Starts recorder and drain thread once per process. Any thread. In a program with raised
-// privileges nothing starts, whoever asks.
+// privileges nothing is ever started.
 StartError start_agent(const Settings& settings);
 // Ships the rest and ends the drain thread; waits at most `timeout_ms`. Any thread, repeatable.
 void stop_agent(uint32_t timeout_ms);
@@ -21,7 +21,7 @@ bool agent_running();
 // starts the agent, if the environment asks for it. From hooks that find g_state 0. True: it
 // records now. What it could not record is counted, and is a loss of the recording.
 [[gnu::cold]] bool starts_by_early_event();
-// The same without an event.
+// Starts the agent early without an event.
 void start_early();
 
 // First event in a forked child: the parent's rings and thread are not here, so begin again, as a

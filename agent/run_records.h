@@ -1,5 +1,5 @@
 // This process's record in the run that it belongs to (COLLECT_RUN, formats/core/run_file.h): by it
-// collectctl knows the process also where its collector never hears of it. Outside of a run nothing
+// collectctl knows the process also where it never reaches its collector. Outside of a run nothing
 // here does anything. No output, no allocation; every failure leaves the process without a record.
 #pragma once
 

@@ -86,8 +86,8 @@ bool is_privileged();
 // then stays off and says so if logging.
 bool settings_from_environment(Settings& settings, const char** error);
 
-// The same from a block of variables, "NAME=value", each terminated, up to an empty one; the
-// block's last two bytes are zero. Not on two threads at once.
+// Fills `settings` from a block of variables, "NAME=value", each terminated, up to an empty one;
+// the block's last two bytes are zero. Not on two threads at once.
 bool settings_from_block(const char* block, size_t bytes, Settings& settings, const char** error);
 
 // Calls `say` with a sentence for each variable that begins with COLLECT_ and that no program of

@@ -4,7 +4,7 @@
 //
 // Two kinds. A *block* is a static object, aligned and padded to whole memory pages: hooks reach it
 // without a pointer. A *table* is mapped at start. Set-up is done by the thread that starts the
-// agent, before anybody else touches what it maps.
+// agent, before other code touches what it maps.
 #pragma once
 
 #include <atomic>

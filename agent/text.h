@@ -37,7 +37,7 @@ class Text {
 // Copies `source` (at most `source_bytes`, up to a zero byte) into `out` as valid UTF-8: what is
 // none becomes '?', and a character that does not fit is left out. Terminated; returns the length.
 size_t copy_utf8(char* out, size_t out_bytes, const char* source, size_t source_bytes);
-// The same for what a collector said and a terminal may show: what is not printable
+// copy_utf8() of a text from a collector that a terminal may show: what is not printable
 // (formats/core/TEXT.md) becomes '?' too.
 size_t copy_printable(char* out, size_t out_bytes, const char* source, size_t source_bytes);
 

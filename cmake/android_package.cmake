@@ -17,7 +17,7 @@ install(FILES deploy/android/README.md deploy/android/wrap.sh
 install(DIRECTORY deploy/android/example
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord-agent-android COMPONENT android)
 
-# Whatever machine it is installed on, it is for phones.
+# It is for phones, and can be installed on any machine.
 set(CPACK_DEBIAN_ANDROID_PACKAGE_NAME collectord-agent-android)
 set(CPACK_DEBIAN_ANDROID_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_ANDROID_PACKAGE_SECTION libdevel)

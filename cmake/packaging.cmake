@@ -54,7 +54,7 @@ install(FILES ${CMAKE_BINARY_DIR}/service/collectord.toml
         DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/collectord COMPONENT daemon)
 install(PROGRAMS deploy/make-certificates.sh
         DESTINATION ${CMAKE_INSTALL_DATADIR}/collectord COMPONENT daemon)
-# Documents as they lie in the tree, so that their links to each other lead somewhere.
+# Documents in the folders of the tree, so that their links to each other work.
 file(GLOB documents RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS *.md)
 foreach(room agent daemon deploy formats proto storage tests)
   file(GLOB_RECURSE documents_of_room RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${room}/*.md)

@@ -17,7 +17,7 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
 # No path of the machine that built it in any object.
 add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
 if(COLLECT_AGENT_ONLY)
-  # These are handed out: the same bytes from whatever folder. What is built elsewhere has -g1 names in it.
+  # Published agents: the same bytes from any build folder. What is built elsewhere has -g1 names in it.
   add_compile_options(-ffile-prefix-map=${CMAKE_BINARY_DIR}=./build)
 endif()
 

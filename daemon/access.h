@@ -1,5 +1,6 @@
 // Who may connect: tokens and certificates, read from the files that the settings name. What is
-// wrong with them is found before anybody is served, or, at a reload, before anything is changed.
+// wrong with them is found before any client is served, or, at a reload, before anything is
+// changed.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,7 @@
 // The one translation unit that knows CLI11.
 #include "daemon/config.h"
 
+#include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -32,8 +33,7 @@ constexpr size_t kHelpColumn = 38;  // where the words of --help begin
 
 std::string out_of(uint64_t value, uint64_t low, uint64_t high) {
   if (value >= low && value <= high) return {};
-  return std::to_string(value) + " is not within " + std::to_string(low) + " and " +
-         std::to_string(high);
+  return fmt::format("{} is not within {} and {}", value, low, high);
 }
 
 std::string address_fault(const std::string& text) {
@@ -47,13 +47,13 @@ std::string one_of(const std::string& value, std::initializer_list<std::string_v
     if (value == word) return {};
     list += (list.empty() ? "" : ", ") + std::string(word);
   }
-  return "\"" + value + "\" is none of " + list;
+  return "\"" + value + "\" is not one of " + list;
 }
 
 // What a lookup of symbols takes.
 std::string paths_fault(const std::vector<std::string>& paths, bool absolute) {
   constexpr size_t kMostPaths = 64;
-  if (paths.size() > kMostPaths) return "more than " + std::to_string(kMostPaths) + " directories";
+  if (paths.size() > kMostPaths) return fmt::format("more than {} directories", kMostPaths);
   for (const std::string& path : paths) {
     if (path.empty() || path.size() >= symbolize::kMaxPathBytes) return "a path has a bad length";
     if (absolute && path.front() != '/') return path + " is not an absolute path";

@@ -49,7 +49,7 @@ struct Config {
   uint64_t max_connections_per_address = 1'024;
   uint64_t threads_per_agent = 16'384;
   uint64_t sessions_per_agent = 1'000;
-  // Of all agents together.
+  // Limits for all agents together.
   uint64_t max_unsealed_sessions = 16'384;
   uint64_t max_unsealed_files = 1u << 20;
   uint64_t max_memory_bytes = uint64_t{2} << 30;
@@ -166,7 +166,7 @@ void each_key(Settings& config, Visit&& visit) {
   visit("symbol_directories", "directories with unstripped files, found by build id",
         config.symbol_directories);
   visit("symbol_roots",
-        "directories below which files that agents name may lie; never below /proc, /sys, /dev",
+        "directories below which files that agents name may be; never below /proc, /sys, /dev",
         config.symbol_roots);
 }
 

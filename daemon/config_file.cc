@@ -1,4 +1,5 @@
 // The one translation unit that knows toml++.
+#include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include <toml++/toml.h>
@@ -28,15 +29,14 @@ Result<std::string> read_small_file(const std::string& path, uint64_t max_bytes)
     filled += static_cast<size_t>(count);
   }
   if (filled > max_bytes) {
-    return Error{Code::kLimit, path + ": larger than " + std::to_string(max_bytes) + " bytes"};
+    return Error{Code::kLimit, fmt::format("{}: larger than {} bytes", path, max_bytes)};
   }
   text.resize(filled);
   return text;
 }
 
 std::string at(const std::string& path, const toml::source_region& source) {
-  return path + ":" + std::to_string(source.begin.line) + ":" +
-         std::to_string(source.begin.column) + ": ";
+  return fmt::format("{}:{}:{}: ", path, source.begin.line, source.begin.column);
 }
 
 // Each returns false when the node is of another type.
@@ -151,9 +151,8 @@ Result<std::string> read_token_file(const std::string& path) {
   if (!text.ok()) return text.error();
   while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
   if (text->empty() || text->size() > ingest::kMaxTokenBytes) {
-    return Error{Code::kInvalidArgument, path + ": a token has 1 to " +
-                                             std::to_string(ingest::kMaxTokenBytes) +
-                                             " bytes on one line"};
+    return Error{Code::kInvalidArgument, fmt::format("{}: a token has 1 to {} bytes on one line",
+                                                     path, ingest::kMaxTokenBytes)};
   }
   return text;
 }

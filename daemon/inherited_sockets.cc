@@ -1,5 +1,6 @@
 #include "daemon/inherited_sockets.h"
 
+#include <spdlog/fmt/fmt.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
@@ -11,8 +12,7 @@ namespace collect::daemon {
 namespace {
 
 Error wrong(int handle, const std::string& name, const std::string& why) {
-  return {Code::kInvalidArgument,
-          "inherited socket " + std::to_string(handle) + " \"" + name + "\": " + why};
+  return {Code::kInvalidArgument, fmt::format("inherited socket {} \"{}\": {}", handle, name, why)};
 }
 
 }  // namespace

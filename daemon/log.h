@@ -1,4 +1,4 @@
-// The daemon's log: lines on standard error. Whatever a peer named itself, a line stays one line
+// The daemon's log: lines on standard error. With any name of a peer in it, a line stays one line
 // and carries no escape sequences: the payload goes through printable_sentence as it is formatted,
 // after names in the middle of a line were quoted where the line is put together.
 #pragma once

@@ -175,7 +175,7 @@ Result<std::unique_ptr<metrics::MetricsServer>> start_metrics(const Config& conf
   return metrics::MetricsServer::start(config.metrics, collector);
 }
 
-// Of the live page and of metrics; empty: there are none.
+// Addresses of the live page and of metrics; empty: there are none.
 struct Pages {
   std::string web;
   std::string metrics;
@@ -183,7 +183,7 @@ struct Pages {
 
 Status announce(int ready_fd, const Collector& collector, const control::ControlServer& control,
                 const Pages& pages, const std::string& root) {
-  // A failure to tell systemd is no reason to stop: it has its own timeout.
+  // A failure to notify systemd is no reason to stop: it has its own timeout.
   (void)sd_notify(0, "READY=1");
   if (ready_fd < 0) return {};
   nlohmann::json where = {
@@ -247,7 +247,7 @@ void wait_for_the_end(const sigset_t& signals, const CommandLine& line, Collecto
     int number{};
     if (sigwait(&signals, &number) != 0) continue;
     if (number != SIGHUP) {
-      spdlog::info("told to stop ({})", number == SIGINT ? "SIGINT" : "SIGTERM");
+      spdlog::info("received {}, stopping", number == SIGINT ? "SIGINT" : "SIGTERM");
       return;
     }
     const Status done = contain([&] { reload(line, collector, control); });
@@ -255,7 +255,7 @@ void wait_for_the_end(const sigset_t& signals, const CommandLine& line, Collecto
   }
 }
 
-// The settings say what is wanted; a socket that someone else listens on is where it is.
+// The settings say what is wanted; an inherited socket listens where it is.
 void note_other_address(const char* key, const std::string& wanted, const std::string& bound) {
   if (wanted == bound) return;
   spdlog::info("{}: the inherited socket is at {}; the setting {} is not used", key, bound, wanted);
@@ -354,7 +354,8 @@ int serve(const CommandLine& line) {
   ::_exit(EXIT_SUCCESS);
 }
 
-// Of this machine (memory, threads, descriptors): contained where it was met, and said.
+// Logs a fault of this machine (memory, threads, descriptors), which was contained where it was
+// met.
 void log_fault(const std::string& what, const Error& error) {
   static ingest::LogRateLimiter lines;
   const std::string line = lines.admit(what + ": " + to_string(error) + "; it continues");

@@ -16,7 +16,7 @@
 #   --output DIR         default: build/agents
 #   --build DIR          where it is built; default: build/agents-build
 #
-# The same sources, compilers and SOURCE_DATE_EPOCH give the same bytes. Ends with 0, 1 when a build or a
+# Equal sources, compilers and SOURCE_DATE_EPOCH give equal bytes. Ends with 0, 1 when a build or a
 # check fails, 2 when it is called wrongly, 3 when this machine lacks something, which is named.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -4,7 +4,7 @@
 #   make-certificates.sh DIR server HOST...   DIR/server.pem and .key, for these names and addresses
 #   make-certificates.sh DIR client NAME...   DIR/NAME.pem and .key, for each
 #
-# Both are signed by DIR/ca.pem, which is made the first time. ca.pem is what everybody else needs;
+# Both are signed by DIR/ca.pem, which is made the first time. ca.pem is what all others need;
 # ca.key signs new ones and is best kept elsewhere. DAYS (default 825) is how long they hold.
 # What is there is never replaced: remove it first.
 set -euo pipefail

@@ -40,7 +40,7 @@ def skipped_cases(directory):
 
 
 def skipped_unittests(outputs):
-    """The same of Python's tests, which name theirs with verbosity 2."""
+    """Skipped tests of Python's unittest, which names them with verbosity 2."""
     program = ""
     with open(outputs, errors="replace") as lines:
         for line in lines:

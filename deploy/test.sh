@@ -61,7 +61,7 @@ run_tests() {
 }
 
 # run_again LIST: tests that failed while others ran beside them, once more and alone, as far as they
-# are few. What is wrong fails again; what a busy machine did is said at the end.
+# are few. What is wrong fails again; what a busy machine did is printed at the end.
 few_failed=3
 run_again() {
   if [ "$(wc -l <"$1")" -gt $few_failed ]; then return 1; fi

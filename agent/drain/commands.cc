@@ -129,7 +129,7 @@ void Commands::take_function_filter(uint64_t now_ms) {
   FunctionFilterChange change{now_ns(), 0};
   const bool is_less = enum_number(command_.what.set_function_filter.mode) ==
                        collect_wire_SetFunctionFilter_Mode_LESS;
-  if (is_less && filter_part_ != 0) {  // whose parts go on
+  if (is_less && filter_part_ != 0) {  // whose parts continue
     answer(now_ms, command_.command_id, {"another function filter is being set", change.at_ns});
     return;
   }
@@ -138,7 +138,7 @@ void Commands::take_function_filter(uint64_t now_ms) {
   answer(now_ms, command_.command_id, {error, change.at_ns, 0, 0, change.functions_patched});
 }
 
-// Null, or why the part can't be taken; then the parts before it are forgotten too.
+// Null, or why the part can't be taken; then the parts before it are discarded too.
 const char* Commands::take_filter_part(FunctionFilterChange& change) {
   const collect_wire_SetFunctionFilter& wanted = command_.what.set_function_filter;
   const uint32_t mode = enum_number(wanted.mode);

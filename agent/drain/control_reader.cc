@@ -32,7 +32,7 @@ void ControlReader::take(uint64_t now_ms, const wire::Frame& frame) {
       }
       return;
     case wire::FrameType::kHeartbeat:
-      return;  // the link has noted that it heard the collector
+      return;  // the link has noted that the collector sent something
     case wire::FrameType::kBye:
       take_goodbye(now_ms, frame.body);
       return;

@@ -103,7 +103,7 @@ bool wait_for_end(uint64_t deadline_ms) {
   return true;
 }
 
-// The same by a thread that must not ask the system for anything.
+// Waits for the end in a thread that must not ask the system for anything.
 void wait_for_end_awake(uint64_t deadline_ms) {
   while (!g_control.ended.load(std::memory_order_acquire) && monotonic_ms() < deadline_ms) {
     sys::relax();

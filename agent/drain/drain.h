@@ -22,9 +22,9 @@ void drain_hold_for_filter();
 // from two threads at once.
 void drain_stop(uint32_t timeout_ms);
 
-// Of a thread that ends the process, with a drain thread: whether it may make system calls, which
-// no filter of the program's refuses then. Asks the drain, and not the system: takes until its next
-// round. False where there is no answer.
+// For a thread that ends the process, with a drain thread: whether it may make system calls,
+// because no filter of the program refuses them. Asks the drain, and not the system: takes until
+// its next round. False where there is no answer.
 bool drain_may_call_at_exit();
 // drain_stop() by a thread that may not. The drain's memory is not given back.
 void drain_stop_awake(uint32_t timeout_ms);

@@ -108,8 +108,8 @@ long copy_process(void (*entry)(), unsigned char* stack_end) {
 
 // Before it has taken over: the process continues with a thread.
 [[noreturn]] void give_up() {
-  Drainer nobody = Drainer::kNone;
-  (void)g_control.drainer.compare_exchange_strong(nobody, Drainer::kThread);
+  Drainer expected = Drainer::kNone;
+  (void)g_control.drainer.compare_exchange_strong(expected, Drainer::kThread);
   leave(1);
 }
 
@@ -143,8 +143,8 @@ bool needs_directory(const Settings& settings) {
   if (!needs_directory(drain.settings())) (void)sys::chdir("/");
   rename_command_line();
   drop_program_memory(g_start.own);
-  Drainer nobody = Drainer::kNone;
-  if (!g_control.drainer.compare_exchange_strong(nobody, Drainer::kDrainProcess)) leave(0);
+  Drainer expected = Drainer::kNone;
+  if (!g_control.drainer.compare_exchange_strong(expected, Drainer::kDrainProcess)) leave(0);
   drain.run_for(g_traced);
   g_control.ended.store(1, std::memory_order_release);
   leave(0);

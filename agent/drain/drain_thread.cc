@@ -136,7 +136,7 @@ bool DrainThread::finished() {
     copy_utf8(bye.reason, sizeof bye.reason, "exit", 4);
     sender_.send(now_ms_, wire::FrameType::kBye, collect_wire_Bye_fields, &bye);
   }
-  // The collector closes the link when it has read the Bye. Whoever closes before may lose it: a
+  // The collector closes the link when it has read the Bye. Closing before that may lose the Bye: a
   // socket with unread bytes resets the connection, and through adb data may end first.
   return now_ms_ >= (link_.control().out.is_empty() ? closed_until_ms_ : deadline_ms + kGoodbyeMs);
 }
@@ -193,7 +193,7 @@ void DrainThread::end_with_process() {
 }
 
 void DrainThread::link_came_up() {
-  up_since_stop_ = true;  // also one that breaks before anybody looks again
+  up_since_stop_ = true;  // also one that breaks before the next check
   was_ever_up_ = true;
   shipper_.begin_link(link_.resumed(), link_.features());
   reports_.begin_link(now_ms_);
@@ -264,7 +264,8 @@ void DrainThread::do_housekeeping() {
     if (page_wait_timed_out()) allow_waiting(false);
     return;
   }
-  if (link_.is_silent(now_ms_)) link_.break_link(now_ms_, "nothing was heard of it for too long");
+  if (link_.is_silent(now_ms_))
+    link_.break_link(now_ms_, "nothing was received from it for too long");
 }
 
 void DrainThread::note_stats() {

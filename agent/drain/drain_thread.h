@@ -45,7 +45,7 @@ class DrainThread {
   // while the thread comes up. Null or a static sentence.
   const char* prepare(const Settings& settings);
   void run();
-  // The same from the drain process, for another process: also what was left when that one ended.
+  // run() of the drain process, for another process: also what was left when that one ended.
   void run_for(TracedProcess& traced);
   const Settings& settings() const { return settings_; }
   // Recording waits for the filter that the settings ask for.

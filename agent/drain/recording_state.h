@@ -35,7 +35,7 @@ class RecordingState {
   void ask();
   // Stops it. `process_end` may be null.
   void end(const char* reason, const collect_wire_ProcessEnd* process_end);
-  // The same where the process ends, which may be after the recording had its size.
+  // Stops it where the process ends, which may be after the recording had its size.
   void end_with_process(const char* reason, const collect_wire_ProcessEnd* process_end);
 
   // From an Ack: recording `number` is sealed, or the collector wants no more of it. True: it was
@@ -44,7 +44,7 @@ class RecordingState {
   // Once the collector has seen the process, no one has to be informed of a recording without a
   // thread: one that is ending is over then.
   void end_kept(uint64_t now_ms);
-  // Gives up whatever was recorded.
+  // Discards all that was recorded.
   void drop();
 
   // What the recorder holds by now, for the limit of bytes.

@@ -1,5 +1,6 @@
-// What the collector is told now and then, unasked: heartbeats with the numbers of the recorder,
-// and the program's counters when they have changed. Drain thread only; part of DrainThread.
+// What the agent sends to the collector at intervals, unasked: heartbeats with the numbers of the
+// recorder, and the program's counters when they have changed. Drain thread only; part of
+// DrainThread.
 #pragma once
 
 #include <cstdint>

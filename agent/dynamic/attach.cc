@@ -34,8 +34,8 @@ void end(AttachRequest& request, patch::AttachState state, const char* message) 
   state_of(request).store(state, std::memory_order_release);
 }
 
-// False: no jump is there, and none will be. Whoever was to write them may have ended in the middle
-// of it: then the state says that there may be some, and their stubs must stay.
+// False: no jump is there, and none will be. The process that writes them may have ended in the
+// middle: then the state says that there may be some, and their stubs must stay.
 bool await_jumps(AttachRequest& request) {
   uint32_t state = patch::kAttachPrepared;
   for (uint32_t waits = 0; waits < patch::kAttachCommitSeconds * 1000; ++waits) {
@@ -75,8 +75,8 @@ void start(AttachRequest& request) {
   if (!settings_from_block(request.variables, sizeof request.variables, settings, &error)) {
     return end(request, patch::kAttachFailed, error);
   }
-  // Of a child no one would hear that it ends by _exit() or exec(): this library came too late to
-  // stand before these.
+  // The end of a child by _exit() or exec() would be seen by no one: this library came too late to
+  // wrap these functions.
   settings.this_process_only = true;
   stop_agent(kStopFlushMs);
   if (settings.plans[0] != '\0') {

@@ -66,7 +66,7 @@ const char* attach() {
   Settings settings = default_settings;
   const char* error = nullptr;
   if (!settings_from_block(given.variables, sizeof given.variables, settings, &error)) return error;
-  // As attach.cc: of a child no one would hear that it ends.
+  // As attach.cc: the end of a child would be seen by no one.
   settings.this_process_only = true;
   g_alternate_stacks_are_seen = false;  // threads may have had some before
   if (settings.plans[0] != '\0') {

@@ -1,5 +1,5 @@
-// Libraries that stay loaded while their code is looked at and changed, whoever closes them
-// meanwhile. Of the one thread that attaches. Not for static programs, which have no dlopen().
+// Keeps libraries loaded while their code is read and changed, even if the program closes them
+// meanwhile. Used by the one thread that attaches. Not for static programs, which have no dlopen().
 #pragma once
 
 #include <cstdint>

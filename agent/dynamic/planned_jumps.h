@@ -17,7 +17,8 @@ inline constexpr size_t kPlanJumpBytes = patch::kJumpBytes;
 inline constexpr uint64_t kPlanReach = 1u << 30;  // how far from a module its region may begin
 inline constexpr uint64_t kPlanPlaceStep = 16u << 20;
 
-// Of a stub's distance to the module, whose region lies `away` from the load bias. False: too far.
+// Corrects the distance at `place` from a stub to its module, when the stubs' region is `away` from
+// the load bias. False: too far.
 inline bool move_distance(uint8_t* place, int64_t away) {
   int32_t distance;
   memcpy(&distance, place, sizeof distance);

@@ -186,7 +186,7 @@ bool is_traced(const PlannedModule& module) {
 // The jumps are written.
 void use(const PlannedModule& module, const PlanView& plan, const uint8_t* region) {
   if (traced_count < kMaxPlannedModules) traced[traced_count++] = module.base;
-  // One module too many is said there. Its sleds then stay idle.
+  // One module too many is reported there. Its sleds then stay idle.
   (void)sleds_register(PlannedSleds(plan, module.base, reinterpret_cast<uint64_t>(region)),
                        module.path);
 }
@@ -205,7 +205,7 @@ const char* apply(const PlannedModule& module, const PlanView& plan) {
   return nullptr;
 }
 
-// Null: no other thread can stand in what is changed.
+// Null: no other thread can be in the code that is changed.
 const char* why_not_alone() {
   struct stat status{};
   constexpr uint64_t kOfFolder = 2;  // links that a folder has without one inside
@@ -215,7 +215,7 @@ const char* why_not_alone() {
   return status.st_nlink == kOfFolder + 1 ? nullptr : "the program has other threads already";
 }
 
-// Of the one thread that attaches. By ascending address.
+// Used by the one thread that attaches. By ascending address.
 Prepared prepared[kMaxPlannedModules];
 uint32_t prepared_count = 0;
 patch::AttachJump* jumps = nullptr;
@@ -298,8 +298,8 @@ const char* replace_from(size_t index, const Prepared& one, bool& any) {
 #endif
 
 // The plan of a module, checked. `file.bytes` is null when it has none, or one that can't be used:
-// then that is said, but of a module that is gone. `hold` is null where no one else runs, and then
-// that is checked.
+// then that is reported, but of a module that is gone. `hold` is null where no one else runs, and
+// then that is checked.
 PlanFile checked_plan(const char* folder, const PlannedModule& module, HoldModule hold, void* holds,
                       PlanView& plan) {
   const PlanFile file = read_plan(folder, module);
@@ -376,7 +376,7 @@ const char* write_prepared() {
     bool any = false;
     const char* const wrong = replace_from(0, prepared[i], any);
     if (wrong != nullptr) report(*prepared[i].module, wrong);
-    // With a jump, the stubs stay, whatever else is wrong.
+    // Once a jump is written the stubs stay, even after an error.
     if (wrong == nullptr || any) {
       prepared[kept++] = prepared[i];
       continue;

@@ -12,7 +12,7 @@ namespace collect::agent {
 // The beginning of a file; 0 when it can't be read.
 size_t read_file(const char* path, char* out, size_t size);
 
-// Of this process: the inode of its PID namespace; 0 where there is none, or it can't be seen.
+// The inode of this process's PID namespace; 0 where there is none, or it can't be seen.
 uint64_t pid_namespace();
 
 bool fill_random(uint8_t* out, size_t bytes);

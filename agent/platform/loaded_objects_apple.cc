@@ -1,4 +1,4 @@
-// macOS and iOS. dyld tells of every image that comes and goes, on the thread that loads it and
+// macOS and iOS. dyld reports every image that comes and goes, on the thread that loads it and
 // with its own lock held, so nothing here waits in those calls: they count. An image that is
 // unloaded while a scan looks at its header would take the header away; libraries of apps stay.
 #include <mach-o/dyld.h>
@@ -24,7 +24,7 @@ std::atomic<uint32_t> scanning{0};  // never taken in dyld's calls to us
 void image_came(const mach_header*, intptr_t) {
   loads.fetch_add(1, std::memory_order_release);
 }
-// What threads remember of it must not outlive it: another image may come to lie there.
+// What threads remember of it must not outlive it: another image may be loaded there.
 void image_went(const mach_header*, intptr_t) {
   unloads.fetch_add(1, std::memory_order_release);
   (void)change_state(0, 0);

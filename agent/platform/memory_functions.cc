@@ -1,6 +1,6 @@
-// The library's own memcpy and the like, hidden from everybody else: the compiler calls them where
-// no source names them, and the process's may belong to a checker that takes locks or keeps books.
-// Not in the archive, where the C library's are the only ones.
+// The library's own memcpy and the like, hidden from all other modules: the compiler calls them
+// where no source names them, and the process's may belong to a checker that takes locks or keeps
+// books. Not in the archive, where the C library's are the only ones.
 //
 // Compiled without the compiler's knowledge of these names, which would make each call itself.
 #include <cstddef>

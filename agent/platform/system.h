@@ -1,6 +1,7 @@
-// What the agent asks of the system, asked directly: a function of the C library may be another
-// library's (libfaketime's clocks, fakeroot's files), which lies, waits for a lock, or is not ready
-// yet. Names, arguments and results are those of the C library's functions, errno too.
+// System calls of the agent, made directly: another library may have replaced a function of the C
+// library (libfaketime's clocks, fakeroot's files), and its function gives wrong answers, waits for
+// a lock, or is not ready yet. Names, arguments and results are those of the C library's functions,
+// errno too.
 //
 // Any thread; nothing allocates. On Linux each is one system call, and the clocks are the kernel's
 // code in this process (system_clock_linux.cc). On Apple's systems calls have no stable numbers:

@@ -38,7 +38,7 @@ ssize_t read_of_thread(pid_t process, uint32_t thread_id, const char* name, char
   return got;
 }
 
-// Of a thread's seccomp filters, as its status says.
+// Numbers of a thread's seccomp filters, as its status says.
 constexpr uint64_t kNoFilter = 0;
 constexpr uint64_t kNotCounted = UINT64_MAX;
 struct Filters {

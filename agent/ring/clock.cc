@@ -65,7 +65,7 @@ uint64_t slope(const Pair& from, const Pair& to) {
 void publish(const ClockLine& line) {
   const uint32_t version = shared_line.version.load(std::memory_order_relaxed);
   shared_line.version.store(version + 1, std::memory_order_relaxed);  // odd: being written
-  // Releases, so that whoever sees one of these sees the odd version too.
+  // Releases, so that a reader of one of these sees the odd version too.
   shared_line.ticks.store(line.base_ticks, std::memory_order_release);
   shared_line.ns_base.store(line.base_ns, std::memory_order_release);
   shared_line.slope.store(line.ns_per_tick, std::memory_order_release);
@@ -101,7 +101,7 @@ bool clock_fit() {
   uint64_t rate = slope(last_pair, now);
   uint64_t base = predicted;
   if (error > static_cast<int64_t>(kStepNs)) {
-    base = now.ns;  // the machine slept: the clock went on, the counter did not
+    base = now.ns;  // the machine slept: the clock continued, the counter did not
     rate = line.ns_per_tick;
   } else {
     // Run a little faster or slower, so that the error is gone after another such interval; never

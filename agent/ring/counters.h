@@ -1,5 +1,5 @@
 // Counters of the program: a name and a number each, set by collect_counter, sent by the drain when
-// they have changed. With a drain process they lie in shared memory.
+// they have changed. With a drain process they are in shared memory.
 #pragma once
 
 #include <cstdint>

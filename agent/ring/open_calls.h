@@ -4,7 +4,7 @@
 //
 // A stack in chunks, the thread's alone, not shared with a drain process. Each stream slot keeps
 // its chunks for the next thread. The short path pushes and pops with no look at a limit that it
-// would have to load: a chunk is aligned to its size, and below its first call lies one of function
+// would have to load: a chunk is aligned to its size, and below its first call is one of function
 // 0.
 #pragma once
 
@@ -52,7 +52,7 @@ inline constexpr uint64_t kOpenCallBytes = 64 * 1024 * 1024;  // of all threads,
 // size where there is less; with none, no call is followed.
 void open_calls_init();
 
-// Of a stream that has seen no call.
+// The top of a stream that has seen no call.
 OpenCall* no_open_calls();
 
 // Not for the short path. False: there is no memory for it, or too many are open.

@@ -148,7 +148,7 @@ uint64_t stream_end_ns(Stream& stream);
 
 // The next unsent run of records, at most `max_bytes` of them; false when there is none now. With
 // `flush` false, a page that is still being filled is handed out only when half full, so that a
-// busy thread gives large pages; with true, whatever is there. A span must be followed by mark_sent
+// busy thread gives large pages; with true, all that is there. A span must be followed by mark_sent
 // or dropped (the link broke: rewind follows).
 bool next_span(Stream& stream, Lane lane, uint32_t max_bytes, bool flush, Page& span);
 void mark_sent(Stream& stream, Lane lane, const Page& span);

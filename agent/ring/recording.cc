@@ -43,7 +43,7 @@ struct alignas(kSharedPage) RecorderState {
 constinit RecorderState recorder;
 
 // The drain's.
-bool nobody_writes = false;
+bool no_writer = false;
 uint64_t start_ns = 0;
 uint64_t start_unix_ns = 0;
 uint32_t detail_now = 0;
@@ -105,7 +105,7 @@ pid_t traced_process() {
   return traced;
 }
 bool writers_gone() {
-  return nobody_writes;
+  return no_writer;
 }
 
 bool recorder_init(const Settings& wanted) {
@@ -113,7 +113,7 @@ bool recorder_init(const Settings& wanted) {
   traced = sys::getpid();
   find_thread_ids();
   note_filters();
-  nobody_writes = false;
+  no_writer = false;
   const bool shared = wanted.drain == DrainBy::kProcess && shared_memory_init(true);
   if (!shared && !shared_memory_init(false)) return false;
   g_state.store(g_state.load() & ~kStateFlags);
@@ -146,7 +146,7 @@ void recorder_configure(const Settings& wanted) {
 }
 
 void settle_dead_writers() {
-  nobody_writes = true;
+  no_writer = true;
   for_each_stream([](Stream& stream) { settle(stream); });
 }
 
@@ -187,7 +187,7 @@ bool filter_takes_function(uint64_t id) {
 }
 
 bool is_quiet(Stream& stream, uint64_t state) {
-  return nobody_writes || stream.busy.load(std::memory_order_acquire) == 0 ||
+  return no_writer || stream.busy.load(std::memory_order_acquire) == 0 ||
          stream.waiting.load(std::memory_order_acquire) != 0 ||
          stream.epoch_state.load(std::memory_order_acquire) / kStateEpoch >= state / kStateEpoch;
 }
@@ -316,7 +316,7 @@ void set_program_is_filtered(bool filtered) {
 bool stream_ended(Stream& stream) {
   if (stream.ended) return true;
   const bool current = is_recording() && stream.recording == current_recording();
-  if (current && !nobody_writes) return false;
+  if (current && !no_writer) return false;
   if (!is_quiet(stream, g_state.load(std::memory_order_relaxed))) return false;
   look_at_name(stream);
   end_stream(stream, now_ns());

@@ -177,15 +177,16 @@ void settle_all(const Goal& wanted) {
 
 }  // namespace
 
-void sleds_register(collect_xray_module& told, const SledHandler (&handlers)[3]) {
-  if (told.abi != COLLECT_XRAY_ABI || told.struct_bytes < sizeof told || told.agent != nullptr) {
+void sleds_register(collect_xray_module& registered, const SledHandler (&handlers)[3]) {
+  if (registered.abi != COLLECT_XRAY_ABI || registered.struct_bytes < sizeof registered ||
+      registered.agent != nullptr) {
     return;
   }
   const int saved_errno = errno;
   // Both of these take the loader's lock, so ours comes after.
   if (recorder_ready()) (void)modules_scan();
   Module inspected;
-  inspected.compiled = CompiledSleds(told);
+  inspected.compiled = CompiledSleds(registered);
   const char* const finding = inspected.compiled.inspect(inspected.path, sizeof inspected.path);
   const SledLock locked;
   if (finding != nullptr) report(inspected, finding);
@@ -194,20 +195,20 @@ void sleds_register(collect_xray_module& told, const SledHandler (&handlers)[3])
     if (place == nullptr) {
       report(inspected, kTooMany);
     } else {
-      for (size_t i = 0; i < 3; ++i) told.handlers[i] = handlers[i];
-      told.agent = place;
+      for (size_t i = 0; i < 3; ++i) registered.handlers[i] = handlers[i];
+      registered.agent = place;
       if (goal.in) settle(*place);
     }
   }
   errno = saved_errno;
 }
 
-void sleds_unregister(collect_xray_module& told) {
+void sleds_unregister(collect_xray_module& registered) {
   const SledLock locked;
-  auto* const module = static_cast<Module*>(told.agent);
-  if (module == nullptr || module->compiled.told() != &told) return;
+  auto* const module = static_cast<Module*>(registered.agent);
+  if (module == nullptr || module->compiled.registered() != &registered) return;
   // Its code stays as it is: it may run on for a while, and its handlers are the agent's.
-  told.agent = nullptr;
+  registered.agent = nullptr;
   *module = Module{};
 }
 

@@ -18,8 +18,8 @@ using SledHandler = void (*)(uint64_t function, const uint64_t* registers, uint6
 void sleds_register(collect_xray_module& module, const SledHandler (&handlers)[3]);
 void sleds_unregister(collect_xray_module& module);
 
-// The same for one that was not prepared, whose stubs are in place; it never goes. False: one
-// module too many, and that is said.
+// Registers a module that was not prepared, whose stubs are in place; it never goes. False: one
+// module too many, and that is reported.
 class PlannedSleds;
 bool sleds_register(const PlannedSleds& planned, const char* path);
 // A plan that is not used: the words of sleds_problem().

@@ -24,7 +24,7 @@ struct StallRing {
   ThreadStall joined;                      // that found no room; of none when its count is 0
   std::atomic<uint64_t> wait_first_ns{0};  // under way; 0: no wait is
   std::atomic<uint64_t> wait_last_ns{0};
-  // Of signal handlers that wait inside a hook: their interrupted hook adds it.
+  // Waits of signal handlers inside a hook: their interrupted hook adds them.
   std::atomic<uint64_t> nested_first_ns{0};
   std::atomic<uint64_t> nested_last_ns{0};
   std::atomic<uint64_t> nested_ns{0};
@@ -46,7 +46,7 @@ void continue_wait(StallRing& stalls, uint64_t now_ns);
 void add_nested_wait(StallRing& stalls, uint64_t first_ns, uint64_t last_ns);
 // Adds all that is pending.
 void add_stalls(StallRing& stalls);
-// The same for a thread that writes no more. [drain]
+// Adds all that is pending of a thread that writes no more. [drain]
 void add_last_stalls(StallRing& stalls);
 
 }  // namespace collect::agent

@@ -56,7 +56,7 @@ inline constexpr size_t kOwnNameBytes = sizeof OwnName::text;
 
 struct alignas(kCacheLine) Stream {
   Stream() = default;
-  // Of no thread.
+  // A stream that belongs to no thread.
   constexpr explicit Stream(uint64_t is_busy) : busy(is_busy), open_calls(nullptr) {}
 
   // Producer's, the short path's own lines.
@@ -82,7 +82,7 @@ struct alignas(kCacheLine) Stream {
   uint32_t max_depth = UINT32_MAX;
   std::atomic<uint64_t> left_out{0};  // calls that a filter or a limit did not want
   uint64_t longer_than_ns = 0;        // 0: calls of any length are recorded
-  // Open calls whose records lie between `kept` and `pos`, not committed: short_calls.h.
+  // Open calls whose records are between `kept` and `pos`, not committed: short_calls.h.
   uint8_t* kept = nullptr;
   std::atomic<uint32_t> tentative_end{0};  // of those, where they end in the open page; 0: none
   std::atomic<uint64_t> tentative_ns{0};   // when the newest of them was called, or later

@@ -14,7 +14,7 @@ namespace {
 struct Slot {
   std::atomic<uint32_t> published;
   std::atomic<uint32_t> free_next;
-  std::atomic<uint32_t> held_by;  // Holders; whoever lets go last puts the slot on the free list
+  std::atomic<uint32_t> held_by;  // Holders; the last to let go puts the slot on the free list
 };
 
 // A thread keeps its pointer to a stream of a recording that is over, and looks at it again in its

@@ -1,4 +1,4 @@
-// dlclose of the host program, because another library may come to lie at the same addresses at
+// dlclose of the host program, because another library may be loaded at the same addresses at
 // once. (dlopen is left alone: the C library looks at who calls it.) Apart from other wraps, so
 // that a static program, which has no dlclose, does not take it from the archive.
 #include <dlfcn.h>

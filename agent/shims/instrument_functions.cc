@@ -30,7 +30,7 @@ using collect::atf::EventKind;
 #if defined(__aarch64__)
 
 // Where a compiler puts the frame record within a frame is its own affair on arm64, so the hooks
-// begin with two instructions that take both registers as they are, and go on in C++.
+// begin with two instructions that take both registers as they are, and continue in C++.
 extern "C" {
 
 [[gnu::visibility("hidden"), gnu::used]] void collect_hook_enter(void* function, void* call_site,

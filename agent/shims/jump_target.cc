@@ -26,7 +26,7 @@ uint64_t word_of(const void* buffer) {
 
 }  // namespace
 
-// A buffer of our own is filled, whose stack pointer is known: it is in this frame. That tells
+// A buffer of our own is filled, whose stack pointer is known: it is in this frame. That shows
 // how it is kept, whichever C library this is.
 [[gnu::noinline]] uint64_t jump_target(const void* buffer) {
   jmp_buf probe;
@@ -44,8 +44,8 @@ uint64_t word_of(const void* buffer) {
 #else
   uint64_t stack;
   asm volatile("mov %0, sp" : "=r"(stack));
-  // The difference of two buffers is that of their stack pointers, whatever the secret. A stack
-  // pointer is aligned to 16 bytes, and the jump goes up.
+  // The difference of two buffers is that of their stack pointers, with any secret. A stack pointer
+  // is aligned to 16 bytes, and the jump goes up.
   const uint64_t target = kept ^ wanted ^ stack;
   return target % 16 == 0 ? target : kUnknownStack;
 #endif

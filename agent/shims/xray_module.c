@@ -1,5 +1,5 @@
-/* One half of collect_xray.o: finds the module's own sleds and tells the agent of them, if there is
- * one. Without it, the sleds stay as the compiler wrote them. XRAY.md. */
+/* One half of collect_xray.o: finds the module's own sleds and registers them with the agent, if
+ * there is one. Without it, the sleds stay as the compiler wrote them. XRAY.md. */
 #include "agent/shims/xray_module.h"
 
 #include <stddef.h>
@@ -53,8 +53,8 @@ NOT_TRACED static agent_function find(agent_function linked, const char* name) {
 
 /* Before the program's own constructors, which are functions like others. */
 __attribute__((constructor(101))) NOT_TRACED static void register_module(void) {
-  const agent_function tell = find(collect_xray_register, "collect_xray_register");
-  if (tell != 0) tell(&collect_xray_this_module);
+  const agent_function register_sleds = find(collect_xray_register, "collect_xray_register");
+  if (register_sleds != 0) register_sleds(&collect_xray_this_module);
 }
 
 __attribute__((destructor(101))) NOT_TRACED static void leave_agent(void) {

@@ -1,6 +1,6 @@
-/* What a module that was built with -fxray-instrument tells the agent, and what it is told: the
- * line between collect_xray.o, which is linked into each such module, and the agent's library. C99,
- * and plain data only: the two may come from different releases. */
+/* What a module that was built with -fxray-instrument and the agent give each other: the interface
+ * between collect_xray.o, which is linked into each such module, and the agent's library. C99, and
+ * plain data only: the two may come from different releases. */
 #pragma once
 
 #include <stdint.h>
@@ -27,7 +27,7 @@ struct collect_xray_module {
   void* agent; /* the agent's place for this module; null: not registered */
 };
 
-/* Of the agent. Any thread; from the module's constructor and destructor. */
+/* Defined by the agent. Any thread; from the module's constructor and destructor. */
 void collect_xray_register(struct collect_xray_module* module);
 void collect_xray_unregister(struct collect_xray_module* module);
 

@@ -2,14 +2,14 @@
  * may not lose, hands it to the agent's handler, which keeps all vector registers as they are, and
  * puts it back. Which sled calls and which jumps here, and with what, is in agent/ring/sleds.cc.
  *
- * The handlers lie in collect_xray_this_module at HANDLERS (xray_module.h).
+ * The handlers are in collect_xray_this_module at HANDLERS (xray_module.h).
  */
 #define HANDLERS 56
 
 #if defined(__x86_64__)
 
 /* r10d: the function's distance from collect_xray_enter. The registers are pushed so that the
- * first six arguments stand in their order; r11 and rax may hold the target of a tail call. */
+ * first six arguments are in their order; r11 and rax may hold the target of a tail call. */
 	.macro CALLED_FROM_SLED name, handler
 	.globl \name
 	.hidden \name

@@ -19,13 +19,13 @@ enum class PeerUser : uint8_t {
   // process may not ask (Android's apps).
   kUnknown,
   // The system has no such question for TCP: Apple's, some emulators. No one can be distinguished,
-  // and on iPhones usbmux ends in loopback TCP, so everybody is served. AGENT.md "Known issues".
+  // and on iPhones usbmux ends in loopback TCP, so every user is served. AGENT.md "Known issues".
   kCannotAsk,
   kNotAsked,  // this process has no descriptor left to ask with: no fault of the peer's
 };
 
-// Of a connection that this process accepted. A Unix socket says it itself, for TCP on this machine
-// the kernel is asked for the peer's own socket (sock_diag).
+// The user of a connection that this process accepted. A Unix socket has it itself, for TCP on this
+// machine the kernel is asked for the peer's own socket (sock_diag).
 PeerUser peer_user(int connected);
 
 struct Server {
@@ -33,10 +33,11 @@ struct Server {
   uid_t uid;  // with kOther
 };
 
-// Of a connection that this process made to `dialled`. A connection is made before anybody accepts
-// it, and then only the listener has an owner: both are asked for. A Unix socket in a directory
-// that only root and its owner can write is trusted for any owner, because no one else can
-// have put it there. A host that is not this one is trusted: its users are not ours to tell.
+// The user of a connection that this process made to `dialled`. A connection is made before it is
+// accepted, and then only the listener has an owner: both are asked for. A Unix socket in a
+// directory that only root and its owner can write is trusted for any owner, because no one else
+// can have put it there. A host that is not this one is trusted: its users cannot be checked from
+// here.
 Server server_user(int connected, const Address& dialled);
 
 }  // namespace collect::agent

@@ -38,7 +38,7 @@ bool is_connected_to_itself(int fd) {
   sockaddr_storage there{};
   socklen_t here_bytes = sizeof here;
   socklen_t there_bytes = sizeof there;
-  // What can't be told stays without a family.
+  // An address that is not known stays without a family.
   (void)sys::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &here_bytes);
   (void)sys::getpeername(fd, reinterpret_cast<sockaddr*>(&there), &there_bytes);
   if (here.ss_family != AF_INET && here.ss_family != AF_INET6) return false;

@@ -273,7 +273,7 @@ IoStatus judge(TlsSession& session, int result) {
   return IoStatus::kError;
 }
 
-// One call into OpenSSL, and then whatever it wants to say.
+// One call into OpenSSL, and then the sending of what it has written.
 template <class Call>
 IoStatus run(TlsSession& session, Call call) {
   IoStatus status = IoStatus::kDone;

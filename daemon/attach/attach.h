@@ -22,7 +22,7 @@ struct AttachOptions {
   std::string adb = "off";     // as the configuration has it
   std::string usbmux = "off";  // the same
   milliseconds keep_absent{};  // how long an unplugged device's agents may resume
-  // Attached whenever their devices are there, whatever a search finds: "adb:SERIAL:NAME".
+  // Attached whenever their devices are there, also when no search finds them: "adb:SERIAL:NAME".
   std::vector<std::string> endpoints;
 };
 

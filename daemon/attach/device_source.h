@@ -17,7 +17,7 @@ namespace collect::attach {
 
 using Socket = asio::generic::stream_protocol::socket;
 
-struct SourceDevice {  // as the server tells of it
+struct SourceDevice {  // as the server reports it
   std::string serial;
   std::string connection;      // "usb", "network", "emulator" or empty
   std::string model;           // empty: not known
@@ -30,7 +30,8 @@ struct SourceDevice {  // as the server tells of it
   bool operator==(const SourceDevice&) const = default;
 };
 
-// Of two entries of the same device: the one that can be used, by cable.
+// Which of two entries of the same device is better: the one that can be used, then the one by
+// cable.
 inline bool is_better(const SourceDevice& a, const SourceDevice& b) {
   if (a.is_usable != b.is_usable) return a.is_usable;
   return a.connection == "usb" && b.connection != "usb";

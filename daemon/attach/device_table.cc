@@ -30,7 +30,7 @@ DeviceTable::DeviceTable(asio::io_context& io, std::vector<std::unique_ptr<Devic
       keep_absent_(keep_absent),
       observer_(observer),
       wanted_(std::move(wanted)) {
-  // Who asks before anything was heard knows at least what is looked at.
+  // Before the first report, this shows at least which servers are watched.
   for (const auto& source : sources_) {
     servers_[source->via()] = {source->via(), "", false, "not connected yet"};
   }
@@ -54,7 +54,7 @@ void DeviceTable::start() {
           if (server.connected) {
             spdlog::info("{}: connected to {}", server.via, server.address);
           } else {
-            // Most machines have no phones: a server that was never there is no news.
+            // Most machines have no phones: a server that was never there is not reported.
             spdlog::log(known.connected ? spdlog::level::info : spdlog::level::debug, "{}: {}",
                         server.via, server.status);
           }
@@ -69,7 +69,7 @@ void DeviceTable::stop() {
   devices_.clear();  // their timers are cancelled, and find no one
 }
 
-// ---- what the sources tell
+// ---- reports of the sources
 
 void DeviceTable::on_devices(DeviceSource& source, const std::vector<SourceDevice>& list) {
   std::map<std::string, const SourceDevice*> now;
@@ -119,7 +119,7 @@ void DeviceTable::leave(Device& device) {
   remove_if_unused(device);
 }
 
-// Nothing on the device is dialled any more; agents that may come back are remembered.
+// Nothing on the device is dialled any more; agents that may come back are kept.
 void DeviceTable::withdraw(Device& device, const std::string& why) {
   ++device.search;
   device.is_searching = false;
@@ -191,7 +191,7 @@ void DeviceTable::search_now(Device& device) {
                             });
 }
 
-// The endpoints on the device that are dialled whatever a search finds.
+// The endpoints on the device that are dialled even if no search finds them.
 std::vector<std::string> DeviceTable::wanted_on(const Device& device) const {
   const std::string prefix = address_of(device.source, device.shown.serial, "");
   std::vector<std::string> names;
@@ -245,7 +245,7 @@ void DeviceTable::lose_endpoint(Device& device, const std::string& endpoint) {
     observer_.endpoint_gone(address_of(device.source, device.shown.serial, endpoint));
 }
 
-// ---- what the observer tells
+// ---- reports of the observer
 
 DeviceTable::Found DeviceTable::find(const std::string& address) {
   for (const auto& [key, device] : devices_) {

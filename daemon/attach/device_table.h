@@ -1,8 +1,8 @@
 // Which devices there are, why one can't be used, and which agents on them are attached: what the
-// sources tell, merged, and the search for agents. It opens nothing on its own account: endpoints
+// sources report, merged, and the search for agents. It opens nothing on its own account: endpoints
 // where an agent listens are named to the observer, who dials them through open() and reports back.
 //
-// Everything runs on the thread of the io_context but devices() and servers(), which anybody may
+// Everything runs on the thread of the io_context but devices() and servers(), which any thread may
 // call. ATTACH.md has the states.
 #pragma once
 
@@ -30,7 +30,7 @@ inline constexpr milliseconds kFreshSearchPause{500};
 inline constexpr milliseconds kFreshTime{10'000};
 inline constexpr milliseconds kSearchPause{1'500};
 inline constexpr size_t kMaxEndpoints = 256;  // of one device: those that were asked for, too
-inline constexpr milliseconds kLeastSearchPause{250};  // from one to the next, whoever asks
+inline constexpr milliseconds kLeastSearchPause{250};  // from one to the next, for any caller
 
 // How long a device can't be used before the log says so.
 inline constexpr milliseconds kBlockedLogPause{2'000};

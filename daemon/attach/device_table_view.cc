@@ -1,4 +1,4 @@
-// What the table shows of its devices, to whoever asks, to its observer and in the log.
+// What the table shows of its devices: in answers, to its observer and in the log.
 #include <spdlog/spdlog.h>
 
 #include "daemon/attach/device_table.h"
@@ -98,7 +98,7 @@ void DeviceTable::notify(Device& device) {
 }
 
 // A phone that is plugged in is "offline" for a moment, and its first search may fail: that it
-// can't be used is said when it stays so.
+// can't be used is logged when it stays so.
 void DeviceTable::log_when_true(Device& device, const DeviceView& view) {
   device.log_timer.cancel();
   if (view.state != DeviceState::kBlocked) {

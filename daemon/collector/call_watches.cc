@@ -1,5 +1,7 @@
 #include "daemon/collector/call_watches.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <utility>
 
 #include "daemon/symbolize/child_program.h"
@@ -51,8 +53,9 @@ Result<control::WatchId> CallWatches::watch(const std::string& directory, const 
   if (stopping_) return Error{Code::kUnavailable, "the collector is shutting down"};
   join_ended();
   if (watches_.size() >= kMaxCallWatches) {
-    return Error{Code::kLimit, "calls are followed by " + std::to_string(kMaxCallWatches) +
-                                   " watches already; end one of them"};
+    return Error{
+        Code::kLimit,
+        fmt::format("calls are followed by {} watches already; end one of them", kMaxCallWatches)};
   }
   const auto watch = std::make_shared<Watch>();
   watch->watcher = std::move(watcher);
@@ -95,7 +98,7 @@ void CallWatches::run(Watch& watch, const control::FeedRequest& request,
     }
     control::api::CallBatch batch;
     if (!batch.ParseFromArray(body.data(), static_cast<int>(body.size()))) {
-      return Error{Code::kDamaged, "what it says is no message"};
+      return Error{Code::kDamaged, "it sent bytes that are no message"};
     }
     batch.set_session(name);
     const std::lock_guard calling(watch.calling);

@@ -58,7 +58,7 @@ struct Collector::Services {
                [&registry = collector.registry_](
                    const std::string& name, storage::SymbolsState state, const std::string& said) {
                  if (!said.empty()) spdlog::warn("{}: {}", name, said);
-                 // It is sealed: whoever watched it has had the last word.
+                 // It is sealed: its watches have had their last message.
                  registry.set_symbols(name, state);
                }),
         lods(symbolize::own_program("collect-page"), fs,
@@ -311,7 +311,7 @@ Result<control::WatchId> Collector::watch_session(
   if (!session.ok()) return session.error();
   const control::WatchId id = watches_.watch_session(
       session->name, std::chrono::milliseconds(interval_ms), std::move(on_session));
-  // Looked at again behind the subscription, or an end between the two would never be told.
+  // Checked again after the subscription, or an end between the two would never be reported.
   const auto now = registry_.session(session->name);
   if (now.ok()) watches_.session_event(now->name, to_message(*now), is_over(now->state));
   return id;

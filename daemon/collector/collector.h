@@ -26,7 +26,7 @@ struct CollectorOptions {
   attach::AttachOptions devices;
   symbolize::SymbolizerOptions symbols;
   std::string token_file;  // for agents that the collector loads into processes
-  // Where sealed sessions go, how long they stay here, and which tables stand beside them; want and
+  // Where sealed sessions go, how long they stay here, and which tables are beside them; want and
   // output are the collector's. Without a URL they go nowhere.
   upload::StoreRequest store;
 };
@@ -78,7 +78,7 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
 
   Collector(const ingest::IngestOptions& options, storage::Fs& fs,
             const symbolize::SymbolizerOptions& symbols, upload::StoreRequest store);
-  // A session that is in the store, unless someone uses it.
+  // A session that is in the store, unless it is in use.
   void remove(const std::string& name);
 
   // IngestObserver

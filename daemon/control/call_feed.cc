@@ -71,7 +71,7 @@ Status FeedReader::take(Bytes bytes, const Take& take_frame) {
     const size_t size = u32_at(rest);
     const auto kind = static_cast<uint8_t>(rest[4]);
     if (size > kMaxFeedBodyBytes || kind < 1 || kind > 3) {
-      return Error{Code::kDamaged, "what it says is no frame"};
+      return Error{Code::kDamaged, "it sent bytes that are no frame"};
     }
     if (rest.size() < kHeadBytes + size) break;
     COLLECT_TRY(take_frame(static_cast<FeedKind>(kind), rest.substr(kHeadBytes, size)));

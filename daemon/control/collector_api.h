@@ -36,7 +36,7 @@ class FileReader {
 // On the thread that converts. False: no one wants it any more; then it is over, kCancelled.
 using ConversionProgress = std::function<bool(uint64_t done_bytes, uint64_t bytes)>;
 
-// Of a watch of calls: messages one at a time, then its end; both on a thread of its own.
+// Callbacks of a watch of calls: messages one at a time, then its end; both on a thread of its own.
 struct CallWatcher {
   std::function<void(api::CallBatch)> on_batch;
   std::function<void(const Status&)> on_end;  // ok: the session is sealed, or the time is over
@@ -52,7 +52,7 @@ struct DetailCommand {
   uint64_t pre_roll_ns = 0;
 };
 
-// A request, and whose call it is: of methods that are not for everybody who may call.
+// A request, and whose call it is: for methods that not every client may call.
 template <class Request>
 struct CallOf {
   Request request;

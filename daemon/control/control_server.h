@@ -17,8 +17,8 @@
 
 namespace collect::control {
 
-// gRPC 1.51 cannot be told a minimum version of TLS; this makes every older one impossible, for the
-// whole process. To be called before there are threads and before the first server.
+// gRPC 1.51 has no setting for a minimum version of TLS; this makes every older one impossible, for
+// the whole process. To be called before there are threads and before the first server.
 void allow_tls_1_3_only();
 
 class ControlServer {
@@ -26,10 +26,10 @@ class ControlServer {
   // `address` is "host:port" (port 0: any free one) or "unix:/path". On a Unix socket `local` alone
   // says who may connect, and is the mode of its file. Errors: kInvalidArgument for what is no such
   // address, and for one that other machines can reach without TLS and a token or a client
-  // certificate; kAlreadyExists when someone listens there already, kPermission, kIo. The files of
-  // `access` are known to hold. `collector` must outlive the server. `listening`, if there is one,
-  // is a socket that is used instead of `address`, to own: where it is bound decides what it needs,
-  // and the mode of a Unix socket is left to who made it.
+  // certificate; kAlreadyExists when a process listens there already, kPermission, kIo. The files
+  // of `access` are known to hold. `collector` must outlive the server. `listening`, if there is
+  // one, is a socket that is used instead of `address`, to own: where it is bound decides what it
+  // needs, and the mode of a Unix socket is left to who made it.
   static Result<std::unique_ptr<ControlServer>> start(const std::string& address,
                                                       CollectorApi& collector,
                                                       const ControlAccess& access = {},

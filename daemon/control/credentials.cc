@@ -38,8 +38,8 @@ bool TokenCheck::holds(std::string_view shown) const {
 
 grpc::Status TokenCheck::Process(const InputMetadata& metadata, grpc::AuthContext*,
                                  OutputMetadata* consumed, OutputMetadata*) {
-  // Within TLS browsers speak HTTP/2, and show the certificate of their user, whatever page asks.
-  // gRPC 1.51 takes any content type.
+  // Within TLS browsers speak HTTP/2, and show the certificate of their user for any page. gRPC
+  // 1.51 takes any content type.
   for (const char* key : kBrowserMetadata) {
     if (metadata.find(key) == metadata.end()) continue;
     return {grpc::StatusCode::PERMISSION_DENIED,

@@ -1,10 +1,10 @@
-// The methods of the control plane that take one request and answer once. Whoever carries a method
-// out serves it here under the request's type, and the gRPC service and the live page call it: a
-// new method needs a message, a line in the service, and the class that serves it.
+// The methods of the control plane that take one request and answer once. The class that carries a
+// method out serves it here under the request's type, and the gRPC service and the live page call
+// it: a new method needs a message, a line in the service, and the class that serves it.
 //
 // Thread rules: serve() belongs to the owner, before the first call. call() may be called from any
 // thread; it does not block on the network or a disk. The answer comes exactly once, on a thread of
-// whoever serves the method.
+// the class that serves the method.
 #pragma once
 
 #include <any>
@@ -54,7 +54,7 @@ class Methods {
   }
 
  private:
-  // Given once: whoever serves the method may be short of memory or threads and let go of it.
+  // Given once: the class that serves the method may be short of memory or threads and drop it.
   template <class Response>
   class Answer {
    public:

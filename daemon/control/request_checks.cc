@@ -178,7 +178,8 @@ Status check_triggers(const v1::SetTriggersRequest& request) {
     }
     if (!v1::Trigger::Event_IsValid(trigger.event())) {
       return invalid(
-          "triggers.event is none of EVENT_CALL, EVENT_LONG_CALL, EVENT_EXCEPTION, EVENT_COUNTER");
+          "triggers.event is not one of EVENT_CALL, EVENT_LONG_CALL, EVENT_EXCEPTION, "
+          "EVENT_COUNTER");
     }
   }
   return {};
@@ -199,7 +200,7 @@ Status check_attach_process(const v1::AttachProcessRequest& request) {
   }
   if (request.max_rate() > kMostRate) return invalid("max_rate is more than 1000000000");
   if (!v1::Rule::WhenFull_IsValid(request.when_full())) {
-    return invalid("when_full is none of WHEN_FULL_DROP, WHEN_FULL_WAIT, WHEN_FULL_OVERWRITE");
+    return invalid("when_full is not one of WHEN_FULL_DROP, WHEN_FULL_WAIT, WHEN_FULL_OVERWRITE");
   }
   return {};
 }
@@ -230,7 +231,7 @@ Status check_rules(const v1::SetRulesRequest& request) {
     COLLECT_TRY(check_recording(rule));
     if (!v1::Rule::WhenFull_IsValid(rule.when_full())) {
       return invalid(
-          "rules.when_full is none of WHEN_FULL_DROP, WHEN_FULL_WAIT, WHEN_FULL_OVERWRITE");
+          "rules.when_full is not one of WHEN_FULL_DROP, WHEN_FULL_WAIT, WHEN_FULL_OVERWRITE");
     }
     if (rule.spool_mb() > kMaxRuleSpoolMb) {
       return invalid("rules.spool_mb is " + std::to_string(rule.spool_mb()) + ", at most " +

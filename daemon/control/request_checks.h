@@ -52,7 +52,7 @@ Status check_start(const v1::StartSessionRequest& request);
 Status check_rules(const v1::SetRulesRequest& request);
 Status check_annotation(const v1::AnnotateRequest& request);
 Status check_conversion(const v1::ConvertSessionRequest& request);
-// Puts in the defaults, and limits in the place of what is beyond them.
+// Puts in the defaults, and limits in place of what is beyond them.
 Result<v1::WatchCallsRequest> checked_calls(const v1::WatchCallsRequest& request);
 Result<uint32_t> watch_interval_ms(const v1::WatchSessionRequest& request);
 

@@ -16,7 +16,7 @@
 namespace collect::ctl {
 namespace {
 
-// Of this machine: memory, threads, descriptors.
+// Reports a fault of this machine: memory, threads, descriptors.
 int fault(const Error& error, int argc, char** argv) {
   std::cerr << "collectctl: " << to_string(error) << "\n";
   const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";

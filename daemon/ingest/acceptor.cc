@@ -130,8 +130,8 @@ void Acceptor::on_accept_error(const std::error_code& error) {
     turned_away = spare_.turn_away(listener_.native_handle(), !(is_tcp_ && core_.tls()));
     core_.counters.connections_refused.fetch_add(turned_away, std::memory_order_relaxed);
   }
-  const std::string line = core_.refusal_lines.admit("ingest: accept: " + error.message() + "; " +
-                                                     std::to_string(turned_away) + " turned away");
+  const std::string line = core_.refusal_lines.admit(
+      fmt::format("ingest: accept: {}; {} turned away", error.message(), turned_away));
   if (!line.empty()) spdlog::warn("{}", line);
 }
 
@@ -166,8 +166,8 @@ void Acceptor::on_accepted(Socket socket) {
     auto place = origins_->enter(origin, core_.options.connections_per_address);
     if (!place) {
       turn_away(*link, wire::REFUSE_LIMIT,
-                "more than " + std::to_string(core_.options.connections_per_address) +
-                    " connections of one address (max_connections_per_address)",
+                fmt::format("more than {} connections of one address (max_connections_per_address)",
+                            core_.options.connections_per_address),
                 true);
       return;
     }

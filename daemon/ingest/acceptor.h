@@ -25,9 +25,9 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 
   // kInvalidArgument: no such address, or one that others than this machine can reach without
   // showing who they are.
-  // kAlreadyExists: someone listens there. Called before the io thread runs.
+  // kAlreadyExists: a process listens there. Called before the io thread runs.
   Status open(const std::string& address);
-  // The same for a socket that listens already: where it is bound decides what it needs. Owns it.
+  // open() with a socket that listens already: its address decides what it needs. Owns it.
   Status take_over(int listening);
   void start();
   void stop();                                             // on the io thread

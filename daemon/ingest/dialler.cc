@@ -47,7 +47,7 @@ void DialTarget::dial() {
   // A timer that was cancelled is of an attempt that is over.
   timer_.async_wait([self = shared_from_this(), attempt](const std::error_code&) {
     if (attempt != self->attempt_) return;
-    self->on_failure("no connection within " + std::to_string(kDialDeadline.count() / 1000) + " s");
+    self->on_failure(fmt::format("no connection within {} s", kDialDeadline.count() / 1000));
   });
   // Weak, because a connector may be asked for the last time and never answer.
   connector_([weak = weak_from_this(), &io = io_, attempt](Result<ConnectedSocket> connected) {
@@ -199,8 +199,8 @@ Result<AgentSnapshot> Dialler::attach(const std::string& text) {
 Status Dialler::attach(const std::string& name, Connector connector, OnDial on_dial) {
   if (targets_.contains(name)) return Error{Code::kAlreadyExists, name + " is attached already"};
   if (targets_.size() >= kMaxAttachedAddresses) {
-    return Error{Code::kLimit, "more than " + std::to_string(kMaxAttachedAddresses) +
-                                   " attached addresses: detach one first"};
+    return Error{Code::kLimit, fmt::format("more than {} attached addresses: detach one first",
+                                           kMaxAttachedAddresses)};
   }
   auto target = std::make_shared<DialTarget>(core_, io_, name, std::move(connector),
                                              std::move(on_dial), on_hello_);

@@ -3,7 +3,7 @@
 // before the hello means "no agent there yet".
 //
 // Runs on one io thread. An address shows as an agent in state DIALING while no one answers; an
-// endpoint on a device is shown with its device, by whoever attached it.
+// endpoint on a device is shown with its device, by the caller that attached it.
 #pragma once
 
 #include <asio/io_context.hpp>

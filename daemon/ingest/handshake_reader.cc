@@ -1,5 +1,7 @@
 #include "daemon/ingest/handshake_reader.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <asio/post.hpp>
 #include <iterator>
@@ -36,8 +38,8 @@ void HandshakeReader::start() {
   deadline_.async_wait([self](const std::error_code&) {
     if (!self->link_) return;  // it was decided, and perhaps cancelled too late
     self->refuse(wire::REFUSE_PROTOCOL,
-                 (self->challenged_ ? "no proof within " : "no hello within ") +
-                     std::to_string(kHelloDeadline.count() / 1000) + " s",
+                 fmt::format("no {} within {} s", self->challenged_ ? "proof" : "hello",
+                             kHelloDeadline.count() / 1000),
                  true);
   });
   if (link_->stream().is_ready()) {
@@ -49,7 +51,7 @@ void HandshakeReader::start() {
   }
 }
 
-// There is no way to tell the peer more than TLS itself has told it.
+// The peer gets no more than the alert that TLS itself has sent.
 void HandshakeReader::on_handshake(const std::string& fault) {
   if (fault.empty()) {
     if (std::string shown = link_->stream().certificate_sha256(); !shown.empty()) {
@@ -102,8 +104,8 @@ void HandshakeReader::on_frame(Link& link, const wire::Frame& frame) {
 void HandshakeReader::on_hello(Link& link, const wire::Frame& frame) {
   if (frame.type != wire::FrameType::kHello) {
     refuse(wire::REFUSE_PROTOCOL,
-           "the first frame has type " + std::to_string(static_cast<unsigned>(frame.type)) +
-               " and is no hello",
+           fmt::format("the first frame has type {} and is no hello",
+                       static_cast<unsigned>(frame.type)),
            true);
     return;
   }
@@ -124,7 +126,7 @@ void HandshakeReader::on_hello(Link& link, const wire::Frame& frame) {
   }
   checked_ = {*hello, *context, {}};
   token_ = core_.token();
-  // Of those who need none it is proved to agents that have it, and not asked for.
+  // Where no token is needed, the guest token is proved to agents that have it, and not asked for.
   if (token_.empty() && on_feed_ != nullptr) token_ = core_.options.guest_token;
   challenged_ = true;
   link.send(wire::FrameType::kChallenge,
@@ -134,8 +136,8 @@ void HandshakeReader::on_hello(Link& link, const wire::Frame& frame) {
 void HandshakeReader::on_proof(const wire::Frame& frame) {
   if (frame.type != wire::FrameType::kProof) {
     refuse(wire::REFUSE_PROTOCOL,
-           "the frame after the hello has type " +
-               std::to_string(static_cast<unsigned>(frame.type)) + " and is no proof",
+           fmt::format("the frame after the hello has type {} and is no proof",
+                       static_cast<unsigned>(frame.type)),
            true);
     return;
   }
@@ -184,7 +186,7 @@ void HandshakeReader::on_dial9(Link& link) {
   if (!user_refusal_.empty()) {
     reason = user_refusal_;
   } else if (version != dial9::kFormatVersion) {
-    reason = "a dial9 stream of version " + std::to_string(version) + ", which is not known";
+    reason = fmt::format("a dial9 stream of version {}, which is not known", version);
   } else if (!core_.token().empty() && !link.stream().has_certificate()) {
     reason =
         "a dial9 stream: it can show no token, and this collector asks for one (or for a client "

@@ -37,7 +37,7 @@ class HandshakeReader final : public LinkOwner,
   HandshakeReader(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
                   OnFailure on_failure, OnFeed on_feed, std::string user_refusal);
 
-  // Someone else needs the slot: ends the connection without a word.
+  // Someone else needs the slot: ends the connection without an answer.
   void evict(const std::string& reason);
   // Let go of when this connection is decided.
   void hold(std::shared_ptr<void> lease) { lease_ = std::move(lease); }

@@ -120,7 +120,7 @@ void Ingest::route(std::shared_ptr<Link> link, const CheckedHello& checked,
 void Ingest::route_feed(std::shared_ptr<Link> link) {
   if (core_.feeds.fetch_add(1) >= kMaxFeeds) {
     core_.feeds.fetch_sub(1);
-    core_.refused(link->peer(), "more than " + std::to_string(kMaxFeeds) + " dial9 streams");
+    core_.refused(link->peer(), fmt::format("more than {} dial9 streams", kMaxFeeds));
     link->close();
     return;
   }
@@ -283,19 +283,19 @@ bool Ingest::stop(milliseconds bound) {
     acceptor_->stop();
     dialler_->stop();
   });
-  std::atomic<size_t> told{0};
+  std::atomic<size_t> stopped{0};
   for (auto& thread : threads_) {
-    asio::post(thread->io(), [&thread, &told] {
+    asio::post(thread->io(), [&thread, &stopped] {
       thread->shut_down();
-      ++told;
+      ++stopped;
     });
   }
   // Reports of sealed sessions come to the io threads, which continue until all is done.
-  while (told != threads_.size() || core_.live_sessions != 0) {
-    if (std::chrono::steady_clock::now() >= deadline && told == threads_.size()) break;
+  while (stopped != threads_.size() || core_.live_sessions != 0) {
+    if (std::chrono::steady_clock::now() >= deadline && stopped == threads_.size()) break;
     if (!core_.options.stepped) {
       std::this_thread::sleep_for(kStopPoll);
-    } else if (!step() && told == threads_.size()) {
+    } else if (!step() && stopped == threads_.size()) {
       break;  // time does not pass meanwhile
     }
   }

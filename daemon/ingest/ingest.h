@@ -31,7 +31,7 @@ class Ingest {
   // With IngestOptions::stepped, all that the threads would do now, on the caller's. False:
   // nothing.
   bool step();
-  // With `stepped`, ends as a killed process does: nothing is said, and nothing more is stored.
+  // With `stepped`, ends as a killed process does: nothing is sent, and nothing more is stored.
   void abandon();
 
   const std::string& address() const { return acceptor_->address(); }
@@ -44,13 +44,13 @@ class Ingest {
 
   // Dials the address until it is detached. Answers with its entry, at once.
   void attach(const std::string& address, Answer<AgentSnapshot> done);
-  // The same for a place that only `connector` reaches, without an entry: what comes of it is told
+  // Likewise for an endpoint that only `connector` reaches, without an entry: what comes of it goes
   // to `on_dial`, on an io thread. The agent's address is `name` then.
   void attach(const std::string& name, Connector connector, OnDial on_dial);
   // Dials no more, an address or a place; kNotFound when it is not attached.
   void detach_address(const std::string& address, Answer<std::string> done);
 
-  // Of the process with this id; kNotFound when it is not known any more.
+  // For the process with this id; kNotFound when it is not known any more.
   void detach(const ProcessId& process, Answer<AgentSnapshot> done);
   void start_recording(const ProcessId& process, Answer<SessionSnapshot> done);
   void stop_recording(const ProcessId& process, Answer<SessionSnapshot> done);
@@ -81,7 +81,7 @@ class Ingest {
   // Ends the dial9 feed of this session; answers when it is sealed. kNotFound: no feed has it.
   void stop_feed(const std::string& session, Answer<SessionSnapshot> done);
 
-  // Stops listening and tells the agents. Within the bound, sessions of agents that can come back
+  // Stops listening and informs the agents. Within the bound, sessions of agents that can come back
   // are left to the next start, and all others are sealed. True: each is one or the other; else the
   // next start recovers it.
   bool stop(milliseconds bound);

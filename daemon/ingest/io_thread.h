@@ -43,7 +43,7 @@ class IoThread {
 
   void begin();  // without a thread: the owner polls io()
   Status run();  // starts the thread
-  void join();   // stops the io_context, whatever is pending, and joins
+  void join();   // stops the io_context with all that is pending, and joins
 
   asio::io_context& io() { return io_; }
   void take(std::shared_ptr<Handover> handover);  // any thread

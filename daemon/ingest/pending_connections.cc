@@ -1,5 +1,7 @@
 #include "daemon/ingest/pending_connections.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 
 #include "daemon/ingest/link/limits.h"
@@ -12,12 +14,12 @@ std::shared_ptr<void> PendingConnections::admit(const std::string& origin, OnEvi
   if (share != per_origin_.end() && share->second >= kMaxPendingPerAddress) {
     const auto oldest = std::find_if(slots_.begin(), slots_.end(),
                                      [&](const Slot& slot) { return slot.origin == origin; });
-    evict(oldest, "more than " + std::to_string(kMaxPendingPerAddress) +
-                      " connections of this address have not said hello");
+    evict(oldest, fmt::format("more than {} connections of this address have not sent a hello",
+                              kMaxPendingPerAddress));
   }
   if (slots_.size() >= kMaxPendingConnections) {
-    evict_oldest("more than " + std::to_string(kMaxPendingConnections) +
-                 " connections have not said hello");
+    evict_oldest(
+        fmt::format("more than {} connections have not sent a hello", kMaxPendingConnections));
   }
   slots_.push_back({origin, owner, std::move(on_evict)});
   if (!origin.empty()) ++per_origin_[origin];

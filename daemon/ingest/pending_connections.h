@@ -1,5 +1,5 @@
 // Connections that have not said who they are, and how many connections each address has: what
-// keeps one peer, or many silent ones, from taking the slots of everybody else.
+// keeps one peer, or many silent ones, from taking all slots.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 namespace collect::ingest {
 
 // The slots of connections before their hello. When there is none left, the one that has been
-// silent longest is evicted, and not the newcomer: an agent says its hello at once, so whoever
-// wants to keep it out would have to open a whole round of connections in that time, again and
+// silent longest is evicted, and not the newcomer: an agent sends its hello at once, so an attacker
+// who wants to keep it out would have to open a whole round of connections in that time, again and
 // again, instead of once in every deadline.
 //
 // On the acceptor's io thread only.

@@ -11,7 +11,7 @@
 namespace collect::inject {
 namespace {
 
-// Jumps that lie together are read and written at once.
+// Jumps that are close together are read and written at once.
 constexpr uint64_t kMaxRunBytes = 64u << 10;
 constexpr uint64_t kMaxGap = 1'024;
 
@@ -82,7 +82,7 @@ class StoppedProcess {
   std::map<pid_t, TracedThread> threads_;
 };
 
-// Of the jumps from `first` on, how many lie together.
+// The number of jumps from `first` on that are close together.
 size_t run_from(const Jumps& jumps, size_t first) {
   size_t count = 1;
   while (first + count < jumps.size() &&

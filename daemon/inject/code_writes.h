@@ -1,5 +1,5 @@
 // Writes jumps into the code of a running process while none of its threads runs, and moves those
-// out of the way that stand where a jump is written.
+// out of the way that are where a jump is written.
 #pragma once
 
 #include <sys/types.h>
@@ -24,11 +24,11 @@ struct StopOutcome {
   std::chrono::nanoseconds stopped{};  // from the first that stopped until all were let go
 };
 
-// Stops every thread of the process, steps those on that stand inside a window, compares and writes
-// all jumps, and lets all go on. `state_at`: address of AttachRequest::state, which says before the
-// first jump that there may be some, and after the last that all are there. kUnavailable: a thread
-// did not stop, or stays in a window, or the agent waits no longer. kDamaged: the code is not what
-// the jumps are for.
+// Stops every thread of the process, steps those on that are inside a window, compares and writes
+// all jumps, and lets all continue. `state_at`: address of AttachRequest::state, which says before
+// the first jump that there may be some, and after the last that all are there. kUnavailable: a
+// thread did not stop, or stays in a window, or the agent waits no longer. kDamaged: the code is
+// not what the jumps are for.
 Result<StopOutcome> write_jumps(pid_t pid, const ProcessMemory& memory,
                                 const std::vector<patch::AttachJump>& jumps, uint64_t state_at,
                                 Deadline deadline);

@@ -320,8 +320,8 @@ Result<AttachOutcome> attach(const Target& target, const AttachSettings& setting
   // The memory stays that of the process that had the number when it was opened: no other one gets
   // what is written.
   COLLECT_TRY(check_same(target));
-  // When the tracer ends, the kernel lets go of every thread that it still traces, whatever that
-  // waits for.
+  // When the tracer ends, the kernel lets go of every thread that it still traces, also of one that
+  // waits.
   Result<AttachOutcome> outcome = Error{Code::kIo, "nothing was tried"};
   std::promise<void> ended;
   const auto has_ended = ended.get_future();

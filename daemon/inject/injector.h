@@ -39,7 +39,7 @@ struct AttachOutcome {
   uint64_t jumps = 0;                  // written
   size_t threads = 0;                  // that were stopped for it
   size_t moved = 0;                    // of these, out of windows
-  std::chrono::nanoseconds stopped{};  // for how long all of them stood
+  std::chrono::nanoseconds stopped{};  // for how long all of them were stopped
 };
 
 // Traces from a thread of its own, which also asks is_cancelled. Errors as of look_at_target(),

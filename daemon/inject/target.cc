@@ -204,7 +204,7 @@ Result<Target> look_at_target(pid_t pid) {
   COLLECT_TRY(check_program(pid, target.program));
   std::vector<Mapping> mappings = mappings_of(proc(pid, "maps"));
   Status found = find_c_library(target, mappings);
-  // Of a program that has just been started the dynamic linker may still be at work.
+  // In a program that has just been started the dynamic linker may still be at work.
   for (int looks = 1; !found.ok() && looks < kLooks; ++looks) {
     std::this_thread::sleep_for(kLookPause);
     mappings = mappings_of(proc(pid, "maps"));

@@ -1,4 +1,4 @@
-// A running process of this machine, as whoever wants to attach to it must know it.
+// A running process of this machine: what must be known to attach to it.
 #pragma once
 
 #include <sys/types.h>

@@ -25,7 +25,7 @@ constexpr timespec kLook{0, 50'000};
 constexpr uint64_t kCallBytes = 2;          // of the instruction
 constexpr size_t kMaxVectorBytes = 16'384;  // AMX tiles alone have 8,192
 
-// Numbers by which the kernel says that a system call was interrupted and is to go on.
+// Numbers by which the kernel says that a system call was interrupted and is to continue.
 constexpr int64_t kFirstRestart = -516;
 constexpr int64_t kLastRestart = -512;
 
@@ -156,7 +156,7 @@ Status TracedThread::await_stop(Deadline deadline) {
     const int looked = ::waitid(P_PID, static_cast<id_t>(tid_), &event,
                                 WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
     const bool is_known = looked == 0 && event.si_pid == tid_;
-    // The end of a process is its parent's to hear of, which may be this process.
+    // The end of a process is reported to its parent, which may be this process.
     if (is_known && has_exited(event) && is_first_thread(tid_)) {
       return ended(std::exchange(tid_, 0));
     }

@@ -45,7 +45,7 @@ class TracedThread {
   Status step(Deadline deadline);
   bool in_group_stop() const { return group_stop_; }
 
-  // Of a stopped one. A system call that the stop has ended with EINTR, as epoll_wait(2) is, is
+  // For a stopped thread. A system call that the stop has ended with EINTR, as epoll_wait(2) is, is
   // made again when the thread continues, unless a signal waits for it, which may be what it is to
   // see.
   Status mend_interruption();
@@ -75,7 +75,7 @@ class BorrowedThread {
   static Result<BorrowedThread> borrow(TracedThread& thread);
   const user_regs_struct& registers() const { return registers_; }
   // Stops the thread first, if it runs. Where that takes long it is waited for all the same: it
-  // could not go on as someone else.
+  // could not continue as someone else.
   Status give_back() const;
 
  private:

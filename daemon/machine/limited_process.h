@@ -8,8 +8,8 @@
 
 namespace collect {
 
-// Of this process: memory that is no mapped file, no core file, no more privileges, its end with
-// that of the daemon, and that niceness.
+// Limits this process: memory that is no mapped file, no core file, no more privileges, its end
+// with that of the daemon, and that niceness.
 Status limit_process(uint64_t memory_bytes, int niceness);
 
 }  // namespace collect

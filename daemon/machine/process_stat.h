@@ -9,7 +9,7 @@ namespace collect {
 
 struct ProcessStat {
   char state = '?';
-  uint64_t begin_ticks = 0;  // since boot; tells processes apart that had the same number
+  uint64_t begin_ticks = 0;  // since boot; distinguishes processes that had the same number
   // It waits for its parent, or for nothing any more.
   bool has_ended() const { return state == 'Z' || state == 'X'; }
 };

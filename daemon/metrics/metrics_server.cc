@@ -20,8 +20,8 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// Of the library's server, which answers on two threads: a client that says nothing, or takes
-// nothing, has one of them for so long at most.
+// The library's server answers on two threads: a client that sends nothing, or reads nothing, has
+// one of them for so long at most.
 constexpr char kThreads[] = "2";
 constexpr char kRequestTimeoutMs[] = "3000";
 
@@ -53,11 +53,11 @@ class Families {
   void gauge(const char* name, const char* help, double value) {
     add(name, help, MetricType::Gauge, value);
   }
-  // Of the newest metric.
+  // Labels the newest metric.
   void label(const char* label, const char* value) {
     families_.back().metric.back().label.push_back({label, value});
   }
-  // A further metric of the newest family, which labels tell apart.
+  // A further metric of the newest family, which labels distinguish.
   void also(uint64_t value) {
     families_.back().metric.push_back(metric_of(families_.back().type, static_cast<double>(value)));
   }
@@ -83,33 +83,33 @@ double seconds_of(const google::protobuf::Timestamp& time) {
 void add_store(Families& all, const api::StoreStats& store) {
   all.gauge("collectord_store_pending_sessions", "Sealed sessions that are not in the store.",
             static_cast<double>(store.sessions_pending()));
-  all.gauge("collectord_store_pending_bytes", "Bytes of their files.",
+  all.gauge("collectord_store_pending_bytes", "Bytes of sealed sessions that are not in the store.",
             static_cast<double>(store.bytes_pending()));
   all.gauge("collectord_store_oldest_pending_timestamp_seconds",
-            "When the oldest of them began, since the epoch; 0: there is none.",
+            "Start of the oldest session that is not in the store, since the epoch; 0: none.",
             seconds_of(store.oldest_pending_time()));
-  all.gauge("collectord_store_problem", "Whether nothing goes to the store now: 0 or 1.",
+  all.gauge("collectord_store_problem", "Whether uploads to the store fail now: 0 or 1.",
             store.problem().empty() ? 0 : 1);
-  all.counter("collectord_store_committed_sessions_total", "Sessions that were committed.",
-              store.sessions_committed());
-  all.counter("collectord_store_committed_bytes_total", "Bytes of their files.",
-              store.bytes_committed());
+  all.counter("collectord_store_committed_sessions_total",
+              "Sessions that were committed to the store.", store.sessions_committed());
+  all.counter("collectord_store_committed_bytes_total",
+              "Bytes of sessions that were committed to the store.", store.bytes_committed());
   all.counter("collectord_store_sent_bytes_total", "Bytes that went to the store.",
               store.bytes_sent());
   all.counter("collectord_store_removed_sessions_total",
               "Sessions that were removed from the disk, because they are in the store.",
               store.sessions_removed());
-  all.counter("collectord_store_removed_bytes_total", "Bytes of their files.",
-              store.bytes_removed());
+  all.counter("collectord_store_removed_bytes_total",
+              "Bytes of sessions that were removed from the disk.", store.bytes_removed());
   all.counter("collectord_store_refused_sessions_total", "Sessions that can never be uploaded.",
               store.sessions_refused());
-  all.counter("collectord_store_failed_runs_total", "Tries that did not commit their session.",
-              store.runs_failed());
+  all.counter("collectord_store_failed_runs_total",
+              "Upload attempts that did not commit their session.", store.runs_failed());
   bool is_first = true;
   for (const api::StoreRetry& retry : store.retries()) {
     if (std::exchange(is_first, false)) {
       all.counter("collectord_store_retries_total",
-                  "Requests that were made again, by the HTTP status of the answer; 0: none came.",
+                  "Retried requests to the store, by the HTTP status of the answer; 0: no answer.",
                   retry.count());
     } else {
       all.also(retry.count());
@@ -129,11 +129,11 @@ class CollectorMetrics final : public prometheus::Collectable {
     all.label("version", stats.version().c_str());
     all.gauge("collectord_start_time_seconds", "When the collector started, since the epoch.",
               seconds_of(stats.start_time()));
-    all.gauge("collectord_agents_connected", "Agents that are there now.",
+    all.gauge("collectord_agents_connected", "Agents that are connected now.",
               stats.agents_connected());
     all.gauge("collectord_sessions_active", "Sessions that are not sealed.",
               stats.sessions_active());
-    all.counter("collectord_connections_total", "Connections of agents, by what became of them.",
+    all.counter("collectord_connections_total", "Connections of agents, by result.",
                 stats.connections_accepted());
     all.label("result", "accepted");
     all.also(stats.connections_refused());
@@ -144,7 +144,7 @@ class CollectorMetrics final : public prometheus::Collectable {
                 stats.bytes_stored());
     all.counter("collectord_stored_pages_total", "Pages of records that were stored.",
                 stats.pages_stored());
-    all.counter("collectord_decoded_pages_total", "Of the stored pages: they came encoded.",
+    all.counter("collectord_decoded_pages_total", "Stored pages that arrived encoded.",
                 stats.pages_decoded());
     all.counter("collectord_bad_checksum_pages_total", "Pages whose checksum was wrong.",
                 stats.pages_bad_checksum());

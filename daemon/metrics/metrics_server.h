@@ -16,7 +16,7 @@ namespace collect::metrics {
 class MetricsServer {
  public:
   // `address`: host:port; port 0 is any. kInvalidArgument: none that can be listened at;
-  // kAlreadyExists: someone listens there, or it may not be. `collector` outlives the server.
+  // kAlreadyExists: a process listens there, or it may not be. `collector` outlives the server.
   static Result<std::unique_ptr<MetricsServer>> start(const std::string& address,
                                                       control::CollectorApi& collector);
   ~MetricsServer();  // answers what was asked, and listens no more; may take two seconds

@@ -67,7 +67,7 @@ void add_named_files(const std::vector<std::string>& patterns, std::vector<std::
   }
 }
 
-// Of modules that are loaded, the program first.
+// Chooses among modules that are loaded, the program first.
 Result<std::vector<std::string>> chosen_modules(std::vector<std::string> modules,
                                                 const std::vector<std::string>& patterns) {
   const std::string started = modules.front();

@@ -15,7 +15,7 @@ namespace collect::patch {
 inline constexpr char kProgramItself[] = "true";
 
 // The agent runs on some libraries itself, such as the C library, and unwinders look at frames as
-// they are: these are left out, whatever the patterns are.
+// they are: these are left out, with any patterns.
 bool is_never_traced(const std::string& path);
 inline constexpr char kAgentNeedsIt[] = "the agent itself needs it";
 
@@ -23,9 +23,9 @@ struct ModulePlans {
   PlanFolder folder;
   uint64_t functions = 0;  // that can be recorded
   std::vector<std::string> modules;
-  // Of modules that the pattern names and that can't be traced, with the reason.
+  // Modules that the pattern names and that can't be traced, with the reason.
   std::vector<std::string> left_out;
-  // Of a program that is traced alone: libraries of it that could be traced, too.
+  // For a program that is traced alone: libraries of it that could be traced, too.
   std::vector<std::string> not_asked_for;
 };
 

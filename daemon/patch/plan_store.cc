@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kEnding[] = ".plan";
-// Of the planner: what an older one kept is not used.
+// Version of the planner: what an older one kept is not used.
 constexpr char kPlannerVersion[] = "3";
 
 // Empty: not to be kept.

@@ -19,7 +19,7 @@ Error refusal_of(Bytes answer) {
   if (answer.size() < kText || answer.size() > kText + kMaxRefusalText ||
       std::memcmp(answer.data(), kRefusalMagic, sizeof kRefusalMagic) != 0 ||
       answer[sizeof kRefusalMagic] > static_cast<uint8_t>(Code::kCancelled)) {
-    return {Code::kDamaged, "the planner's answer is none"};
+    return {Code::kDamaged, "the planner's answer is not valid"};
   }
   return {static_cast<Code>(answer[sizeof kRefusalMagic]),
           std::string(answer.begin() + kText, answer.end())};

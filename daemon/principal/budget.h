@@ -106,7 +106,7 @@ class Account {
   // Whether more is to be taken now: for what waits instead of being refused.
   bool has_room(Resource resource) const;
 
-  // Of the principal's sessions, so many descriptors for each.
+  // Descriptors for each of the principal's sessions.
   uint64_t open_files_per_session() const;
 
   // Counted at once; afterwards, how long to wait before the next.

@@ -19,7 +19,7 @@
 
 namespace collect::principal {
 
-// Principals without work that are kept; more are forgotten as far as they have nothing to make up.
+// Principals without work that are kept; more are dropped as far as they have nothing to make up.
 inline constexpr size_t kMaxIdleLines = 64;
 
 class FairQueue {

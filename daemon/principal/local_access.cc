@@ -55,7 +55,7 @@ Status LocalAccess::check_syntax(std::string_view text) {
     return {};
   }
   return Error{Code::kInvalidArgument,
-               "\"" + std::string(text) + "\" is none of user, group:NAME, any"};
+               "\"" + std::string(text) + "\" is not one of user, group:NAME, any"};
 }
 
 Result<LocalAccess> LocalAccess::parse(std::string_view text) {
@@ -84,7 +84,7 @@ std::string LocalAccess::refusal(const Peer& peer) const {
   if (who_ == Who::kAny) return {};
   const std::string rule = "local_access is \"" + text_ + "\"";
   if (peer.principal.kind != Principal::Kind::kUid) {
-    return "no one knows which user connects (" + peer.unknown + "), and " + rule +
+    return "the connecting user is not known (" + peer.unknown + "), and " + rule +
            "; use a Unix socket, or keep the connection open until the collector closes it";
   }
   if (peer.uid == own_ || peer.uid == 0) return {};

@@ -20,7 +20,7 @@ class LocalAccess {
 
   // "user", "group:NAME" or "any". kInvalidArgument for anything else.
   static Status check_syntax(std::string_view text);
-  // The same, and looks the group up. kNotFound: there is no such group.
+  // Checks the syntax and looks the group up. kNotFound: there is no such group.
   static Result<LocalAccess> parse(std::string_view text);
 
   // Why the peer may not connect, with the way out; empty when it may. Only for peers that are

@@ -21,7 +21,7 @@ namespace collect::principal {
 
 struct Peer {
   // The connection does not leave this machine: a Unix socket, or TCP with a loopback address at
-  // either end. (Whoever binds to another address of this machine can reach 127.0.0.1 from there.)
+  // either end. (A socket bound to another address of this machine can reach 127.0.0.1.)
   bool is_local = false;
   // kUid or kUnknown when it is local, else kAddress.
   Principal principal;
@@ -41,12 +41,12 @@ class PeerLookup {
   // to answer with, which is not the peer's fault.
   Result<Peer> identify(int connected);
 
-  // Of a connection that this process made: whether it is served by this process's user or by root,
-  // or is not on this machine. A Unix socket (`path` as it was dialled) may be any user's where no
-  // other one can have put it: every directory above is root's or that user's, and written by
-  // no one else. kPermission: someone else serves it, or the system does not say who; the message
-  // continues after an address. Systems without sock_diag say it of no TCP connection, and are let
-  // be.
+  // Checks a connection that this process made: whether it is served by this process's user or by
+  // root, or is not on this machine. A Unix socket (`path` as it was dialled) may be any user's
+  // where no other one can have put it: every directory above is root's or that user's, and written
+  // by no one else. kPermission: someone else serves it, or the system does not say who; the
+  // message continues after an address. Systems without sock_diag say it of no TCP connection,
+  // which then passes.
   Status check_server(int connected, const std::string& path = "");
 
  private:
@@ -63,7 +63,7 @@ class PeerLookup {
 bool ended_without_bytes(int connected);
 
 // The principal of a remote host: its IPv4 address, or the first 64 bits of its IPv6 one, since
-// whoever has one such address has all of them.
+// the owner of one such address has all of them.
 Principal address_principal(const sockaddr_storage& address);
 
 // ---- what identify() is made of, for tests

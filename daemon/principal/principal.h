@@ -14,7 +14,7 @@ struct Principal {
   enum class Kind : uint8_t {
     kAddress,      // a remote host: an IPv4 address, or the first 64 bits of an IPv6 one
     kUid,          // a user of this machine
-    kCertificate,  // whoever holds the key of a client certificate
+    kCertificate,  // the holder of a client certificate's key
     kUnknown,      // on this machine, and the system does not say whose it is
   };
   Kind kind = Kind::kUnknown;

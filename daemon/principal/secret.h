@@ -1,4 +1,4 @@
-// Secrets that someone shows to be let in.
+// Secrets that a peer shows to be admitted.
 #pragma once
 
 #include <cstddef>

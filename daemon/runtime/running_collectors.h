@@ -36,7 +36,7 @@ class CollectorNotice {
   Descriptor lock_;
 };
 
-// Sorted by address. What ended without a word is removed.
+// Sorted by address. Entries of collectors that were killed are removed.
 std::vector<RunningCollector> running_collectors();
 
 }  // namespace collect::runtime

@@ -125,7 +125,7 @@ class Child {
       }
     }
     if (status.ok() && !ends()) {
-      status = Error{Code::kDamaged, "ended: it closed its output and went on"};
+      status = Error{Code::kDamaged, "ended: it closed its output and continued"};
     }
     ::kill(pid_, SIGKILL);
     const int end = reap();

@@ -23,7 +23,7 @@ struct ChildCommand {
 struct ChildBounds {
   std::chrono::milliseconds deadline{};
   uint64_t output_bytes = 0;
-  const std::atomic<bool>* stop = nullptr;  // set by whoever wants the child gone; may be null
+  const std::atomic<bool>* stop = nullptr;  // when set, the child is ended; may be null
   uint64_t file_bytes = 0;  // no file that it writes becomes larger; 0: as the system has it
 };
 
@@ -39,8 +39,8 @@ struct ChildEnding {
 Result<ChildEnding> run_child(const ChildCommand& command, Bytes input, const ChildBounds& bounds,
                               const std::function<Status(Bytes)>& take);
 
-// Where a program of ours lies that others start: beside the running one, as in a build tree, or in
-// ../libexec/collectord, as in an installation. The first of these when it is in neither place.
+// The path of a program of ours that others start: beside the running one, as in a build tree, or
+// in ../libexec/collectord, as in an installation. The first of these when it is in neither place.
 std::string own_program(const std::string& name);
 
 }  // namespace collect::symbolize

@@ -34,7 +34,7 @@ bool is_operator(std::string_view rest) {
 // Where the parts of a C++ name begin and end.
 class NameParts {
  public:
-  // Of a name that is nested deeper, the innermost parts count.
+  // In a name that is nested deeper, the innermost parts count.
   static constexpr size_t kMaxStarts = 16;
 
   explicit NameParts(std::string_view name)

@@ -1,5 +1,5 @@
-// Which functions someone means who writes a word for them: to the daemon (filter, detail) and to
-// collectctl's commands for files. One meaning for all of them.
+// Which functions a user's word means: to the daemon (filter, detail) and to collectctl's commands
+// for files. One meaning for all of them.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // (after chroot, in a container) names paths that are not those of this machine, and the process
 // that started it may have named the same file so that it is found.
 //
-// A path is a hint, from anybody: whoever opens it holds it to symbol_roots and compares the build
-// id, as with a path that its own process names. Thread-safe, bounded.
+// A path is a hint from any process: it is held to symbol_roots before it is opened, and the build
+// id is compared, as with a path that its own process names. Thread-safe, bounded.
 #pragma once
 
 #include <cstdint>

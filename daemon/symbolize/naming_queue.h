@@ -36,7 +36,7 @@ struct SealedSession {
 class NamingQueue {
  public:
   // What became of a session, on the queue's thread, once for each that was added: kDone, kFailed,
-  // kPending when the next start has to go on; kNone when there was nothing to do. `said` is for
+  // kPending when the next start has to continue; kNone when there was nothing to do. `said` is for
   // the log; empty when there is nothing to say.
   using OnNamed = std::function<void(const std::string& name, storage::SymbolsState state,
                                      const std::string& said)>;

@@ -84,7 +84,7 @@ class BodyReader {
   bool ok() const { return ok_; }
   Status status() const {
     if (ok_ && rest_.empty()) return {};
-    return Error{Code::kDamaged, "a frame of the symbolizer does not hold what it says"};
+    return Error{Code::kDamaged, "a frame of the symbolizer has other bytes than its counts say"};
   }
 
  private:

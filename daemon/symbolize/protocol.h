@@ -43,7 +43,7 @@ class FrameReader {
   explicit FrameReader(size_t max_body_bytes) : max_body_bytes_(max_body_bytes) {}
 
   void push(Bytes bytes);
-  // Nothing: more bytes are needed. kDamaged, kLimit: the stream can't go on.
+  // Nothing: more bytes are needed. kDamaged, kLimit: the stream can't continue.
   Result<std::optional<Frame>> next();
   bool empty() const { return begin_ == buffer_.size(); }  // nothing waits for its rest
 
@@ -60,7 +60,7 @@ struct LookupRequest {
   std::string module_path;  // as a peer said it
   std::vector<uint8_t> build_id;
   uint64_t module_bytes = 0;             // of its image; 0: not known
-  std::vector<std::string> roots;        // module files lie below one of these
+  std::vector<std::string> roots;        // module files are below one of these
   std::vector<std::string> directories;  // searched for files by build id and by name
   std::vector<uint32_t> addresses;       // module-relative, sorted
   std::vector<std::string> patterns;     // function_pattern.h
@@ -88,7 +88,7 @@ struct NamedAddress {
 void append_name(std::vector<uint8_t>& body, uint32_t address, std::string_view name);
 Status decode_names(Bytes body, std::vector<NamedAddress>& out);
 
-// The same for lines.
+// File and line of an address.
 struct LineOfAddress {
   uint32_t address = 0;
   uint32_t line = 0;

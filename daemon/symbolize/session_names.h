@@ -1,8 +1,8 @@
 // The names of one sealed session, looked up file by file, and put into its manifest. A file that
 // many modules name is looked up once. What one file does to its lookup (symbolizer.h) costs the
-// names of its modules and is said there.
+// names of its modules and is reported there.
 //
-// Plain values and calls that block: whoever owns one decides when the next step is made.
+// Plain values and calls that block: the owner decides when the next step is made.
 #pragma once
 
 #include <atomic>

@@ -45,7 +45,7 @@ class AnswerBuilder {
 
  private:
   Status take_frame(const Frame& frame) {
-    if (answer_.is_whole) return Error{Code::kDamaged, "ended: it said more than its last word"};
+    if (answer_.is_whole) return Error{Code::kDamaged, "ended: it sent more after its last frame"};
     switch (frame.kind) {
       case FrameKind::kSource:
         return take_source(frame.body);
@@ -83,13 +83,13 @@ class AnswerBuilder {
       if (!is_asked_for || at >= request_.most_names || name_bytes_ > request_.most_name_bytes ||
           (at != 0 && answer_.names[at - 1].address >= named.address)) {
         answer_.names.resize(at);
-        return Error{Code::kDamaged, "ended: it named what was not asked for"};
+        return Error{Code::kDamaged, "ended: it sent names that were not asked for"};
       }
     }
     return {};
   }
 
-  // Of names that were taken, each once.
+  // Takes lines of names that were taken, each once.
   Status take_lines(Bytes body) {
     std::vector<LineOfAddress> lines;
     COLLECT_TRY(decode_lines(body, lines));
@@ -100,7 +100,7 @@ class AnswerBuilder {
       name_bytes_ += line.file.size();
       if (named == answer_.names.end() || named->address != line.address || !named->file.empty() ||
           line.file.empty() || name_bytes_ > request_.most_name_bytes) {
-        return Error{Code::kDamaged, "ended: it told lines that were not asked for"};
+        return Error{Code::kDamaged, "ended: it sent lines that were not asked for"};
       }
       named->file = std::move(line.file);
       named->line = line.line;

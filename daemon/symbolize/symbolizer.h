@@ -65,7 +65,7 @@ class Symbolizer {
   const SymbolizerOptions options_;
 };
 
-// Where collect-symbolizer lies (own_program).
+// The path of collect-symbolizer (own_program).
 std::string symbolizer_program();
 
 }  // namespace collect::symbolize

@@ -1,5 +1,5 @@
-// COMMIT: what a part consists of. Whoever reads a bucket believes only what a COMMIT names. The
-// same session gives the same bytes each time. UPLOAD.md "COMMIT". No state; any thread.
+// COMMIT: what a part consists of. A reader of a bucket believes only what a COMMIT names. The same
+// session gives the same bytes each time. UPLOAD.md "COMMIT". No state; any thread.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ struct Commit {
 
 // All but the files.
 Commit commit_of(const storage::Manifest& manifest, std::string_view session, const PartName& part);
-// Which of the agent's numbers lie in a lane of `records` records.
+// Which of the agent's numbers are in a lane of `records` records.
 LaneRanges number_ranges(const storage::Manifest& manifest, uint32_t thread, Lane lane,
                          uint64_t records);
 

@@ -118,7 +118,7 @@ Result<std::string> download_part(S3Client& client, Retries& retries, const std:
   if (!commit.ok()) return commit.error();
   const auto session_path = storage::parse_session_path(root, commit->session);
   COLLECT_CHECK(session_path.has_value());  // commit_from_json has looked
-  // Whoever finds a session without a manifest knows that it is not whole.
+  // A session without a manifest is known to be incomplete.
   std::stable_partition(commit->files.begin(), commit->files.end(), [](const CommittedFile& file) {
     return file.path != storage::kManifestFile;
   });

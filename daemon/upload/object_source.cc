@@ -33,7 +33,7 @@ Result<std::unique_ptr<ObjectSource>> ObjectSource::open(storage::Fs& fs, const 
     if (compressor->context == nullptr) {
       return Error{Code::kExhausted, path + ": no memory to compress it"};
     }
-    // With a checksum in the frame, whatever reads it notices damage.
+    // With a checksum in the frame, every reader notices damage.
     ZSTD_CCtx_setParameter(compressor->context.get(), ZSTD_c_compressionLevel, kCompressionLevel);
     ZSTD_CCtx_setParameter(compressor->context.get(), ZSTD_c_checksumFlag, 1);
   }

@@ -29,7 +29,7 @@ class ObjectSource {
   // Fills `out`; less only at the end.
   Result<size_t> read(MutableBytes out);
 
-  // Of the file, so far: all of it when read() has given less than was asked for.
+  // Size of the file, so far: all of it when read() has given less than was asked for.
   uint64_t file_bytes() const { return file_bytes_; }
   uint32_t file_crc32c() const { return file_crc32c_; }
 

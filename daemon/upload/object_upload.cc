@@ -209,7 +209,7 @@ Status ObjectUpload::complete(const std::string& key, const std::string& id,
       [&] { return to_.client.complete_upload(key, id, object.parts, object.crc32c); });
   if (done.ok()) return {};
   if (done.code() != Code::kNotFound) return done.error();
-  // An earlier try was heard, and its answer was lost.
+  // An earlier try was received, and its answer was lost.
   const auto there = to_.retries.run([&] { return to_.client.head(key); });
   if (there.ok() && there->bytes == object.bytes && there->etag == object.etag) return {};
   return lost_upload(there.ok() ? done.error() : there.error());

@@ -30,7 +30,7 @@ struct UploadSizes {
   uint64_t part_bytes = 16u << 20;
 };
 
-// Of one key; that many are looked into.
+// For one key; that many are checked.
 inline constexpr size_t kMaxOpenUploads = 4;
 
 // What is in the bucket below a part's prefix, from an earlier try.

@@ -23,7 +23,7 @@ struct PartName {
   bool operator==(const PartName&) const = default;
 };
 
-// Of a session that was recorded before collectors had ids: "unknown", "0".
+// For a session that was recorded before collectors had ids: "unknown", "0".
 PartName part_name_of(const storage::CollectorIdentity& collector);
 
 // "v1/ab/device=D/session=PROCESSID-REC/part=COLLECTOR-EPOCH/". kUnsupported: the session has no
@@ -38,7 +38,7 @@ Status check_part_name(const PartName& part);
 bool is_prefix_of(std::string_view prefix, std::string_view process_id, uint32_t recording,
                   const PartName& part);
 
-// Of a file within a session: "thread_0/index.atf" is at "thread=0/index.atf.zst".
+// The object of a file within a session: "thread_0/index.atf" is at "thread=0/index.atf.zst".
 struct ObjectName {
   std::string name{};
   bool is_compressed = false;

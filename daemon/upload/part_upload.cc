@@ -96,7 +96,7 @@ Status PartUpload::commit(const std::string& prefix, const std::string& json) {
   const auto put = to_.retries.run(
       [&] { return to_.client.put(prefix + kCommitName, bytes_of(json), options); });
   if (put.ok() || put.code() != Code::kAlreadyExists) return put.ok() ? Status() : put.error();
-  // Of an earlier try whose answer was lost; or someone else's.
+  // It is from an earlier try whose answer was lost, or from another writer.
   const auto there = read_commit_text(to_.client, to_.retries, prefix);
   if (!there.ok()) return there.error();
   if (*there == json) return {};

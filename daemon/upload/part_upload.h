@@ -57,7 +57,7 @@ class PartUpload {
 
  private:
   Result<FoundObjects> look(const std::string& prefix);
-  // Of one key more than one may be open, when two runs began it or an answer was lost.
+  // One key may have several open uploads, when two runs began it or an answer was lost.
   Result<std::vector<OpenUpload>> open_uploads(const std::string& prefix);
   Status abort_open(const std::string& prefix);
   Result<UploadedPart> compare(const storage::SessionPath& session_path, const std::string& prefix);

@@ -93,9 +93,10 @@ Result<KeepLocal> parse_keep_local(std::string_view words) {
       return KeepLocal{KeepUntil::kDays, *days};
     }
   }
-  return Error{Code::kInvalidArgument, "\"" + std::string(words) +
-                                           "\" is none of always, until_committed, or a number of "
-                                           "days such as \"14 days\""};
+  return Error{Code::kInvalidArgument,
+               "\"" + std::string(words) +
+                   "\" is not one of always, until_committed, or a number of "
+                   "days such as \"14 days\""};
 }
 
 Result<StoreTables> parse_store_tables(std::string_view word) {
@@ -103,7 +104,7 @@ Result<StoreTables> parse_store_tables(std::string_view word) {
   if (word == "functions") return StoreTables::kFunctions;
   if (word == "all") return StoreTables::kAll;
   return Error{Code::kInvalidArgument,
-               "\"" + std::string(word) + "\" is none of off, functions and all"};
+               "\"" + std::string(word) + "\" is not one of off, functions and all"};
 }
 
 std::vector<std::string> StoreRequest::to_arguments() const {

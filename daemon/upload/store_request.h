@@ -40,7 +40,7 @@ struct KeepLocal {
 // "always", "until_committed", "14 days" or "14d".
 Result<KeepLocal> parse_keep_local(std::string_view words);
 
-// Which tables of Parquet stand beside a session in the store (formats/parquet/TABLES.md).
+// Which tables of Parquet are beside a session in the store (formats/parquet/TABLES.md).
 enum class StoreTables : uint8_t {
   kOff,
   kFunctions,  // what its functions took, in all and by second: small

@@ -24,7 +24,7 @@ struct UploadStatus {
   uint64_t refused_sessions = 0;  // can never be uploaded, stay on the disk
   uint64_t failed_runs = 0;
   std::map<int, uint64_t> retries{};  // by HTTP status; 0: no answer
-  // Empty: the last run was all right. Else why not, since when: an alarm for whoever looks.
+  // Empty: the last run was all right. Else why not, since when: an alarm for operators.
   std::string problem{};
   uint64_t problem_since_unix_ns = 0;
   int64_t clock_correction_s = 0;

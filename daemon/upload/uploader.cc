@@ -17,7 +17,7 @@ constexpr int kUploadNiceness = 10;
 constexpr uint64_t kNsPerDay = 86'400ull * 1'000'000'000;
 constexpr uint64_t kLongestWaitNs = 3600ull * 1'000'000'000;
 
-// Of "20260131_235959", which is local time.
+// The time of "20260131_235959", which is local.
 uint64_t began_unix_ns(std::string_view stamp) {
   tm parts{};
   parts.tm_isdst = -1;
@@ -139,7 +139,8 @@ bool Uploader::wait_idle(uint64_t most_ms) const {
 }
 
 void Uploader::run() {
-  // Of this thread alone: recording comes first. Where the system refuses, it is as fast as others.
+  // Lowers the priority of this thread alone: recording comes first. Where the system refuses, it
+  // is as fast as others.
   (void)::setpriority(PRIO_PROCESS, 0, kUploadNiceness);
   std::unique_lock lock(mutex_);
   while (!stopping_) {
@@ -185,7 +186,7 @@ void Uploader::measure(Queued& entry, std::unique_lock<std::mutex>& lock) {
     for (const storage::SessionFileInfo& file : *files) bytes += file.bytes;
   }
   lock.lock();
-  // What cannot be read has its turn all the same, and the error is said then.
+  // What cannot be read has its turn all the same, and the error is reported then.
   entry.bytes = bytes;
   status_.pending_bytes += bytes;
 }

@@ -44,7 +44,7 @@ struct UploadDependencies {
   storage::Fs& fs;
   storage::Clock& clock;
   CredentialsSource& credentials;  // used on the uploader's thread alone
-  // Removes a session that COMMIT covers. kUnavailable: someone uses it, later.
+  // Removes a session that COMMIT covers. kUnavailable: it is in use, later.
   std::function<Status(const storage::SessionPath&)> remove{};
   Pauses* pauses = nullptr;  // null: real ones
   WantedTables tables{};     // made on the uploader's thread

@@ -61,7 +61,7 @@ Code code_of(int http_status, int code) {
   }
 }
 
-// Of TabSeparated.
+// Reads a field of TabSeparated.
 std::string unescaped(std::string_view field) {
   std::string text;
   for (size_t i = 0; i < field.size(); ++i) {

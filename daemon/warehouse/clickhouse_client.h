@@ -38,7 +38,7 @@ struct ClickHouseSettings {
 };
 
 // kInvalidArgument: the URL. User and password come from CLICKHOUSE_USER and CLICKHOUSE_PASSWORD:
-// where one is in the URL it is refused, because command lines are for everybody to see.
+// where one is in the URL it is refused, because every user can see command lines.
 Result<ClickHouseSettings> clickhouse_settings(std::string url, std::string database);
 
 // An error as the server words it: "Code: 60. DB::Exception: …".
@@ -65,7 +65,7 @@ class ClickHouseClient {
   // that fails half way. Not tried again.
   Status query(std::string_view sql, std::string_view format, ByteSink& out);
 
-  // Whether the last statement failed: tells errors of the server from those of files.
+  // Whether the last statement failed: distinguishes errors of the server from those of files.
   bool last_failed() const { return retries_.last_failed(); }
 
  private:

@@ -55,7 +55,7 @@ class Load {
  private:
   bool is_json() const { return arguments_.json; }
 
-  // Each of several attempts fails in the same way, as a rule: that is said once.
+  // Each of several attempts fails in the same way, as a rule: that is printed once.
   void remark(const Error& error) {
     if (std::exchange(last_remark_, error.message) == error.message) return;
     err_ << "collect-load: trying again: " << printable_sentence(error.message) << "\n";
@@ -86,7 +86,7 @@ class Load {
     return {};
   }
 
-  // An error that is of this part alone is said, and the others are loaded.
+  // An error that is of this part alone is printed, and the others are loaded.
   Status say_failed(const std::string& place, const Error& error) {
     if (!upload::is_of_one_part(error)) return error;
     say({.place = place, .outcome = LoadOutcome::kFailed, .problem = error.message});

@@ -11,7 +11,7 @@ namespace collect::warehouse {
 // is not right yet. 2: nothing was done, or the server or bucket failed half way: load again.
 int load(const LoadArguments& arguments, std::ostream& out, std::ostream& err);
 
-// 0: answered; 2: not, and why was said.
+// 0: answered; 2: not, and the reason was printed.
 int query(const LoadArguments& arguments, std::ostream& out, std::ostream& err);
 
 }  // namespace collect::warehouse

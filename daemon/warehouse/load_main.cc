@@ -78,8 +78,7 @@ int serve(int argc, char** argv) {
   }
   const char* server = std::getenv(kServerVariable);
   if (load.server.empty() && server != nullptr) load.server = server;
-  if (load.server.empty())
-    return refuse("which server? --server URL or COLLECT_CLICKHOUSE says it");
+  if (load.server.empty()) return refuse("name a server: --server URL or COLLECT_CLICKHOUSE");
   if (!load.query.empty()) return query(load, std::cout, std::cerr);
   if (load.paths.empty()) return refuse("PATH is required");
   return collect::warehouse::load(load, std::cout, std::cerr);

@@ -32,7 +32,7 @@ Result<PartIdentity> identify_part(const storage::SessionIdentity& identity,
   if (identity.process_id == decltype(identity.process_id){}) {
     return Error{Code::kUnsupported, std::string(directory) +
                                          ": its manifest does not say which process it is of, so "
-                                         "nothing tells it from others"};
+                                         "it cannot be distinguished from others"};
   }
   const auto name = storage::parse_session_name(directory.substr(0, directory.find('/')));
   if (name && !name->is_recorded()) {

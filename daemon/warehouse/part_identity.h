@@ -13,8 +13,8 @@
 
 namespace collect::warehouse {
 
-// Of the rows that the loader makes of a session. Another number when other rows come of the same
-// session: they replace those that are there.
+// Version of the rows that the loader makes of a session. Another number when other rows come of
+// the same session: they replace those that are there.
 inline constexpr uint32_t kRowsVersion = 1;
 
 struct PartIdentity {
@@ -29,11 +29,11 @@ struct PartIdentity {
 // made of another one.
 Result<PartIdentity> identify_part(const storage::SessionIdentity& identity,
                                    std::string_view directory, uint32_t manifest_crc32c);
-// The same of a part in a bucket, by what its COMMIT says.
+// The identity of a part in a bucket, by what its COMMIT says.
 PartIdentity identify_committed(const upload::Commit& commit, uint32_t manifest_crc32c);
-// What a merged session is called in the place of a part.
+// What a merged session is called in place of a part.
 inline constexpr char kMergedPart[] = "merged";
-// Of a merged session, from those of its parts.
+// The identity of a merged session, from those of its parts.
 PartIdentity identify_merged(const std::vector<PartIdentity>& parts);
 
 std::string session_id(const storage::SessionIdentity& identity);

@@ -43,7 +43,8 @@ Result<KnownParts> PartLoader::known(const std::string& session) {
   if (!rows.ok()) return rows.error();
   KnownParts parts;
   for (const std::vector<std::string>& row : *rows) {
-    if (row.size() != 4) return Error{Code::kDamaged, "the server's answer about parts is none"};
+    if (row.size() != 4)
+      return Error{Code::kDamaged, "the server's answer about parts is not valid"};
     parts.parts[row[0]] = {std::strtoull(row[1].c_str(), nullptr, 10), event_rows_of(row[2])};
     std::istringstream covers(row[3]);
     for (std::string name; std::getline(covers, name);) parts.covered.insert(name);

@@ -25,14 +25,14 @@ class RowBatch {
     length(text.size());
     bytes_.insert(bytes_.end(), text.begin(), text.end());
   }
-  // Of a list: so many values follow.
+  // Begins a list: so many values follow.
   void length(uint64_t count) {
     for (; count >= 0x80; count >>= 7) bytes_.push_back(static_cast<uint8_t>(count | 0x80));
     bytes_.push_back(static_cast<uint8_t>(count));
   }
   void end_row() { ++rows_; }
 
-  // The same values one after another for a type that has no other fields: faster than number().
+  // Several values at once for a type that has no other fields: faster than number().
   template <class... Numbers>
   void row(Numbers... values) {
     const size_t at = bytes_.size();

@@ -7,7 +7,7 @@
 
 namespace collect::web {
 
-// Of one request.
+// For one request.
 inline constexpr size_t kMaxHeadBytes = 16u << 10;  // request line and fields, with the empty line
 inline constexpr size_t kMaxFields = 64;
 inline constexpr size_t kMaxTargetBytes = 1024;
@@ -16,7 +16,7 @@ inline constexpr std::chrono::milliseconds kRequestDeadline{10'000};  // from it
 inline constexpr std::chrono::milliseconds kAnswerDeadline{
     150'000};  // of what has to be waited for
 
-// Of connections.
+// For connections.
 inline constexpr size_t kMaxConnections = 64;
 inline constexpr size_t kMaxConnectionsPerPrincipal = 48;
 inline constexpr size_t kReadBytes = 8u << 10;                          // taken at once
@@ -30,7 +30,7 @@ inline constexpr std::chrono::milliseconds kRefusedDeadline{3'000};
 inline constexpr std::chrono::milliseconds kAcceptPause{100};  // out of descriptors
 inline constexpr std::chrono::seconds kRefusalLogPeriod{10};
 
-// Of live events.
+// For live events.
 inline constexpr size_t kMaxStreams = 16;
 inline constexpr std::chrono::milliseconds kLiveInterval{500};
 inline constexpr std::chrono::milliseconds kStreamSignOfLife{15'000};  // where nothing changes
@@ -38,7 +38,7 @@ inline constexpr size_t kMaxShownSessions = 100;
 inline constexpr size_t kMaxShownAgents = 100;
 inline constexpr size_t kMaxShownDevices = 50;
 
-// Of pages of sessions.
+// For pages of sessions.
 inline constexpr size_t kMaxPagesAtOnce = 2;  // that are made at the same time
 inline constexpr size_t kMaxPages = 6;        // that wait, are made, or are being sent
 inline constexpr std::chrono::milliseconds kPageDeadline{60'000};   // of making one
@@ -48,7 +48,7 @@ inline constexpr uint64_t kPageMemoryBytes = uint64_t{2} << 30;  // of the progr
 inline constexpr int kPageNiceness = 10;
 inline constexpr size_t kMaxPageRequestBytes = 1u << 20;  // what that program is asked
 
-// Of an unpacked viewer's files, each of which is read as a whole.
+// For an unpacked viewer's files, each of which is read as a whole.
 inline constexpr uint64_t kMaxViewerFileBytes = 64u << 20;
 
 }  // namespace collect::web

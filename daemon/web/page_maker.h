@@ -22,13 +22,13 @@ namespace collect::web {
 
 class PageMaker {
  public:
-  // A page counts against kMaxPages as long as someone holds this.
+  // A page counts against kMaxPages as long as this is held.
   struct Page {
     std::string html;
     std::shared_ptr<void> slot;
   };
   using Done = std::function<void(Result<Page>)>;
-  using Cancelled = std::shared_ptr<std::atomic<bool>>;  // set by whoever wants it no more
+  using Cancelled = std::shared_ptr<std::atomic<bool>>;  // set when it is not wanted any more
 
   // `program` is collect-page.
   explicit PageMaker(std::string program) : program_(std::move(program)) {}

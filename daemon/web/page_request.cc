@@ -61,7 +61,7 @@ Result<PageRequest> PageRequest::parse(const std::string& text) {
     request.can_change = read.at("can_change").get<bool>();
     const auto want = read.at("want").get<uint32_t>();
     if (want > static_cast<uint32_t>(PageWant::kLods)) {
-      return Error{Code::kDamaged, "not a request for a page: it wants nothing that there is"};
+      return Error{Code::kDamaged, "not a request for a page: no such kind of page"};
     }
     request.want = static_cast<PageWant>(want);
     request.first_ns = read.at("first_ns").get<uint64_t>();

@@ -46,7 +46,7 @@ Result<std::string_view> read_session_target(std::string_view target, PageReques
     request.want = part.want;
     break;
   }
-  // Whatever the page of a session is asked with, it is the same page.
+  // The page of a session is the same page with any query.
   if (request.want == PageWant::kPage) return path;
   const bool is_record = request.want == PageWant::kRecord;
   const auto first = take_number(query, is_record ? "thread" : "first");

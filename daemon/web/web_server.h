@@ -28,7 +28,7 @@ struct WebOptions {
 class WebServer {
  public:
   // kInvalidArgument: no address, a Unix socket, or one that other machines can reach;
-  // kAlreadyExists: someone listens there; kNotFound: no viewer is in its folder; kPermission,
+  // kAlreadyExists: a process listens there; kNotFound: no viewer is in its folder; kPermission,
   // kIo. `collector` outlives the server.
   static Result<std::unique_ptr<WebServer>> start(const WebOptions& options,
                                                   control::CollectorApi& collector);

@@ -26,8 +26,8 @@ def c_text(text):
 
 
 def cpp_lines(lines):
-    """Comments of // that stand before a declaration, or behind one and perhaps go on below."""
-    trailing = None  # column of the comment that may go on
+    """Comments of // before a declaration, or behind one and perhaps continued below."""
+    trailing = None  # column of the comment that may continue
     is_first = True
     for line in lines:
         alone = re.match(r"( *)//( .*|)$", line)

@@ -1,4 +1,4 @@
--- Events where they lie: index.atf.zst in the bucket, as the uploader wrote it, read by ClickHouse
+-- Events in place: index.atf.zst in the bucket, as the uploader wrote it, read by ClickHouse
 -- 26.3 and later (it needs `_row_number` of RowBinary). Made after schema.sql and views.sql:
 --   clickhouse-client --database collect --multiquery < in_place.sql
 -- and, once, with your own words, because credentials belong to the server:

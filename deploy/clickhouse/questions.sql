@@ -1,4 +1,4 @@
--- Questions to ask, each as it stands, by collectctl query --server URL, or all of them:
+-- Questions to ask, one at a time by collectctl query --server URL, or all of them:
 --   clickhouse-client --database collect --multiquery < questions.sql
 
 -- Which functions took most time by themselves, over all sessions?

@@ -3,7 +3,7 @@
 --   clickhouse-client --database collect --multiquery < schema.sql
 -- `collect-load` fills them (daemon/warehouse/WAREHOUSE.md); questions ask the views of views.sql.
 --
--- Every table is a ReplacingMergeTree whose key says what a row is about, so whatever is loaded
+-- Every table is a ReplacingMergeTree whose key says what a row is about, so a row that is loaded
 -- twice, by halves or out of order is there once. A row belongs to a load: what one version of the
 -- loader made of one state of a part. The load counts when its row in `parts`, which comes last, is
 -- there; the views leave out all others.
@@ -91,7 +91,7 @@ CREATE TABLE IF NOT EXISTS functions (
   function UInt64,
   build_id String,
   offset UInt64,                        -- in the module
-  name String,                          -- module+0xoffset where nobody named it
+  name String,                          -- module+0xoffset where no name is known
   module LowCardinality(String),        -- path
   file LowCardinality(String),          -- of the source; empty: not known
   line UInt32,

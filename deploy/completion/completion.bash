@@ -1,7 +1,7 @@
 # bash completion for @PROGRAM@, made out of its --help.
 
-# The names that a running collector has, one a line; nothing where none answers in time. Whatever it
-# says, a name is these characters and nothing that a shell would take for more.
+# The names that a running collector has, one a line; nothing where none answers in time. In any answer,
+# a name is these characters and nothing that a shell would take for more.
 _@NAME@_ask() {
   # shellcheck disable=SC2086  # one word for each option
   timeout "${COLLECT_COMPLETION_SECONDS:-1}" "${COMP_WORDS[0]}" $collector --json "$1" 2> /dev/null |
@@ -47,7 +47,7 @@ _@NAME@_subcommands() {
   esac
 }
 
-# What stands at a place: "command number", from 1.
+# What belongs at a place: "command number", from 1.
 _@NAME@_place() {
   case $1 in
 @PLACES@

@@ -21,7 +21,7 @@ KINDS = {
     "UINT": "nothing", "PACKAGE": "nothing", "ACTIVITY": "nothing", "SERIAL": "nothing",
     "UDID": "nothing", "BUNDLE": "nothing", "PORT": "nothing", "PATTERN": "nothing", "SQL": "nothing",
 }
-# The same word with another meaning: (command, word).
+# Words with another meaning in one command: (command, word).
 EXCEPTIONS = {
     ("collectctl download", "FILE"): "nothing",  # of the session, not of this machine
     ("collectctl stop", "SESSION"): "targets",

@@ -25,14 +25,14 @@ foreach(component ${components})
       get_filename_component(name ${library} NAME)
       file(RENAME ${library} ${usr}/lib/${CPACK_COLLECT_MULTIARCH}/${name})
     endforeach()
-    # What leads to them, from where it lies: one folder more.
+    # The path to them has one folder more.
     file(RENAME ${usr}/lib/pkgconfig ${usr}/lib/${CPACK_COLLECT_MULTIARCH}/pkgconfig)
     collect_replace("prefix=\${pcfiledir}/../.." "prefix=\${pcfiledir}/../../.."
       ${usr}/lib/${CPACK_COLLECT_MULTIARCH}/pkgconfig/collect-agent.pc)
     file(GLOB targets ${usr}/lib/cmake/collect_agent/collect_agentTargets-*.cmake)
     collect_replace("{_IMPORT_PREFIX}/lib/" "{_IMPORT_PREFIX}/lib/${CPACK_COLLECT_MULTIARCH}/" ${targets})
   endif()
-  # Debian has another folder for zsh than everybody else.
+  # Debian has another folder for zsh than other systems.
   if(EXISTS ${usr}/share/zsh/site-functions)
     file(RENAME ${usr}/share/zsh/site-functions ${usr}/share/zsh/vendor-completions)
   endif()

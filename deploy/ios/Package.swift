@@ -1,5 +1,5 @@
 // swift-tools-version:5.9
-// The agent as a Swift package: lies beside CollectAgent.xcframework, which deploy/agents.sh makes.
+// The agent as a Swift package: is beside CollectAgent.xcframework, which deploy/agents.sh makes.
 import PackageDescription
 
 let package = Package(

@@ -62,7 +62,7 @@ def entries(lines, column):
             found[-1][1] = (found[-1][1] + " " + line.strip()).strip()
         elif re.match(r"  \S", line):
             below = lines[number + 1] if number + 1 < len(lines) else ""
-            # A left side that reaches the text's column has its text below; a text there may go on
+            # A left side that reaches the text's column has its text below; a text there may continue
             # below as well.
             has_text = line[column - 2:column] == "  " and len(line) > column
             is_whole = len(line) <= column or (not has_text and below.startswith(" " * column))

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kBlockEvents = 4096;  // 128 KiB: stays in a core's own cache
 
-// Of a version 2 event: the kind and its seven reserved bytes are one word.
+// In a version 2 event the kind and its seven reserved bytes are one word.
 bool has_reserved_bits(const uint8_t* event) {
   return load_le<uint64_t>(event + offsetof(IndexEventV2, event_kind)) >> 8 != 0;
 }
@@ -120,7 +120,7 @@ void EventTally::add(EventTally&& next, Version version) {
   first_of(first_unknown_kind, next.first_unknown_kind);
   first_of(first_step_back, next.first_step_back);
   first_of(first_reserved, next.first_reserved);
-  // A range's links go on from those before it, or its first one is the first bad one.
+  // A range's links continue from those before it, or its first one is the first bad one.
   const bool links_on = !next.first_link || next.first_link_seq == links;
   first_of(first_bad_link, links_on ? next.first_bad_link : next.first_link);
   first_of(first_link, next.first_link);

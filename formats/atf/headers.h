@@ -85,7 +85,7 @@ inline constexpr uint64_t kMaxEventsV1 = 0xFFFFFFFFull;  // of one thread, eithe
 Result<IndexHeader> decode_index_header(Bytes file);
 Result<DetailFileHeader> decode_detail_header(Bytes file);
 
-// The same, with the reason as a finding; `header` is filled as far as it was understood.
+// Decodes with the reason as a finding; `header` is filled as far as it was understood.
 std::optional<Finding> refuse_index_header(Bytes file, IndexHeader& header);
 std::optional<Finding> refuse_detail_header(Bytes file, DetailFileHeader& header);
 

@@ -1,4 +1,4 @@
-// The bytes of ATF, both published layouts. FORMAT.md is the document; offsets stand in the margin.
+// The bytes of ATF, both published layouts. FORMAT.md is the document; offsets are in the margin.
 // Included by the agent, whose rings hold these records as they are: no allocation, no exceptions.
 #pragma once
 

@@ -24,7 +24,7 @@ bool section_fits(uint64_t events_offset, Bytes file) {
 }
 
 std::string events_offset_sentence(uint64_t events_offset, Bytes file) {
-  return "events_offset " + std::to_string(events_offset) + " does not lie within the " +
+  return "events_offset " + std::to_string(events_offset) + " is not within the " +
          std::to_string(file.size()) + " bytes of the file";
 }
 
@@ -128,7 +128,7 @@ std::optional<IndexReader> IndexReader::open(Bytes file, Findings& findings) {
 
 // Two places can hold the footer: where the header says, and the end of the file when the crash
 // came between writing the footer and rewriting the header. A candidate counts when its magic fits
-// and it does not lie before the events; of two, the one whose byte count equals its section wins.
+// and it is not before the events; of two, the one whose byte count equals its section wins.
 void IndexReader::find_footer(Bytes file) {
   struct Candidate {
     uint64_t offset;

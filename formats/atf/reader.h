@@ -40,7 +40,7 @@ std::string_view to_text(Os os);
 std::string_view to_text(ClockType clock);
 std::string_view to_text(EventKind kind);  // "call", "return", "exception", "unknown"
 
-// Events as they lie in the file; a copy is two words. `for_each` calls f(seq, IndexEvent) with the
+// Events as they are in the file; a copy is two words. `for_each` calls f(seq, IndexEvent) with the
 // version decided once, outside the loop, so that the compiler sees fixed-offset loads.
 class EventSpan {
  public:
@@ -110,7 +110,7 @@ class IndexReader {
 
   // Reads the whole section.
   ChecksumState checksum() const;
-  // The same for who reads it anyway: `computed` is section_checksum() of section_bytes().
+  // For a caller that reads it anyway: `computed` is section_checksum() of section_bytes().
   ChecksumState checksum(uint32_t computed) const;
   // What the checksum covers: the events, and what a wrong footer leaves behind them.
   Bytes section_bytes() const { return section_; }
@@ -172,7 +172,7 @@ class DetailReader {
   std::optional<uint64_t> offset_of(uint64_t seq) const;
 
   ChecksumState checksum() const;
-  // The same for who reads it anyway: `computed` is section_checksum() of section().
+  // For a caller that reads it anyway: `computed` is section_checksum() of section().
   ChecksumState checksum(uint32_t computed) const;
 
  private:

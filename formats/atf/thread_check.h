@@ -62,10 +62,10 @@ class ThreadCheck {
   std::optional<IndexReader> index_;
   std::optional<DetailReader> detail_;
   const uint64_t range_bytes_;
-  // Of next().
+  // State of next().
   uint64_t next_event_ = 0;
   std::optional<RecordRanges> records_;
-  // Of add() and finish().
+  // State of add() and finish().
   EventTally events_;
   DetailTally details_;
   Findings detail_findings_;  // of opening the detail file

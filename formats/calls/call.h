@@ -42,7 +42,7 @@ constexpr const char* to_text(EndReason reason) {
 struct Call {
   uint32_t slot = 0;   // FunctionSlots::function_of(slot) is the function
   uint32_t depth = 0;  // how many calls are open around it; at most OpenCalls::kMaxDepth - 1
-  // With a window, begin.ns may lie before the window: the call was open where it begins.
+  // With a window, begin.ns may be before the window: the call was open where it begins.
   Moment begin;
   // The calls below were open before a gap, and nothing has said yet which of them still are: the
   // caller is one of them, or one whose call was lost.
@@ -59,7 +59,7 @@ struct EndedCall {
   bool is_whole =
       false;  // total_ns is all of it: it has an end of its own, and began in the window
   Moment begin;
-  // Of kReturned and kUnwound its own event; else `seq` and `detail_seq` are empty.
+  // Its own event for kReturned and kUnwound; else `seq` and `detail_seq` are empty.
   Moment end;
   uint64_t total_ns = 0;     // running time, in the window: without stalls
   uint64_t self_ns = 0;      // the same without the calls made from it
@@ -81,7 +81,7 @@ struct Gap {
 // time. All of one thread come in order; the next thread begins with another ThreadCalls.
 // - on_call_begin: `call.depth` calls were given and have not ended.
 // - on_call_end: always the innermost call that was given and has not ended; each call ends once.
-//   `end.ns` never is before the begin, but of a call cut by a gap it may lie before ends that
+//   `end.ns` never is before the begin, but of a call cut by a gap it may be before ends that
 //   were given earlier, where no one knew at the gap which calls survived it (CALLS.md "Gaps").
 // - on_lone_end: a return (kReturned) or an exception (kUnwound) of a function of which no call is
 //   open.

@@ -106,7 +106,7 @@ class FunctionSeconds : public CallSink {
   const SecondClock clock_;
   Emit emit_;
   uint64_t second_ = 0;
-  uint64_t first_ns_ = 1;  // what is known to lie in it, on the device's clock; at first nothing
+  uint64_t first_ns_ = 1;  // what is known to be in it, on the device's clock; at first nothing
   uint64_t last_ns_ = 0;
   std::vector<uint32_t> positions_;                        // in times_, by slot
   std::vector<std::pair<uint32_t, FunctionTimes>> times_;  // of this second

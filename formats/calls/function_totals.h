@@ -31,7 +31,7 @@ struct FunctionTimes {
   DurationHistogram durations;  // of whole calls
 
   bool is_seen() const { return calls != 0 || exceptions != 0; }
-  // Of whole calls; nullopt where there are none, or where not all of them were kept.
+  // A percentile of whole calls; nullopt where there are none, or where not all of them were kept.
   std::optional<uint64_t> percentile(uint32_t per_mille) const {
     if (longest_ns < shortest_ns || !durations.is_complete()) return std::nullopt;
     return std::clamp(durations.percentile(per_mille), shortest_ns, longest_ns);
@@ -40,7 +40,7 @@ struct FunctionTimes {
 
 class FunctionTotals : public CallSink {
  public:
-  // Of all functions together: 128 MiB of histograms.
+  // For all functions together: 128 MiB of histograms.
   static constexpr size_t kMaxOctaves = size_t{1} << 20;
 
   void on_call_begin(const Call& call) { ++at(call.slot).calls; }

@@ -20,7 +20,7 @@ struct PathNode {
 
   uint32_t parent = 0;  // lower than the node's own number
   uint32_t slot = kRoot;
-  // Of kRoot nothing. Of kOther and kAfterLoss `total_ns` is the sum of their outermost calls.
+  // Empty for kRoot. For kOther and kAfterLoss `total_ns` is the sum of their outermost calls.
   GroupTimes times;
 
   bool is_function() const { return slot < kOther; }
@@ -32,7 +32,7 @@ struct PathNode {
 std::vector<PathNode> path_tree(const CallTree& tree, size_t most,
                                 const std::function<bool(uint32_t slot)>& wants = {});
 
-// The same with at most about `most` nodes: of more, those with the least time are put together.
+// The tree with at most about `most` nodes: of more, those with the least time are put together.
 std::vector<PathNode> fewer_paths(std::vector<PathNode> paths, size_t most);
 
 }  // namespace collect::calls

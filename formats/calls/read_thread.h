@@ -18,7 +18,7 @@ inline constexpr size_t kMaxAheadSearch = 64;  // of these, how many a return is
 
 // How many of the open calls are known to be open behind a gap: the first return behind it whose
 // call was not seen since belongs to the innermost of them. Nothing where the events first..last-1
-// do not tell. `reader` has event(seq), as atf::IndexReader has. Reads each event once at most.
+// do not show it. `reader` has event(seq), as atf::IndexReader has. Reads each event once at most.
 template <class Reader>
 std::optional<size_t> survivors_of_gap(const Reader& reader, uint64_t first, uint64_t last,
                                        const OpenCalls& open, FunctionSlots& slots) {
@@ -68,7 +68,8 @@ struct ReadSteps {
   // Before the event `seq`, a multiple of `step_events`, is read.
   std::function<void(uint64_t seq, const OpenCalls& open)> before_step{};
   std::function<void(GapOutcome)> after_gap{};
-  // Of gaps that were read before: nothing is read ahead for them. Empty, or one for each.
+  // The outcomes of gaps that were read before: nothing is read ahead for them. Empty, or one for
+  // each.
   std::span<const GapOutcome> outcomes{};
 };
 

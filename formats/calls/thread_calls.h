@@ -27,7 +27,7 @@ struct Window {
   }
 };
 
-// Of one thread, or of several added up; in the window alone.
+// Counts of one thread, or of several added up; in the window alone.
 struct ThreadCounts {
   uint64_t events = 0;
   uint64_t calls = 0;                // timed ones that were given to the sink

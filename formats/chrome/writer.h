@@ -1,7 +1,7 @@
 // Writes Chrome's trace events as JSON (FORMAT.md): an object with `traceEvents`, one event a line.
 // Memory: one piece of text, and names of functions as JSON up to NumberedTexts::kMaxBytes.
 //
-// Not thread-safe. Errors of the sink are kept, and said by status() and finish().
+// Not thread-safe. Errors of the sink are kept, and returned by status() and finish().
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// Where someone listens, as it is written everywhere: in settings, on command lines, in requests
+// A listening address, as it is written everywhere: in settings, on command lines, in requests
 // and in answers.
 //
 //   host:port, [v6]:port   a name or number, and a port from 0 to 65535
-//   tcp:port               the same at 127.0.0.1, as agents are told it
+//   tcp:port               the same at 127.0.0.1, as agents get it
 //   unix:/path             a Unix socket with a file
 //   abstract:name          one without (Linux, Android)
 #pragma once

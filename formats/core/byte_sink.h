@@ -1,4 +1,4 @@
-// Where a streaming writer puts its bytes. Codecs know bytes, not files: whoever owns the file, the
+// Where a streaming writer puts its bytes. Codecs know bytes, not files: the owner of the file, the
 // socket or the buffer implements this.
 #pragma once
 

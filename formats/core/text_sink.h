@@ -1,5 +1,5 @@
-// Text on its way to a sink, in pieces of a fixed size. Errors of the sink are kept, and said at
-// the end. Used on one thread.
+// Text on its way to a sink, in pieces of a fixed size. Errors of the sink are kept, and returned
+// at the end. Used on one thread.
 #pragma once
 
 #include <charconv>

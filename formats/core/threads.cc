@@ -21,7 +21,7 @@ void print_fault(const std::string& what, const Error& error) {
 
 std::atomic<void (*)(const std::string&, const Error&)> g_report{&print_fault};
 
-// Of ThreadShortage: starts until it begins, and until it ends.
+// Counts of ThreadShortage: starts until it begins, and until it ends.
 std::atomic<unsigned> g_granted{0};
 std::atomic<unsigned> g_refused{0};
 

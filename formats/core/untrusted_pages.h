@@ -1,6 +1,6 @@
 // A list that a peer hands out in pages: how long it may become, and whether it continues at all.
-// Whoever reads one asks for the page of token() until goes_on() is false. A peer that never ends,
-// that turns in a circle, or that hands out page after page with nothing in it is an error.
+// The caller asks for the page of token() until goes_on() is false. A peer that never ends, that
+// turns in a circle, or that hands out page after page with nothing in it is an error.
 //
 // Used on one thread.
 #pragma once

@@ -38,7 +38,7 @@ struct ClockSync {
 struct TimeSummary {
   std::optional<uint64_t> first_ns, last_ns;  // as written, all timestamped events
   std::optional<uint64_t> min_ns, min_nonzero_ns, max_ns;
-  uint64_t older_as_written = 0;  // older than one before it, whatever its clock
+  uint64_t older_as_written = 0;  // older than one before it, on any clock
   // Without times of 0 (symbols) and of SegmentMetadataEvent, which in older files carries the wall
   // clock: the range that the events cover.
   std::optional<uint64_t> range_begin_ns, range_end_ns;

@@ -15,8 +15,8 @@ Result<Copied> copy_frames(Bytes stream, ByteSink& out, const std::function<void
   DecoderOptions options;
   options.pools = PoolStorage::kNone;
   Decoder decoder(options);
-  Visitor nobody;
-  const Decoded decoded = decoder.decode(stream, nobody);
+  Visitor ignored;
+  const Decoded decoded = decoder.decode(stream, ignored);
   Copied copied;
   copied.bytes = decoded.bytes;
   copied.problem = decoder.finish(stream.subspan(decoded.bytes));

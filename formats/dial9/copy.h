@@ -1,4 +1,4 @@
-// Copies the whole frames of a stream as they stand: nothing in them is changed, so the copy has
+// Copies the whole frames of a stream as they are: nothing in them is changed, so the copy has
 // everything, also what this decoder does not know the meaning of.
 #pragma once
 
@@ -20,8 +20,8 @@ struct Copied {
   std::optional<uint64_t> next_header;  // where behind that something looks like another stream
 };
 
-// Up to the first frame that does not hold: frames have neither lengths nor checksums, and a stream
-// that ends behind a whole frame is a whole stream. `done`, which may be empty, is told the bytes
+// Up to the first frame that is damaged: frames have neither lengths nor checksums, and a stream
+// that ends behind a whole frame is a whole stream. `done`, which may be empty, gets the bytes
 // copied so far. Errors: there is not even a header (to_error), or the sink's.
 Result<Copied> copy_frames(Bytes stream, ByteSink& out,
                            const std::function<void(uint64_t)>& done = {});

@@ -87,7 +87,7 @@ inline constexpr size_t kMaxWrittenElements = 1'000'000;  // of a stack, a list 
 // since frames carry no length. The five bytes may also occur inside a value by chance.
 std::optional<size_t> find_header(Bytes bytes, size_t from);
 
-// By content: true when the first bytes of a file are a dial9 header, of whatever version.
+// By content: true when the first bytes of a file are a dial9 header of any version.
 bool looks_like_dial9(Bytes head);
 
 }  // namespace collect::dial9

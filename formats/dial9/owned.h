@@ -58,7 +58,7 @@ OwnedValue to_owned(const Value& value, const Pools& pools);
 OwnedEvent to_owned(const Event& event);
 
 // Encodes one event. Pooled values are interned by their content; an unresolved one keeps its id,
-// which then means whatever the new stream has under it. False as Encoder::end_event() says it.
+// which then means what the new stream has under it. False for the reasons of Encoder::end_event().
 [[nodiscard]] bool encode(Encoder& encoder, EventType type, const OwnedEvent& event);
 
 }  // namespace collect::dial9

@@ -1,4 +1,4 @@
-// Why decoding cannot go on, and where. dial9 frames carry no length, so behind such a place
+// Why decoding cannot continue, and where. dial9 frames carry no length, so behind such a place
 // nothing can be read, except another stream's header (find_header).
 #pragma once
 

@@ -67,7 +67,7 @@ class Value {
   }
   StringMapView string_map() const;
   DynamicView dynamic() const;  // DynamicList: elements; DynamicMap: key, value, key, value ...
-  // How many lists and maps lie within each other, this one included; 0 for other types.
+  // How many lists and maps are nested, this one included; 0 for other types.
   size_t nesting() const;
 
  private:
@@ -130,7 +130,7 @@ class StringMapView {
 class DynamicView {
  public:
   DynamicView() = default;
-  // Of one encoded list or map, with its count.
+  // Takes one encoded list or map, with its count.
   DynamicView(Bytes content, bool is_map);
 
   uint64_t left() const { return left_; }  // values that next() still gives; of a map two per entry

@@ -290,7 +290,7 @@ void Encoder::set_buffer(uint8_t* begin, size_t bytes) {
   flush_at_ = sink_ != nullptr ? begin + std::min(flush_bytes_, bytes) : end_;
 }
 
-// The event continues taking values and refuses them; end_event() says so.
+// The event continues taking values and refuses them; end_event() reports that.
 void Encoder::refuse(Refusal refusal) {
   refusal_ = refusal;
   next_ = kNothingFitsTypes;
@@ -302,7 +302,7 @@ bool Encoder::say_no(Refusal refusal) {
   return false;
 }
 
-// ---- values of optional fields, elements of lists and maps, and whatever does not fit
+// ---- values of optional fields, elements of lists and maps, and values that do not fit
 
 // The place of a value of so many bytes, with what is before it written: the presence byte of
 // an optional field, or the type of an element. Null when it is refused.

@@ -1,7 +1,7 @@
 // Encodes dial9. An event is begun, its values are put in the order of the schema's fields, and it
-// is ended; each put is checked against the schema. Whatever goes wrong in between (a value of
-// another type, one too few, no room), end_event() says false and the stream is as if the event had
-// not been begun: no reader ever sees a part of it.
+// is ended; each put is checked against the schema. After an error in between (a value of another
+// type, one too few, no room), end_event() returns false and the stream is as if the event had not
+// been begun: no reader ever sees a part of it.
 //
 //   Encoder out(sink);
 //   const EventType poll = *out.define({0, "PollStart", true, {{"worker", FieldType::kVarint}}});
@@ -67,7 +67,7 @@ class Encoder {
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
-  // The same schema again gives the same type. kAlreadyExists: the id has another schema;
+  // A schema that is defined again gives its first type. kAlreadyExists: the id has another schema;
   // kInvalidArgument: see validate().
   Result<EventType> define(const Schema& schema);
   // Adds annotations, which follow the schema. kInvalidArgument: see validate(), or no such field.
@@ -117,7 +117,7 @@ class Encoder {
   void put_pooled_stack_id(uint32_t id) { put_pool_id(FieldType::kPooledStackFrames, id); }
 
   // Between begin and end each put adds an element with its type, in a map keys and values by
-  // turns; lists and maps may lie within each other.
+  // turns; lists and maps may be nested.
   void begin_list() { open_dynamic(FieldType::kDynamicList); }
   void end_list() { close_dynamic(false); }
   void begin_map() { open_dynamic(FieldType::kDynamicMap); }
@@ -138,7 +138,7 @@ class Encoder {
   uint64_t total_bytes() const { return taken_ + bytes().size(); }
 
  private:
-  // Next to a field's type byte stand these, so that one comparison tells everything.
+  // Values beside those of a field's type byte, so that one comparison decides all.
   static constexpr uint8_t kNoMoreFields = 0;    // the end of each schema's types
   static constexpr uint8_t kInDynamic = 0xFE;    // any element will do
   static constexpr uint8_t kNothingFits = 0xFF;  // no event is open, or it has been refused

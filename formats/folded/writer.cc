@@ -11,7 +11,7 @@ void Writer::push(std::string_view name) {
   if (!stack_.empty()) stack_ += ';';
   const size_t from = stack_.size();
   append_utf8(utf8_prefix(name, kMaxNameBytes), stack_);
-  // What ends a frame and a line cannot stand in a name.
+  // What ends a frame and a line cannot be in a name.
   for (char& each : std::span(stack_).subspan(from)) {
     const auto c = static_cast<uint8_t>(each);
     if (c == ';') each = ':';

@@ -1,7 +1,7 @@
 // Writes folded stacks (FORMAT.md): one line for each stack that has a weight, as `flamegraph.pl`
 // and many others read them. The caller walks a call tree, each node once. Memory: the stack.
 //
-// Not thread-safe. Errors of the sink are kept, and said by finish().
+// Not thread-safe. Errors of the sink are kept, and returned by finish().
 #pragma once
 
 #include <cstdint>

@@ -80,7 +80,7 @@ struct Function {
 
 struct Page {
   std::string title;
-  std::vector<std::pair<std::string, std::string>> facts;  // what is said above everything
+  std::vector<std::pair<std::string, std::string>> facts;  // shown above everything else
   std::vector<std::string> missing;                        // a sentence each; none: all is there
   bool can_refresh = false;                                // loading it again gives a newer one
   bool can_ask = false;  // its server answers for windows of time and detail records

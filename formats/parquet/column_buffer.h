@@ -28,12 +28,12 @@ class ColumnBuffer {
   void append(const ColumnValues& values, size_t from, size_t count);
   void clear();
 
-  // Of optional columns: 1 or 0 for each row.
+  // For optional columns: 1 or 0 for each row.
   std::span<const uint8_t> present() const { return present_; }
-  // Of integers and doubles: the bits of each value; 32-bit ones are extended with their sign or
+  // For integers and doubles: the bits of each value; 32-bit ones are extended with their sign or
   // with zeros.
   std::span<const uint64_t> words() const { return words_; }
-  // Of strings.
+  // For strings.
   std::string_view text(size_t value) const {
     const size_t begin = value == 0 ? 0 : text_ends_[value - 1];
     return std::string_view(text_).substr(begin, text_ends_[value] - begin);

@@ -12,7 +12,7 @@ namespace collect::parquet {
 
 class Dictionary {
  public:
-  // Of the values of a buffer, in place of what was there before. False: there are more different
+  // Replaces the dictionary by that of the values of a buffer. False: there are more different
   // values than a dictionary may have, or so many with colliding hashes that the search would be
   // slow, which a sender can bring about.
   bool build(const ColumnBuffer& buffer);

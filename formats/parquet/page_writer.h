@@ -30,7 +30,7 @@ class PageWriter {
   // `out` is borrowed.
   explicit PageWriter(ByteSink& out);
 
-  // Of both: the sink's error, or kExhausted where zstd gets no memory.
+  // Errors of both: the sink's, or kExhausted where zstd gets no memory.
   Status write_dictionary_page(Bytes values, size_t count);
   Status write_data_page(const DataPage& page);
   // Bytes of the file that are in no page.

@@ -58,7 +58,7 @@ struct ColumnValues {
                               std::span<const int64_t>, std::span<const uint64_t>,
                               std::span<const double>, std::span<const std::string_view>>;
 
-  // Of any contiguous range of these types, for example std::vector<uint64_t>.
+  // Takes any contiguous range of these types, for example std::vector<uint64_t>.
   template <std::ranges::contiguous_range Range>
   ColumnValues(const Range& range, std::span<const uint8_t> present_rows = {})  // NOLINT: implicit
       : values(std::span<const std::ranges::range_value_t<Range>>(range)), present(present_rows) {}

@@ -1,5 +1,6 @@
-// What collectctl tells an agent that Android's runtime loads into an app that runs: the options of
-// `am attach-agent PROCESS LIBRARY=OPTIONS`, and the agent's answer. DYNAMIC.md "Android".
+// What collectctl passes to an agent that Android's runtime loads into an app that runs: the
+// options of `am attach-agent PROCESS LIBRARY=OPTIONS`, and the agent's answer. DYNAMIC.md
+// "Android".
 //
 // Options are lines: the path of the file for the answer, then the settings, NAME=value each. The
 // answer is one line, in a file that appears whole.

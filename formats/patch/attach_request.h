@@ -61,7 +61,7 @@ struct AttachRequest {
   uint32_t task;                          //  76  AttachTask
   uint64_t jumps;                         //  80  address of AttachJump[jump_count]
   uint64_t jump_count;                    //  88
-  uint64_t memory;                        //  96  the mapping in which all this lies: the agent
+  uint64_t memory;                        //  96  the mapping that holds all this: the agent
   uint64_t memory_bytes;                  // 104  gives it back when the next one comes
   char entry[32];                         // 112  kAttachEntry
   char message[kAttachMessageBytes];      // 144  a sentence, terminated

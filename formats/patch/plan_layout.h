@@ -125,7 +125,7 @@ struct PlanFunction {  // 12 bytes
 static_assert(sizeof(PlanFunction) == 12);
 
 // Behind the header: region_bytes of code (a multiple of 8), the sites, the sleds, the relative
-// fix-ups (u32 offset of a signed 32-bit distance, written as if the region lay at address 0: less
+// fix-ups (u32 offset of a signed 32-bit distance, written as if the region were at address 0: less
 // the region's distance from the module; arm64: of a b, whose distance is written so), the absolute
 // ones (u32 offset of an address of 64 bits: plus the load bias), the functions.
 

@@ -142,7 +142,7 @@ const char* PlanView::check_sleds() const {
     if (begin < free_from || one.sled % (is_arm64() ? 4 : 2) != 0 || end > header_.region_bytes ||
         one.function >= header_.image_bytes || one.use > static_cast<uint8_t>(SledUse::kTail) ||
         one.reserved != 0 || !(is_arm64() ? is_arm64_sled(one) : is_sled(one))) {
-      return "it has a sled that is none";
+      return "it has an invalid sled";
     }
     free_from = end;
   }

@@ -14,7 +14,7 @@ class PlanView {
  public:
   // Null, or what is wrong. Everything is checked that can be without the module itself: sizes,
   // order, that windows do not overlap, that sleds hold what they should, that fix-ups and stubs
-  // lie in the region. The checksum is the caller's to compare: checksummed().
+  // are in the region. The checksum is the caller's to compare: checksummed().
   const char* parse(Bytes bytes);
 
   const PlanHeader& header() const { return header_; }

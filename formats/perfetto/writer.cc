@@ -37,7 +37,7 @@ Status Writer::finish() {
   return status_;
 }
 
-// Of the sequence that has no state: whoever it is has its own time and track.
+// A packet of the sequence that has no state: it has its own time and track.
 void Writer::put_absolute(uint64_t ns) {
   proto_.varint(TracePacket::kTimestamp, ns);
   proto_.varint(TracePacket::kTimestampClockId, kClockBoottime);

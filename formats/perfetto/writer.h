@@ -2,7 +2,7 @@
 // losses. What it is given goes out in runs of whole packets, one ByteSink::write for each, of at
 // most kMaxRunBytes and one packet. Memory: one run, and 8 bytes for each function.
 //
-// Not thread-safe. Errors of the sink are kept, and said by status() and finish().
+// Not thread-safe. Errors of the sink are kept, and returned by status() and finish().
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct PlainTrack {
   std::string unit;  // of a counter
 };
 
-// What is said of a function once for each thread, and again after a loss.
+// What is written of a function once for each thread, and again after a loss.
 struct FunctionText {
   FunctionText(std::string_view text) : name(text) {}  // NOLINT: implicit
   FunctionText(std::string_view text, std::string_view source, uint32_t number)
@@ -81,7 +81,7 @@ class Writer {
   template <class Name>
   void begin_call(uint64_t ns, uint32_t function, Name&& name, const EventNotes* notes);
   void end_call(uint64_t ns, const EventNotes* notes = nullptr);
-  // Events are missing between the two times: ends what is open at the first, and tells the
+  // Events are missing between the two times: ends what is open at the first, and informs the
   // importer. What is known to be open afterwards is begun again by the caller. Where slices of
   // such losses are to stand is the caller's business, too.
   void lose(uint64_t first_ns, uint64_t last_ns);
@@ -132,7 +132,7 @@ class Writer {
   uint32_t generation_ = 0;
   uint32_t next_iid_ = 1;
   std::vector<std::string> note_names_;  // by iid - 1, of this generation
-  std::string text_;                     // what clean() returns may lie here
+  std::string text_;                     // what clean() returns may be here
   uint32_t next_sequence_ = kGlobalSequence + 1;
   uint32_t sequence_ = 0;
   uint64_t track_ = 0;  // of the thread

@@ -1,7 +1,7 @@
 // Writes pprof profiles (FORMAT.md): gzip of profile.proto, as it comes. The caller walks a call
 // tree, each node once. Memory: one piece, the stack, and the strings of labels and files.
 //
-// Not thread-safe. Errors of the sink are kept, and said by finish().
+// Not thread-safe. Errors of the sink are kept, and returned by finish().
 #pragma once
 
 #include <cstdint>

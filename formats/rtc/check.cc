@@ -10,9 +10,9 @@ namespace {
 
 class Collector final : public ReaderObserver {
  public:
-  // `caller` is told everything too; may be null.
+  // `caller` gets every call too; may be null.
   Collector(Summary& summary, ReaderObserver* caller)
-      : summary_(summary), caller_(caller != nullptr ? *caller : nobody_) {}
+      : summary_(summary), caller_(caller != nullptr ? *caller : ignored_) {}
 
   void unit_ended(const UnitInfo& unit) override {
     summary_.units.push_back(unit);
@@ -63,7 +63,7 @@ class Collector final : public ReaderObserver {
   }
 
   Summary& summary_;
-  ReaderObserver nobody_;
+  ReaderObserver ignored_;
   ReaderObserver& caller_;
   std::map<std::string, size_t> by_name_;
   std::unordered_map<uint64_t, size_t> places_;

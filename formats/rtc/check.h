@@ -36,7 +36,7 @@ struct Summary {
   uint64_t objects = 0;                // of the application's streams
   std::vector<StreamSummary> streams;  // with objects or losses, in order of appearance, by name
   std::optional<int64_t> first_time_ns, last_time_ns;
-  std::vector<uint64_t> resyncs;  // where reading went on after bytes were skipped
+  std::vector<uint64_t> resyncs;  // where reading continued after bytes were skipped
   uint64_t skipped_bytes = 0;     // by resyncs, head and tail not included
   Findings findings;
 

@@ -83,10 +83,10 @@ Geometry geometry_for(const std::vector<Survey>& surveys, const WriterOptions& o
   const Geometry first = surveys.front().geometry();
   Geometry geometry = first;
   for (;; geometry.unit_bytes *= 2, geometry.minor_bytes *= 2) {
-    VectorSink nobody;
+    VectorSink discarded;
     WriterOptions trial = options;
     trial.geometry = geometry;
-    auto writer = Writer::create(nobody, trial);
+    auto writer = Writer::create(discarded, trial);
     if (!writer.ok()) return first;
     bool fits = true;
     for (const auto& [label, info] : streams) {
@@ -104,8 +104,8 @@ Geometry geometry_for(const std::vector<Survey>& surveys, const WriterOptions& o
   }
 }
 
-// The second reading: frame by frame, so that objects lie between each other, and between the
-// values of the clocks, as they did.
+// The second reading: frame by frame, so that objects may interleave with each other, and between
+// the values of the clocks, as they did.
 class Copier {
  public:
   Copier(Writer writer, Copied& copied) : writer_(std::move(writer)), copied_(copied) {}
@@ -122,7 +122,7 @@ class Copier {
     StreamInfo info;  // as it is described in the copy, but for the id
     bool unfinished = false;
     int reopened = 0;
-    // Of a clock.
+    // For a clock.
     bool shows = false;            // whether readers of the copy know its value
     std::vector<uint8_t> value;    // the last
     std::vector<uint8_t> partial;  // what there is of the next

@@ -1,5 +1,5 @@
 // Copies the objects of a container into a new one: every complete object of every stream, with the
-// time that a reader gives it, whatever is cut off or damaged around them. FORMAT.md "Copying".
+// time that a reader gives it, even between parts that are cut off or damaged. FORMAT.md "Copying".
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct Copied {
   Findings findings;  // of the input
 };
 
-// Several files become one: streams of equal name and description go on in each other. Reads every
+// Several files become one: streams of equal name and description continue each other. Reads every
 // file twice: first which objects end, then the objects. `done`, which may be empty, is informed
 // how many of the bytes of all files are done. Memory: as a Reader, and 8 bytes for each object
 // that was dropped. Errors: no container (those of Reader::open), or the sink's.

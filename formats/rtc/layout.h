@@ -63,9 +63,9 @@ struct Geometry {
 // kInvalidArgument, with a sentence, when the sizes are no powers of two or beyond the limits.
 Status check_geometry(const Geometry& geometry);
 
-// Whether frames of this stream, whatever they hold, could be taken for a Marker that an Index
-// follows: the id's bytes continue or complete a run of B9. Such ids are never given out.
-// `fixed_length` is the stream's length, or -1.
+// Whether any frame of this stream could be taken for a Marker that an Index follows: the id's
+// bytes continue or complete a run of B9. Such ids are never given out. `fixed_length` is the
+// stream's length, or -1.
 bool id_may_forge_marker(uint64_t id, int fixed_length);
 
 // "fixed", "prefixed"; "le", "be"; "ieee", "writer".

@@ -247,7 +247,7 @@ Status Writer::write_splittable(uint64_t id, Bytes object, bool more, uint64_t* 
     }
     if (seen != nullptr && *seen < section_at_) *seen = position();
     seen = nullptr;
-    // Frames of full size whose successors exist, as many as stand in this minor unit.
+    // Frames of full size whose successors exist, as many as are in this minor unit.
     if (object.size() > kMaxPayloadBytes && payload == kMaxPayloadBytes) {
       const uint64_t frame = full_head_bytes + kMaxPayloadBytes;
       const auto count = static_cast<size_t>(
@@ -475,8 +475,8 @@ Status Writer::write_platform() {
                      &platform_seen_);
 }
 
-// Whether writing the clock's value again, behind those before it, changes nothing for anybody. A
-// delta counts from what its base shows at that place; once the base has ticked, that is another
+// Whether writing the clock's value again, behind those before it, changes nothing for any reader.
+// A delta counts from what its base shows at that place; once the base has ticked, that is another
 // time, and to show the base's old value again would let it run backwards.
 bool Writer::may_repeat(const Stream& clock) {
   if (clock.version == 0 || clock.info.delta.empty()) return clock.version != 0;

@@ -35,7 +35,7 @@ struct WriterOptions {
   // time needs to scan nothing and any cut-off tail has a time. A delta whose base has ticked since
   // is left out until its own next value.
   bool repeat_clocks = true;
-  // Of platform and Crc, and of what the application writes without saying its order.
+  // For platform and Crc, and for what the application writes without saying its order.
   Endian endian = Endian::kLittle;
   // For copies: bytes that are no value of a clock are written too; the clock then shows nothing.
   bool keep_bad_clock_values = false;
@@ -44,7 +44,7 @@ struct WriterOptions {
 class Writer {
  public:
   // `sink` outlives the writer. kInvalidArgument when the sizes are not to be had. Nothing is
-  // written before the first write(), flush() or finish(), so that streams opened until then stand
+  // written before the first write(), flush() or finish(), so that streams opened until then are
   // in the first Meta.
   static Result<Writer> create(ByteSink& sink, const WriterOptions& options = {});
 
@@ -94,8 +94,8 @@ class Writer {
     std::string json;
     uint64_t seen = 0;      // position of its first frame in the last unit that had any; 0 never
     int fixed_length = -1;  // or the length
-    // Of a clock: its last value, kept to be written again. Versions tell whether the clock that it
-    // is a delta on still shows what it showed then; 0 before the first value.
+    // For a clock: its last value, kept to be written again. Versions show whether the clock that
+    // it is a delta on still shows what it showed then; 0 before the first value.
     std::array<uint8_t, kMaxClockBytes> value{};
     size_t value_bytes = 0;
     uint64_t version = 0;

@@ -1,7 +1,7 @@
 // Writes speedscope's own files (FORMAT.md): one evented profile for each thread. Profiles come
 // first and frames last, so that nothing waits in memory but the name of each frame.
 //
-// Not thread-safe. Errors of the sink are kept, and said by status() and finish().
+// Not thread-safe. Errors of the sink are kept, and returned by status() and finish().
 #pragma once
 
 #include <cstdint>

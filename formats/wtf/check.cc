@@ -45,7 +45,7 @@ struct ScopeStep {
   int32_t step;
 };
 
-// By time, equal times as they stand: two rounds of 16 bits.
+// By time, equal times as they are: two rounds of 16 bits.
 void sort_by_time(std::vector<ScopeStep>& steps) {
   std::vector<ScopeStep> sorted(steps.size());
   for (const unsigned shift : {0u, 16u}) {
@@ -100,7 +100,7 @@ void Checker::look_at_texts(const Event& event) {
 
 void Checker::look_at_text(const Event& event, const Value& value) {
   Findings& findings = report_.findings;
-  const auto tell = [&](Severity severity, Rule rule, const char* what) {
+  const auto add = [&](Severity severity, Rule rule, const char* what) {
     findings.add_lazily(severity, rule, event.offset, [&] {
       return "event '" + safe_text(event.type->name) + "', argument '" + value.argument->name +
              "': " + what;
@@ -108,11 +108,11 @@ void Checker::look_at_text(const Event& event, const Value& value) {
   };
   switch (value.state) {
     case Value::State::kBadOrdinal:
-      return tell(Severity::kWarning, Rule::kOrdinal, "its ordinal is beyond the string table");
+      return add(Severity::kWarning, Rule::kOrdinal, "its ordinal is beyond the string table");
     case Value::State::kEmptyEntry:
-      return tell(Severity::kNote, Rule::kEmptyEntry, "an empty table entry, which reads as null");
+      return add(Severity::kNote, Rule::kEmptyEntry, "an empty table entry, which reads as null");
     case Value::State::kEmptyAny:
-      return tell(Severity::kError, Rule::kAnyEmpty, "the empty string is no JSON");
+      return add(Severity::kError, Rule::kAnyEmpty, "the empty string is no JSON");
     case Value::State::kNull:
     case Value::State::kCut:
       return;
@@ -122,9 +122,9 @@ void Checker::look_at_text(const Event& event, const Value& value) {
   const bool latin1 =
       value.encoding == Encoding::kLegacy && value.argument->type == ArgType::kAscii;
   if (!latin1 && !is_utf8(value.text)) {
-    tell(Severity::kWarning, Rule::kStringText, "it is not UTF-8");
+    add(Severity::kWarning, Rule::kStringText, "it is not UTF-8");
   } else if (value.argument->type == ArgType::kAny && !is_json(value.text)) {
-    tell(Severity::kError, Rule::kAnyJson, "it is not JSON, or nested too deeply");
+    add(Severity::kError, Rule::kAnyJson, "it is not JSON, or nested too deeply");
   }
 }
 
@@ -199,19 +199,19 @@ void Checker::finish(const Reader& reader) {
       report_.last_us = std::max(report_.last_us.value_or(*zone.last_us), *zone.last_us);
     }
     const std::string which = "zone '" + zone.name.value_or("") + "': ";
-    const auto tell = [&](bool that, Severity severity, Rule rule, const std::string& what) {
+    const auto add = [&](bool that, Severity severity, Rule rule, const std::string& what) {
       if (that) findings.add(severity, rule, 0, which + what);
     };
-    tell(zone.backward_steps != 0, Severity::kNote, Rule::kTimeOrder,
-         std::to_string(zone.backward_steps) + " times an event is earlier than the one before it");
-    tell(zone.unmatched_leaves + zone.open_scopes != 0, Severity::kNote, Rule::kScopeUnbalanced,
-         std::to_string(zone.unmatched_leaves) + " leaves without an enter, " +
-             std::to_string(zone.open_scopes) + " scopes never left");
-    tell(zone.max_scope_depth >= kMaxViewerDepth, Severity::kWarning, Rule::kScopeDepth,
-         "scopes are nested " + std::to_string(zone.max_scope_depth) +
-             " deep; the published viewer builds 1023");
-    tell(tallies_[i].frame_at_zero(), Severity::kWarning, Rule::kFrameAtZero,
-         "a frame starts at time 0 and is lost in the published viewer");
+    add(zone.backward_steps != 0, Severity::kNote, Rule::kTimeOrder,
+        std::to_string(zone.backward_steps) + " times an event is earlier than the one before it");
+    add(zone.unmatched_leaves + zone.open_scopes != 0, Severity::kNote, Rule::kScopeUnbalanced,
+        std::to_string(zone.unmatched_leaves) + " leaves without an enter, " +
+            std::to_string(zone.open_scopes) + " scopes never left");
+    add(zone.max_scope_depth >= kMaxViewerDepth, Severity::kWarning, Rule::kScopeDepth,
+        "scopes are nested " + std::to_string(zone.max_scope_depth) +
+            " deep; the published viewer builds 1023");
+    add(tallies_[i].frame_at_zero(), Severity::kWarning, Rule::kFrameAtZero,
+        "a frame starts at time 0 and is lost in the published viewer");
     report_.zones.push_back(std::move(zone));
   }
   report_.event_types = names.size();

@@ -89,7 +89,7 @@ class Findings : public FindingList<Finding> {
                             [&] { return Finding{severity, rule, offset, make_sentence()}; });
   }
 
-  // Of everything found, listed or not.
+  // Whether the rule was broken anywhere, listed or not.
   bool has(Rule rule) const { return (rules_ & bit(rule)) != 0; }
   bool viewer_refuses_any() const { return refused_; }
   // Whether every error is of one of these rules.

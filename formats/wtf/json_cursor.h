@@ -67,7 +67,7 @@ class JsonCursor {
   size_t max_depth_;
   size_t at_ = 0;
   const char* why_ = nullptr;
-  // Of each open container: whether it is an object, and whether it has an element already.
+  // For each open container: whether it is an object, and whether it has an element already.
   std::array<bool, kMaxJsonDepth> is_object_{};
   std::array<bool, kMaxJsonDepth> has_element_{};
   size_t depth_ = 0;

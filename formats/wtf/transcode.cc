@@ -164,8 +164,8 @@ Status Transcoder::copy_rest() {
   return {};
 }
 
-// As the file has it, builtin events too: viewers know their names and go on from there. Only where
-// the format cannot hold that, a name is changed.
+// As the file has it, builtin events too: viewers know their names and continue from there. Only
+// where the format cannot hold that, a name is changed.
 Result<uint32_t> Transcoder::define(const EventType& type, uint64_t offset) {
   std::vector<Argument> arguments = type.arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {

@@ -18,8 +18,8 @@ inline constexpr WriterOptions kFaithfulCopy = {.pair_scopes = false, .foreign_b
 // Begins `writer`, whose options are kFaithfulCopy, copies everything (every event with its zone,
 // definition and time; header, resources; types and zones without events), and finishes it. Builtin
 // events stay as the file defines them. Where the format is stricter than what the file has, the
-// copy is changed and `findings` says so: strings are made UTF-8, zones of equal text become one,
-// and of two definitions of one name the second gets a number.
+// copy is changed and `findings` reports that: strings are made UTF-8, zones of equal text become
+// one, and of two definitions of one name the second gets a number.
 Status transcode(Reader& reader, Writer& writer, Findings& findings, const BytesDone& done = {});
 
 // A binary file, of either version: byte for byte when check_file finds nothing wrong with it,

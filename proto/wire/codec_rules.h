@@ -51,7 +51,7 @@ constexpr uint64_t codec_features(bool within_one_machine) {
   }
   return features;
 }
-// Of every codec there is.
+// The features of all codecs.
 inline constexpr uint64_t kCodecFeatures = codec_features(true);
 
 }  // namespace collect::wire

@@ -20,7 +20,7 @@ struct Lz4Table {
 // `output`. `table` is scratch.
 size_t lz4_compress(Bytes input, MutableBytes output, Lz4Table& table);
 
-// True when `input` is a block of exactly `output.size()` bytes. Anything may stand in `input`;
+// True when `input` is a block of exactly `output.size()` bytes. Anything may be in `input`;
 // nothing outside of `output` is written.
 bool lz4_decompress(Bytes input, MutableBytes output);
 

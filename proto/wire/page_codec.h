@@ -67,13 +67,13 @@ enum class PageCodecError : uint8_t {
 const char* page_codec_error_text(PageCodecError error);
 
 // The reverse. `records` has the page header's raw_bytes, which was checked against the limit and
-// the record count (as decode_frame does); `scratch` has at least as many. Anything may stand in
+// the record count (as decode_frame does); `scratch` has at least as many. Anything may be in
 // `sent`.
 PageCodecError decode_columns(Lane lane, uint32_t record_count, Bytes sent, MutableBytes scratch,
                               MutableBytes records);
 PageCodecError decode_tuples(uint32_t record_count, Bytes sent, MutableBytes records);
 
-// Of the codec that `header` says; kRecords if its lane has no such pages.
+// Decodes by the codec that `header` names; kRecords if its lane has no such pages.
 inline PageCodecError decode_page(const PageHeader& header, Bytes sent, MutableBytes scratch,
                                   MutableBytes records) {
   if (!encodes(header.codec, header.lane)) return PageCodecError::kRecords;

@@ -103,7 +103,7 @@ Status CaptureWriter::text(uint64_t stream, std::string_view text) {
   return writer_.write(stream, bytes_of(text));
 }
 
-// An object has the time of the latest record so far, so that whoever seeks a time misses no page
+// An object has the time of the latest record so far, so that a seek to a time misses no page
 // with a record of that time or later.
 Status CaptureWriter::tick(uint64_t ns) {
   if (ns <= now_ns_) return {};

@@ -14,7 +14,7 @@ namespace collect::storage {
 namespace {
 
 constexpr size_t kWindowBytes = size_t{32} << 20;
-// More than the largest page with what may stand between its frames.
+// More than the largest page with what may be between its frames.
 constexpr size_t kOverlapBytes = size_t{8} << 20;
 static_assert(kOverlapBytes >= kMaxPageBytes + kMaxPageBytes / 2);
 
@@ -42,7 +42,7 @@ Status read_container(Fs& fs, const std::string& path, const OnObject& on_object
   }
 }
 
-// Of all containers in the directory, oldest first.
+// Reads all containers in the directory, oldest first.
 Status read_objects(Fs& fs, const std::string& directory, const OnObject& on_object) {
   auto names = fs.list_directory(directory);
   if (!names.ok()) return names.error();

@@ -20,7 +20,7 @@ namespace collect::storage {
 // kDamaged: it is none, or does not have its checksum.
 Result<Page> captured_page(Bytes object, std::vector<uint8_t>& unpacked);
 
-// Of all containers in the directory, oldest first. A container that cannot be read is left out.
+// Reads all containers in the directory, oldest first. A container that cannot be read is left out.
 Status read_container_pages(Fs& fs, const std::string& directory,
                             const std::function<Status(const Page&)>& on_page);
 

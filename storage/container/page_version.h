@@ -29,7 +29,7 @@ class PageVersion {
 
   // What there was no place for.
   uint64_t left_out(Lane lane) const { return left_out_[static_cast<size_t>(lane)]; }
-  // The same in words, without what is 0.
+  // What there was no place for, in words, without what is 0.
   std::vector<std::pair<std::string_view, uint64_t>> left_out() const;
 
  private:

@@ -41,14 +41,14 @@ Status PassthroughFile::scan(uint64_t size) {
   dial9::StreamOptions options;
   options.pools = dial9::PoolStorage::kNone;
   dial9::StreamDecoder decoder(options);
-  dial9::Visitor nobody;
+  dial9::Visitor ignored;
   std::vector<uint8_t> block(static_cast<size_t>(std::min<uint64_t>(size, kScanBytes)));
   for (uint64_t at = 0; at < size;) {
     auto got = file_->read_at(at, block);
     if (!got.ok()) return got.error();
     if (*got == 0) break;  // shorter than it said: what is not there is not counted
     at += *got;
-    if (decoder.push(Bytes(block).first(*got), nobody) == dial9::DecodeState::kFailed) break;
+    if (decoder.push(Bytes(block).first(*got), ignored) == dial9::DecodeState::kFailed) break;
   }
   bytes_ = decoder.whole_bytes();
   if (bytes_ == size) return {};

@@ -9,7 +9,7 @@ namespace collect::storage {
 void RtcRoller::adopt(const std::vector<Container>& containers, uint64_t removed) {
   removed_ = removed;
   auto names = fs_.list_directory(directory_);
-  if (!names.ok()) return;  // the directory was just read; whoever reads it next will say so
+  if (!names.ok()) return;  // it was just read; the next one to read it reports the error
   for (const std::string& name : *names) {
     const auto number = parse_container_name(name);
     if (!number) continue;
@@ -179,7 +179,7 @@ void RtcRoller::flush() {
 }
 
 void RtcRoller::finish(const Manifest& manifest) {
-  // A session without pages has a container too: it alone tells that there were none.
+  // A session without pages has a container too: it alone shows that there were none.
   if (enabled() && containers_.empty()) check(begin(manifest));
   end_container(manifest);
 }

@@ -1,9 +1,9 @@
 // The RTC containers of one session: capture-000001.rtc, capture-000002.rtc, … Rolls by size and by
 // age, and removes the oldest when together they are larger than the budget.
 //
-// Owned by its Session, used on the storage thread. Containers stand beside the thread files and
-// never endanger them: what goes wrong here ends the container, is said once by take_problem(), and
-// the session continues without.
+// Owned by its Session, used on the storage thread. Containers are beside the thread files and
+// never endanger them: what goes wrong here ends the container, is reported once by take_problem(),
+// and the session continues without.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class RtcRoller {
 
   // Begins the first container, or the next one when the present one is large or old enough.
   // `manifest` is true as of now. To be called before page() and passthrough(); the others write
-  // nothing while no container is open, for what they say will stand in the manifest that the next
+  // nothing while no container is open, for what they say will be in the manifest that the next
   // one begins with. kExhausted: the next one can't be opened now; call it again.
   Status make_room(const Manifest& manifest);
   // Nothing comes for a while: closes the file of the open container.

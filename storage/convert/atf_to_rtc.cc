@@ -1,5 +1,5 @@
-// An ATF session into one RTC container, as the daemon would have written it: whoever has it can
-// build the session again, byte for byte.
+// Converts an ATF session into one RTC container, as the daemon would have written it: the session
+// can be built again from it, byte for byte.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -116,7 +116,7 @@ Result<uint64_t> write_container(const read::Trace& trace, ByteSink& out,
     add_lane(thread.n(), Lane::kIndex, thread.events());
     if (thread.details()) add_lane(thread.n(), Lane::kDetail, *thread.details());
   }
-  // A manifest is behind what it counts of these; of pages, the end tells.
+  // A manifest is behind what it counts of these; of pages, the end decides.
   storage::Manifest first = manifest;
   first.passthrough_streams.clear();
   auto capture = storage::CaptureWriter::create(out, first);

@@ -143,7 +143,7 @@ Result<std::string> build_session(const Options& options, const Input& input,
 Result<std::string> make_session(const Options& options, const Input& input,
                                  const std::string& root, ConvertLog& log) {
   auto made = build_session(options, input, root, log);
-  // Of a session the input was checked already.
+  // If the input is a session, it was checked already.
   if (made.ok() && input.kind != CaptureKind::kAtf) COLLECT_TRY(check_made_session(*made, log));
   return made;
 }

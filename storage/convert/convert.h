@@ -32,15 +32,15 @@ struct Input {
 
 // By content. A session directory without thread files means its containers.
 Result<Input> open_input(const std::vector<std::string>& paths);
-// The same for targets that take several captures: each path is one, unless all are containers of
-// one session. At least one.
+// For targets that take several captures: each path is one, unless all are containers of one
+// session. At least one.
 Result<std::vector<Input>> open_inputs(const std::vector<std::string>& paths, bool takes_several);
 
 struct Options {
   read::CaptureKind to{};
   std::string output;  // a file, or for ATF the directory that the session is made in
   std::optional<uint8_t> atf_version;  // of kAtf; absent: the input's, or 2
-  // Of kWtfJson. By default what the published viewer loads with all its events.
+  // For kWtfJson. By default what the published viewer loads with all its events.
   wtf::JsonOptions wtf_json = {wtf::JsonMode::kComplete, wtf::JsonEvents::kBase64};
   bool force = false;  // replace the output
 };

@@ -27,13 +27,13 @@ class ConvertLog {
   explicit ConvertLog(std::function<void(uint64_t done, uint64_t all)> progress = {})
       : progress_(std::move(progress)) {}
 
-  // "pages that do not hold", so many of them. Repeats of `what` are added up.
+  // "damaged pages", so many of them. Repeats of `what` are added up.
   void missing(std::string_view what, uint64_t count) {
     if (count != 0) add_missing(what, count);
   }
   // "the stream breaks off at 12": how much is missing is not known.
   void missing(std::string_view what) { add_missing(what, 0); }
-  // Found by someone else.
+  // What another part of the conversion found.
   void missing(const std::vector<storage::MissingInput>& list, uint64_t not_listed) {
     for (const storage::MissingInput& one : list) add_missing(one.what, one.count);
     missing_left_out_ += not_listed;
@@ -52,7 +52,7 @@ class ConvertLog {
     }
   }
 
-  // Of a conversion in `steps` equal steps each counts from 0 on.
+  // A conversion has `steps` equal steps, each of which counts from 0 on.
   void begin_step(uint64_t step, uint64_t steps) {
     step_ = step;
     steps_ = steps;

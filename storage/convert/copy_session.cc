@@ -64,7 +64,7 @@ class SessionCopier {
     return {};
   }
 
-  // The same manifest, with what is missing from the input in it.
+  // Writes the manifest with what is missing from the input in it.
   Status add_missing(const std::string& text) {
     auto json = nlohmann::ordered_json::parse(text, nullptr, false);
     if (!json.is_object()) return {};  // said among what is missing

@@ -29,7 +29,7 @@ class EventTally {
     ++known->second;
   }
   // "PollEnd: <why>", so many times.
-  void tell(ConvertLog& log, std::string_view why) const {
+  void report(ConvertLog& log, std::string_view why) const {
     for (const auto& [name, count] : counts_) {
       log.leave_out(name + ": " + std::string(why), count);
     }

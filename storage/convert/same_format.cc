@@ -37,7 +37,7 @@ Result<uint64_t> to_json_form(const Options& options, Bytes file, ByteSink& out,
   return events;
 }
 
-// What the input has lost is said; what the format cannot hold is counted.
+// What the input has lost is reported; what the format cannot hold is counted.
 void note_findings(const wtf::Findings& findings, ConvertLog& log) {
   uint64_t listed = 0;
   for (const wtf::Finding& finding : findings.list()) {

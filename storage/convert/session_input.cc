@@ -156,7 +156,7 @@ void check_session_input(const read::Trace& trace, ConvertLog& log) {
   for (size_t i = 0; i < trace.threads.size(); ++i) {
     check_thread(session.threads()[i], trace.threads[i], manifest, log);
   }
-  // Of one thread, or one file, that was asked for the session may be missing.
+  // A single thread, or a single file, may have no session around it.
   const bool has_manifest = trace.kind == read::TraceKind::kSession;
   if (has_manifest && !is_said_to_be_complete(trace, session, log)) return;
   log.missing("files that were never finalized", open_files(session));

@@ -39,7 +39,7 @@ class KeptOrder {
 
   void survey(uint64_t value);
   void end_survey();
-  // The same candidates again.
+  // The second pass: takes the surveyed candidates again.
   Status add(const Candidate& candidate);
   Status finish();
 

@@ -18,7 +18,7 @@ constexpr int kEnding[] = {SIGINT, SIGTERM, SIGHUP};
 // Threads that still write may put a file into a directory that is being removed.
 constexpr int kRemoveTries = 100;
 
-// Of this process; never destroyed, because a signal may come during exit().
+// The leftovers of this process; never destroyed, because a signal may come during exit().
 struct Paths {
   std::recursive_mutex mutex;
   std::set<std::pair<std::string, Leftover::When>> all;

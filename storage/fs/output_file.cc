@@ -123,7 +123,7 @@ Status OutputFile::drain() {
   return {};
 }
 
-// Gives the file one more name; never in the place of another file.
+// Gives the file one more name; never in place of another file.
 int OutputFile::link_to(const std::string& name) const {
   if (!temporary_.empty()) {
     return ::linkat(directory_.get(), temporary_.c_str(), directory_.get(), name.c_str(), 0);

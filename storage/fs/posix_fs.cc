@@ -130,7 +130,7 @@ class PosixFile final : public File {
   Status sync() override {
     if (sync_retrying(fd_.get()) != 0) {
       Error error = errno_error(errno, path_ + ": sync");
-      // Never to be tried again, whatever was missing: the system has forgotten the bytes.
+      // Not retried after any error: the system has dropped the bytes.
       if (error.code == Code::kExhausted) error.code = Code::kIo;
       return error;
     }

@@ -20,10 +20,10 @@ class PosixFs final : public Fs {
   //
   // The root is looked up for each operation: where it was moved, the next one does not find it.
   explicit PosixFs(std::string root = "/", Lookup lookup = Lookup::kKernel);
-  // Stays in this directory, whatever becomes of its name, and does not make it again where it was
-  // removed. Takes an absolute path.
+  // Stays in this directory when it is renamed, and does not make it again when it is removed.
+  // Takes an absolute path.
   explicit PosixFs(RootedDirectory root);
-  // The same, of a directory that is there.
+  // Opens a directory that is there, and stays in it.
   static Result<PosixFs> hold(const std::string& root);
 
   // Absolute.

@@ -134,8 +134,8 @@ struct RootedDirectory::Entry {
     if (result == 0) return {};
     return errno_error(errno, shown + ": " + what);
   }
-  // Looked at first, because opening a device does things already; whoever puts another thing in
-  // its place in between is found by what was opened.
+  // Checked first, because opening a device already does things; what is put in its place in
+  // between is found by the check of what was opened.
   Status check_regular(const struct stat& st, bool for_writing) const {
     if (!S_ISREG(st.st_mode)) {
       return Error{Code::kPermission,

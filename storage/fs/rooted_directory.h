@@ -51,7 +51,7 @@ class RootedDirectory {
   // second name where we would write. kInvalidArgument: "..", "." or an empty component.
   Result<Descriptor> open_file(std::string_view below, FileUse use) const;
   Result<std::vector<std::string>> list(std::string_view below) const;  // sorted
-  // Of a link, what the link itself is.
+  // For a link, what the link itself is.
   Result<struct stat> look_at(std::string_view below) const;
   Status make_directory(std::string_view below) const;
   Status rename(std::string_view from, std::string_view to) const;  // replaces `to`

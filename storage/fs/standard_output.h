@@ -1,4 +1,4 @@
-// Standard output of a program that says so when it could not be written.
+// Standard output of a program that reports when it could not be written.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@ class StandardOutput final : public std::streambuf {
 
   // Writes what is left and closes the descriptor, because some file systems report a lack of space
   // only then. Returns the program's exit code: `code`, or 1 for 0 when the output is not whole.
-  // That is said on standard error ("PROGRAM: cannot write standard output: REASON"), except when
-  // the reader of a pipe has gone (`| head`): it has what it wanted.
+  // That is reported on standard error ("PROGRAM: cannot write standard output: REASON"), except
+  // when the reader of a pipe has gone (`| head`): it has what it wanted.
   int finish(std::string_view program, int code);
 
  protected:

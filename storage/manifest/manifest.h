@@ -37,7 +37,7 @@ enum ManifestKey : uint8_t {
   kThreadIdKey = 16,
 };
 
-// Of a thread's names, from when on it had it.
+// One of a thread's names, and from when on it had it.
 struct ThreadName {
   uint64_t from_ns = 0;
   std::string name;
@@ -114,7 +114,7 @@ struct Note {
 struct Symbol {
   uint64_t function_id = 0;
   std::string name;    // demangled
-  std::string file{};  // of its source, as the compiler was told; empty: not known
+  std::string file{};  // of its source, as the compiler was given it; empty: not known
   uint32_t line = 0;
 };
 
@@ -233,8 +233,8 @@ void add_missing_input(Manifest& manifest, MissingInput missing);
 
 // Text that is not UTF-8 becomes U+FFFD; it never fails.
 std::string manifest_to_json(const Manifest& manifest);
-// The same keys in one line, without lists that are empty: for a manifest that holds only what is
-// new. manifest_from_json reads it.
+// The keys of manifest_to_json() in one line, without lists that are empty: for a manifest that
+// holds only what is new. manifest_from_json reads it.
 std::string manifest_delta_to_json(const Manifest& delta);
 // Unknown keys are ignored, missing ones keep their defaults; an entry without the number that it
 // goes by is left out. kDamaged: not JSON, or no list of threads. kLimit: kManifestShape or

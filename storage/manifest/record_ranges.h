@@ -22,7 +22,7 @@ struct RecordRange {
   uint64_t end_seq() const { return first_seq + records; }
 };
 
-// Of one lane of thread_N, in order; none without records. `gaps` are in the order of their
+// Ranges of one lane of thread_N, in order; none without records. `gaps` are in the order of their
 // threads, as the manifest has them.
 std::vector<RecordRange> record_ranges(std::span<const Gap> gaps, uint32_t thread, Lane lane,
                                        uint64_t records);

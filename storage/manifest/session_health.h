@@ -1,4 +1,4 @@
-// How whole a session is: the one judgement for everybody who shows or checks it. STORAGE.md
+// How whole a session is: the one judgement for all that shows or checks it. STORAGE.md
 // "Health" has the table.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace collect::storage {
 
-// What a manifest says about it, whoever read the manifest.
+// What a manifest says about the health of its session; any reader of manifests fills it.
 struct HealthFacts {
   SessionState state = SessionState::kRecording;
   std::string reason{};            // of the manifest
@@ -38,7 +38,7 @@ std::string missing_text(const MissingInput& missing);
 
 SessionHealth health_of(const HealthFacts& facts);
 SessionHealth health_of(const Manifest& manifest);
-// Of a session whose manifest is not there, or cannot be read: `why` begins the sentence.
+// For a session whose manifest is missing or cannot be read: `why` begins the sentence.
 SessionHealth health_without_manifest(const std::string& why);
 
 }  // namespace collect::storage

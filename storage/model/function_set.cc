@@ -7,7 +7,7 @@
 namespace collect::storage {
 namespace {
 
-// Of the ids seen last. Chosen ids can do no more than miss it.
+// A slot of the ids seen last. Chosen ids can do no more than miss it.
 size_t recent_slot(uint64_t id, size_t slots) {
   return ((id * 0x9E3779B97F4A7C15ull) >> 32) % slots;
 }

@@ -1,5 +1,5 @@
-// The function ids that occur in a session, gathered while its pages are stored. Bounded: 16 MiB,
-// whatever the pages hold. The ids are a peer's, so they are hashed with a key.
+// The function ids that occur in a session, gathered while its pages are stored. Bounded: 16 MiB
+// for any pages. The ids are a peer's, so they are hashed with a key.
 #pragma once
 
 #include <array>

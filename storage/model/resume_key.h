@@ -13,7 +13,7 @@ namespace collect::storage {
 
 struct ResumeKey {
   std::array<uint8_t, 16> bytes{};
-  // Whose connections alone it holds for: a word of the daemon's, "uid 1000". Empty: anybody's.
+  // The owner whose connections it is valid for: a word of the daemon's, "uid 1000". Empty: any.
   std::string owner;
 
   bool operator==(const ResumeKey&) const = default;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kThreadFiles = {kDetailFile, kIndexFile, kLodFile,
                                                           kStreamJournalFile};
-// Of a writer that was interrupted: not handed out, but removed with the rest.
+// Files of a writer that was interrupted: not handed out, but removed with the rest.
 constexpr std::array<std::string_view, 3> kLeftovers = {kManifestTemporaryFile, kReserveFile,
                                                         kResumeKeyFile};
 

@@ -1,5 +1,5 @@
 // The files of a session from outside: which there are, one of them for reading, all of them gone.
-// For whoever hands sessions out; the session's writer knows nothing of it. Any thread; may block
+// Used to list, send and delete sessions; a session's writer does not use it. Any thread; may block
 // on the disk.
 #pragma once
 
@@ -43,8 +43,8 @@ struct RemovedFiles {
 };
 
 // Removes a sealed session: its files, the manifest last, then its directories. An interrupted
-// removal is finished by another. A link in the place of a file is removed, what it names is not.
-// What has a name that is not ours, or is a link in the place of a directory, stays with its
+// removal is finished by another. A link in place of a file is removed, what it names is not.
+// What has a name that is not ours, or is a link in place of a directory, stays with its
 // directory and is named in the error (kAlreadyExists).
 Result<RemovedFiles> remove_session(Fs& fs, const SessionPath& session_path);
 

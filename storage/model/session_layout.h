@@ -86,7 +86,7 @@ std::optional<uint32_t> parse_container_name(std::string_view name);
 
 // The place named "session_…/pid_…", whether it exists or not; absent for any other words.
 std::optional<SessionPath> parse_session_path(const std::string& root, std::string_view name);
-// The same of a session's directory, without a slash at its end.
+// The session whose directory this is, without a slash at its end.
 std::optional<SessionPath> parse_session_directory(const std::string& directory);
 
 // Makes <root> where needed, the session directory and the pid directory; `durable`: and syncs what
@@ -108,8 +108,8 @@ class RootLock {
   // Makes the root where needed. kUnavailable when another holds it.
   static Result<std::unique_ptr<RootLock>> take(Fs& fs, const std::string& root);
 
-  // The same; nothing to do while it is held. Where the root was moved or removed meanwhile, it is
-  // made and locked again.
+  // Takes the lock; nothing to do while it is held. Where the root was moved or removed meanwhile,
+  // it is made and locked again.
   Status hold();
 
  private:

@@ -178,7 +178,7 @@ struct FunctionFilter {
   std::vector<SwitchedOffFunction> switched_off{};  // at most kMaxSwitchedOff
 };
 
-// How the traced process ended, as far as someone knows. The names are those of the manifest.
+// How the traced process ended, as far as it is known. The names are those of the manifest.
 struct ProcessEnd {
   enum class How : uint8_t { kNotKnown, kExited, kSignaled, kExeced, kUnknown };
   How how = How::kNotKnown;  // kNotKnown: it runs, or no one has said; kUnknown: no one can say
@@ -240,13 +240,14 @@ struct SessionOptions {
   Durability durability = Durability::kOs;
   bool symbolize = true;  // the functions are to be named after the seal
   CaptureOptions capture;
-  // Of the records and containers together; beyond it the session ends as failed. 0: no limit.
+  // Limit of the records and containers together; beyond it the session ends as failed. 0: no
+  // limit.
   uint64_t max_session_bytes = 0;
   // Before the disk has less than this free, the session ends as failed. 0: the disk is filled.
   uint64_t keep_free_bytes = kDefaultKeepFreeBytes;
-  // The same for how many files can still be made there, asked before each new thread.
+  // Likewise the number of files that can still be made there, checked before each new thread.
   uint64_t keep_free_files = kDefaultKeepFreeFiles;
-  // Held by whoever uses the root; taken again when the root was moved or removed. Borrowed.
+  // Held by the user of the root; taken again when the root was moved or removed. Borrowed.
   RootLock* root_lock = nullptr;
   Clock* clock = nullptr;           // null: the system's; borrowed, outlives the session
   SessionBudget* budget = nullptr;  // of the one session; null: it has none. Borrowed, outlives it

@@ -1,4 +1,4 @@
-// The function ids of a session that is on disk, for whoever names them later.
+// The function ids of a session that is on disk, to name them later.
 #pragma once
 
 #include <atomic>

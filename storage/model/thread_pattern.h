@@ -1,5 +1,5 @@
-// Which threads of a session someone means who writes a word for them: to the daemon (detail) and
-// to collectctl's commands for files. One meaning for all of them.
+// Which threads of a session a user's word means: to the daemon (detail) and to collectctl's
+// commands for files. One meaning for all of them.
 #pragma once
 
 #include <cstdint>

@@ -20,10 +20,10 @@ inline constexpr char kPartSuffix[] = ".part";
 
 // What everything that one command takes from a peer may fill of a disk: what was free when it
 // began, but kDefaultKeepFreeBytes. Counted by size, not by blocks: holes cost nothing on the disk,
-// and a file of 2^62 bytes is no use to anybody who reads it.
+// and a file of 2^62 bytes is no use to its readers.
 class UntrustedSpace {
  public:
-  // Of the disk of `directory`, which is there when the first bytes come. `fs` outlives it.
+  // Counts on the disk of `directory`, which is there when the first bytes come. `fs` outlives it.
   UntrustedSpace(Fs& fs, std::string directory) : fs_(fs), directory_(std::move(directory)) {}
 
   // The peer has announced `bytes` more. kNoSpace: there is no room for them.

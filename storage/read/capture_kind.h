@@ -1,4 +1,4 @@
-// Which format a capture has. A file is what its bytes say, whatever its name.
+// Which format a capture has: decided by its bytes, not by its name.
 #pragma once
 
 #include <cstdint>

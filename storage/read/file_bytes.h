@@ -27,7 +27,7 @@ class FileBytes {
   static Result<FileBytes> open(const std::string& path);
   // One that was found below a directory that the user named.
   static Result<FileBytes> open(const storage::RootedDirectory& directory, std::string_view below);
-  // Of an open regular file, as they are; they do not need the descriptor any more.
+  // The bytes of an open regular file as they are; they do not need the descriptor any more.
   static Result<FileBytes> of(int fd, const std::string& path);
 
   FileBytes() = default;
@@ -42,7 +42,8 @@ class FileBytes {
   // So a pass over a large file keeps little of it.
   void drop_pages() const;
 
-  // Of a gzip file that is cut off or damaged: a sentence, with path and offset. Else empty.
+  // What a gzip file lacks that is cut off or damaged: a sentence, with path and offset. Else
+  // empty.
   const std::string& missing() const { return missing_; }
   Bytes bytes() const { return mapping_ != nullptr ? Bytes(mapping_, size_) : Bytes(copy_); }
 

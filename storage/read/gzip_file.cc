@@ -83,13 +83,13 @@ class Inflater {
       COLLECT_TRY(write(out, unpacked));
       if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
         return Error{result == Z_MEM_ERROR ? Code::kExhausted : Code::kDamaged,
-                     path_ + ": the gzip data do not hold at offset " + std::to_string(position()) +
+                     path_ + ": the gzip data is damaged at offset " + std::to_string(position()) +
                          (zlib_.msg != nullptr ? std::string(" (") + zlib_.msg + ")" : "") +
                          behind_unpacked()};
       }
       if (result == Z_STREAM_END) return {};
       if (at_end && unpacked.empty()) {
-        return Error{Code::kTruncated, path_ + ": the gzip data end early, at offset " +
+        return Error{Code::kTruncated, path_ + ": the gzip data ends early, at offset " +
                                            std::to_string(position()) + behind_unpacked()};
       }
     }

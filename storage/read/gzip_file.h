@@ -32,7 +32,7 @@ bool looks_like_gzip(Bytes head);
 
 struct Inflated {
   UnnamedFile file;
-  std::string missing;  // a sentence where the gzip data end early or do not hold; else empty
+  std::string missing;  // a sentence where the gzip data ends early or is damaged; else empty
 };
 // Reads the open gzip file `fd` from its beginning, all members of it, into an unnamed file of the
 // temporary directory: as far as it unpacks. `path` is for messages. kTruncated, kDamaged: nothing

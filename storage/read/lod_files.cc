@@ -110,7 +110,8 @@ class LodComparison final : public ByteSink {
   uint64_t offset_ = calls::kLodHeaderBytes;
 };
 
-// What holds of the calls of any thread: cheap, for whoever shows a figure without reading events.
+// Checks what is true of the calls of every thread: cheap, for a figure that is shown without
+// reading events.
 bool is_credible(const calls::LodSummary& summary, const calls::LodReader& reader,
                  const atf::IndexReader& index) {
   const auto& counts = summary.counts;
@@ -249,7 +250,7 @@ Status make_lods(Trace& trace, const std::function<void(size_t, size_t)>& progre
   share_work(wanted.size(), progress, [&](size_t, size_t piece) {
     TraceThread& files = trace.threads[wanted[piece]];
     const atf::IndexReader& index = *session.threads()[wanted[piece]].index;
-    if (!has_right_checksum(index, files.index)) return;  // whoever reads it says so
+    if (!has_right_checksum(index, files.index)) return;  // its reader reports that
     const Status made = make_file(*root, files, index, call_gaps_of(*manifest, files.n),
                                   call_stalls_of(*manifest, files.n));
     const std::lock_guard lock(mutex);

@@ -16,7 +16,7 @@
 
 namespace collect::read {
 
-// Of one thread, while its Trace is there.
+// The LOD of one thread, valid as long as its Trace.
 struct ThreadLod {
   calls::LodReader reader;
   std::unique_ptr<calls::LodSummary> summary;

@@ -26,19 +26,19 @@ struct TraceThread {
   std::optional<Error> error;       // of opening either
 };
 
-// A file is what its first bytes say, whatever its name.
+// Decided by the first bytes of a file, not by its name.
 enum class TraceKind : uint8_t { kSession, kThread, kIndexFile, kDetailFile, kUnknownFile };
 
 struct Trace {
   TraceKind kind{};
-  std::string path;                  // what was opened, which may lie below what was asked for
+  std::string path;                  // what was opened, which may be below what was asked for
   std::string choice;                // a sentence when one session was chosen, else empty
   std::vector<TraceThread> threads;  // by n
   std::string manifest_path;
   std::optional<std::string> manifest;  // its text, where it could be read
   std::optional<Error> manifest_error;
 
-  // Of kUnknownFile: all of its bytes, which may be a capture of another format.
+  // For kUnknownFile: all of its bytes, which may be a capture of another format.
   Bytes file() const { return threads.front().index.bytes(); }
 
   const TraceThread* thread(uint32_t n) const;  // null: there is none
@@ -46,7 +46,7 @@ struct Trace {
   // A sentence for each file that is there and was not opened, or not to its end (gzip_file.h).
   std::vector<std::string> unopened() const;
 
-  // Of all threads, or of those whose n is in `only`.
+  // The files of all threads, or of those whose n is in `only`.
   std::vector<atf::ThreadFiles> files(const std::vector<uint32_t>& only = {}) const;
 };
 

@@ -41,8 +41,8 @@ struct SourceLocation {
 
 struct Trace;
 
-// Of the session that was opened; `manifest` is what could be read of its manifest, if anything.
-// Nothing of single files, and of other programs' sessions.
+// The health of the session that was opened; `manifest` is what could be read of its manifest, if
+// anything. Nothing for single files and other programs' sessions.
 std::optional<storage::SessionHealth> session_health(const Trace& trace,
                                                      const SessionManifest* manifest);
 
@@ -56,7 +56,7 @@ class NameTable {
 
   // Valid until the next call. Not thread-safe: it keeps the last answers.
   std::string_view name_of(uint64_t function_id) const;
-  // The same without the memory: for several threads at once.
+  // name_of() without the memory: for several threads at once.
   void append_name(std::string& to, uint64_t function_id) const;
   // The manifest names it.
   bool is_named(uint64_t function_id) const { return symbols_.contains(function_id); }

@@ -10,7 +10,7 @@
 namespace collect::storage {
 namespace {
 
-// After how many bytes of a container the caller hears how far it is.
+// After how many bytes of a container progress is reported.
 constexpr uint64_t kProgressStep = 8u << 20;
 
 std::string_view text_of(Bytes bytes) {
@@ -50,7 +50,7 @@ Status CaptureReplay::add(const std::string& name, Bytes container, const Progre
   waiting_.push_back({name, container, progress});
   if (!*manifest) return {};
   COLLECT_TRY(session_.begin(**manifest));
-  COLLECT_TRY(session_.explain(**manifest));
+  COLLECT_TRY(session_.add_metadata(**manifest));
   for (const Waiting& one : std::exchange(waiting_, {})) {
     COLLECT_TRY(replay(one.name, one.container, one.progress));
   }
@@ -63,7 +63,7 @@ Status CaptureReplay::replay(const std::string& name, Bytes container, const Pro
   if (!opened.ok()) return Error{opened.code(), name + ": " + opened.error().message};
   rtc::Reader& reader = *opened;
   rtc::Object object;
-  uint64_t told = 0;
+  uint64_t reported = 0;
   uint64_t errors = 0;
   while (reader.next(object)) {
     if (const uint64_t now = reader.findings().errors(); now != errors) {
@@ -71,9 +71,9 @@ Status CaptureReplay::replay(const std::string& name, Bytes container, const Pro
       session_.doubt();
     }
     COLLECT_TRY(take(object));
-    if (progress && object.offset - told >= kProgressStep) {
-      told = object.offset;
-      progress(told);
+    if (progress && object.offset - reported >= kProgressStep) {
+      reported = object.offset;
+      progress(reported);
     }
   }
   for (const rtc::Finding& finding : reader.findings().list()) {
@@ -107,9 +107,9 @@ Status CaptureReplay::take_manifest(Bytes json, uint64_t offset) {
     problem(offset, manifest.error().message);
     return {};
   }
-  const Status told = session_.manifest(std::move(*manifest));
-  if (told.ok() || told.code() != Code::kInvalidArgument) return told;
-  return Error{told.code(), name_ + ": " + told.error().message};
+  const Status taken = session_.manifest(std::move(*manifest));
+  if (taken.ok() || taken.code() != Code::kInvalidArgument) return taken;
+  return Error{taken.code(), name_ + ": " + taken.error().message};
 }
 
 Status CaptureReplay::take_change(Bytes json, uint64_t offset) {

@@ -2,8 +2,8 @@
 // version (session_conversion.h), of one that still records (session_snapshot.h).
 //
 // Such a session is built below <root>/.converting and renamed when it is sealed, so that it is
-// there whole or not at all. Whoever calls these holds the root's lock, and makes one session at a
-// time. May block on the disk for as long as it takes to read and write a session.
+// there whole or not at all. The caller holds the root's lock, and makes one session at a time. May
+// block on the disk for as long as it takes to read and write a session.
 #pragma once
 
 #include <cstdint>

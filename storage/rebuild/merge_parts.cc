@@ -64,7 +64,7 @@ class Merge {
     COLLECT_TRY(compare_overlaps());
     for (const auto& [stream, threads] : streams_) say_holes(stream, threads);
     COLLECT_TRY(session_.begin(merged_));
-    COLLECT_TRY(session_.explain(merged_));
+    COLLECT_TRY(session_.add_metadata(merged_));
     for (const auto& [stream, threads] : streams_) {
       for (const Lane lane : {Lane::kIndex, Lane::kDetail})
         COLLECT_TRY(store(stream, threads, lane));
@@ -105,7 +105,7 @@ class Merge {
     std::vector<Unlinked> found;
     const auto names = part.fs->list_directory(directory);
     if (!names.ok() && names.code() != Code::kNotFound) return names.error();
-    if (!names.ok()) return found;  // its lanes say so
+    if (!names.ok()) return found;  // its lanes report that
     for (const std::string& name : *names) {
       const auto first_seq = parse_unlinked_file_name(name);
       if (!first_seq) continue;
@@ -161,7 +161,7 @@ class Merge {
           b->source.records->read((other_position + done) * atf::kEventBytes, wanted, buffers[1]);
       if (!there.ok()) return there.error();
       const uint64_t both = std::min(here->size(), there->size()) / atf::kEventBytes;
-      if (both == 0) break;  // a file that ends early: the lane itself says so
+      if (both == 0) break;  // a file that ends early: the lane itself reports that
       for (uint64_t at = 0; at < both; ++at, ++done) {
         uint8_t events_of[2][atf::kEventBytes];
         std::memcpy(events_of[0], here->data() + at * atf::kEventBytes, atf::kEventBytes);
@@ -195,8 +195,8 @@ class Merge {
         if (range.first_seq > next) say_hole(stream, threads, lane, next, range.first_seq);
         next = std::max(next, range.end_seq());
       }
-      const ManifestThread* const told = thread_of(stream);
-      const uint64_t end = lane == Lane::kIndex ? told->index_next : told->detail_next;
+      const ManifestThread* const listed = thread_of(stream);
+      const uint64_t end = lane == Lane::kIndex ? listed->index_next : listed->detail_next;
       if (end > next) say_hole(stream, threads, lane, next, end);
     }
   }

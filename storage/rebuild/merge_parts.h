@@ -18,7 +18,7 @@
 
 namespace collect::storage {
 
-// Of one recording. More are refused.
+// For one recording. More are refused.
 inline constexpr size_t kMaxParts = 256;
 
 struct SessionPart {

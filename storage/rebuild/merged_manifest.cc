@@ -131,7 +131,7 @@ class ManifestMerge {
     names.resize(kMaxThreadNames);
   }
 
-  // The agent tells a stall again until a collector has it.
+  // The agent sends a stall again until a collector has it.
   void add_stall(const Stall& stall, const std::map<uint32_t, uint32_t>& stream_of) {
     const auto stream = stall.thread ? stream_of.find(*stall.thread) : stream_of.end();
     if (stall.thread && stream == stream_of.end()) return;

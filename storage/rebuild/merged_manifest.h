@@ -1,5 +1,5 @@
 // What the manifests of several parts say together: everything but the records and what is missing
-// of them, which the records themselves tell.
+// of them, which the records themselves show.
 #pragma once
 
 #include <vector>

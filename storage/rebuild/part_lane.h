@@ -29,7 +29,7 @@ class PartLane {
   // last record is no page: the manifest's counts of the thread say it.
   Result<const Page*> peek();
   void take() { page_.reset(); }
-  // Of the part's own file; whole once peek() says null.
+  // Checksum of the part's own file; whole once peek() says null.
   uint32_t checksum() const { return checksum_; }
 
  private:

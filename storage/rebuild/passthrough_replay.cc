@@ -6,7 +6,7 @@
 namespace collect::storage {
 namespace {
 
-// The five bytes of a header may stand inside a value by chance: so many places are tried.
+// The five bytes of a header may be inside a value by chance: so many places are tried.
 constexpr int kMaxHeaderTrials = 16;
 
 dial9::StreamOptions frames_only() {
@@ -26,8 +26,8 @@ void PassthroughReplay::expect(uint64_t bytes) {
 // Whether these are whole frames that belong behind what is stored.
 bool PassthroughReplay::goes_on(Bytes bytes) {
   if (!decoder_) decoder_.emplace(frames_only());
-  dial9::Visitor nobody;
-  return decoder_->push(bytes, nobody) == dial9::DecodeState::kEnd;
+  dial9::Visitor ignored;
+  return decoder_->push(bytes, ignored) == dial9::DecodeState::kEnd;
 }
 
 // Where whole frames begin that need nothing before them.

@@ -34,16 +34,16 @@ Status check_input(const SessionPath& from, const Manifest& manifest, atf::Versi
 // Positions in the files instead of the agent's numbers, and stream ids that are there in any case:
 // threads that were found without a manifest have none.
 Manifest manifest_as_converted(const Manifest& manifest) {
-  Manifest told = manifest;
-  told.containers.clear();
-  told.containers_removed = 0;
-  told.passthrough_streams.clear();
-  for (ManifestThread& thread : told.threads) {
+  Manifest converted = manifest;
+  converted.containers.clear();
+  converted.containers_removed = 0;
+  converted.passthrough_streams.clear();
+  for (ManifestThread& thread : converted.threads) {
     thread.stream_id = thread.id + 1;
     thread.index_next = thread.events;
     thread.detail_next = thread.detail_records;
   }
-  return told;
+  return converted;
 }
 
 class Conversion {
@@ -60,7 +60,7 @@ class Conversion {
   Result<ReplayReport> run() {
     COLLECT_TRY(progress_(0, manifest_.totals.stored_bytes));
     COLLECT_TRY(session_.begin(manifest_));
-    COLLECT_TRY(session_.explain(manifest_));
+    COLLECT_TRY(session_.add_metadata(manifest_));
     for (const ManifestThread& thread : manifest_.threads) {
       const std::string directory = thread_directory_name(thread.id);
       COLLECT_TRY(lane(thread, Lane::kIndex, directory + "/" + kIndexFile));

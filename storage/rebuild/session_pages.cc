@@ -22,7 +22,7 @@ uint64_t time_of(Lane lane, const uint8_t* record) {
       record + (lane == Lane::kIndex ? 0 : offsetof(atf::DetailHeaderV2, timestamp_ns)));
 }
 
-// Of a file that stays open as long as its lane is read.
+// Records of a file that stays open as long as its lane is read.
 class FileRecords final : public RecordSource {
  public:
   explicit FileRecords(std::unique_ptr<File> file) : file_(std::move(file)) {}

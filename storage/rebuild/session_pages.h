@@ -29,7 +29,7 @@ class RecordSource {
   virtual Result<Bytes> read(uint64_t offset, size_t bytes, std::vector<uint8_t>& buffer) = 0;
 };
 
-// Of bytes that are mapped.
+// Records in bytes that are mapped.
 class MappedRecords final : public RecordSource {
  public:
   explicit MappedRecords(Bytes records) : records_(records) {}
@@ -84,8 +84,8 @@ struct LaneInput {
   atf::Version version{};
   uint32_t thread_id = 0;
   LaneSource source;
-  // Of the records, as the footer has it; absent where header and footer do not agree, so that
-  // `source` ends where the file does.
+  // Checksum of the records, as the footer has it; absent where header and footer do not agree, so
+  // that `source` ends where the file does.
   std::optional<uint32_t> checksum;
   uint64_t count = 0;  // of the records, where it is present
 };

@@ -53,7 +53,7 @@ Status SessionRebuild::manifest(Manifest manifest) {
   newer_notes_.clear();
   count_missing(*last_);
   expect_passthrough(*last_);
-  return explain(*last_);
+  return add_metadata(*last_);
 }
 
 Status SessionRebuild::change(const Manifest& delta) {
@@ -68,7 +68,7 @@ Status SessionRebuild::change(const Manifest& delta) {
       newer_notes_.push_back(note);
     }
   }
-  return explain(delta);
+  return add_metadata(delta);
 }
 
 // A manifest repeats those of the one before, so they wait for the last one.
@@ -86,7 +86,7 @@ Status SessionRebuild::add_notes() {
 }
 
 // All that a manifest counts is before it, in this container or in one before. But that of a
-// sealed session may stand first too, so that only the end can tell (finish).
+// sealed session may come first too, so that only the end decides (finish).
 void SessionRebuild::count_missing(const Manifest& manifest) {
   const SessionTotals found = writer_->totals();
   const auto less = [](uint64_t counted, uint64_t there) {
@@ -111,7 +111,7 @@ Status SessionRebuild::begin(const Manifest& manifest) {
 
 // Everything that a manifest says and a Session can take. What is known already is taken
 // silently there; the ends of streams wait until all pages are through.
-Status SessionRebuild::explain(const Manifest& manifest) {
+Status SessionRebuild::add_metadata(const Manifest& manifest) {
   COLLECT_TRY(writer_->add_modules(manifest.modules));
   for (const ManifestThread& thread : manifest.threads) {
     const auto open = [&](const std::string& name, uint64_t named_ns) {
@@ -189,8 +189,8 @@ void SessionRebuild::doubt() {
 Status SessionRebuild::finish_passthrough() {
   for (auto& [kind, stream] : passthrough_) {
     PassthroughStream last{.kind = kind};
-    for (const PassthroughStream& told : last_->passthrough_streams) {
-      if (told.kind == kind) last = told;
+    for (const PassthroughStream& listed : last_->passthrough_streams) {
+      if (listed.kind == kind) last = listed;
     }
     auto missing = stream.finish(*writer_, last);
     if (!missing.ok()) return missing.error();
@@ -247,7 +247,7 @@ void SessionRebuild::say_missing() {
     if (count != 0) missing({std::move(what), count});
   };
   if (last_->state != SessionState::kRecording) count_missing(*last_);
-  counted("pages that do not hold", report_.pages_refused);
+  counted(report_.pages_refused == 1 ? "damaged page" : "damaged pages", report_.pages_refused);
   counted("events that were stored and are not in " + input_, missing_events_);
   counted("detail records that were stored and are not in " + input_, missing_detail_records_);
   if (last_->state == SessionState::kRecording) {

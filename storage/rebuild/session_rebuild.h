@@ -49,15 +49,15 @@ class SessionRebuild {
   ~SessionRebuild();
 
   bool begun() const { return writer_ != nullptr; }
-  // Makes the session. Nothing may be told before.
+  // Makes the session. The first call.
   Status begin(const Manifest& manifest);
   // The whole manifest as of now. kInvalidArgument: it is another session's.
   Status manifest(Manifest manifest);
-  // What a manifest explains of the records.
-  Status explain(const Manifest& manifest);
+  // Takes what a manifest says of threads, modules and other things that records refer to.
+  Status add_metadata(const Manifest& manifest);
   // A manifest that holds only what is new since the last one.
   Status change(const Manifest& delta);
-  // kNoSpace, kIo, kLimit: of the target. A page that does not hold is refused, and counted.
+  // kNoSpace, kIo, kLimit: of the target. A damaged page is refused, and counted.
   Result<Refusal> page(const Page& page);
   void refuse_page() { ++report_.pages, ++report_.pages_refused; }  // not even a page
   Result<Refusal> passthrough(PassthroughKind kind, Bytes frames);
@@ -88,7 +88,7 @@ class SessionRebuild {
   std::optional<PageVersion> pages_;  // from the session's first manifest on
   std::unique_ptr<Session> writer_;
   std::optional<Manifest> last_;                // the newest whole manifest that was passed
-  std::vector<ClockSync> newer_clock_syncs_;    // told since, at most as many as a manifest has
+  std::vector<ClockSync> newer_clock_syncs_;    // received since, at most as many as a manifest has
   std::vector<Note> newer_notes_;               // likewise
   std::map<uint32_t, uint32_t> streams_;        // by N of thread_N
   std::map<uint32_t, ManifestThread> threads_;  // newest word on each, by stream

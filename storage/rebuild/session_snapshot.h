@@ -16,8 +16,8 @@ namespace collect::storage {
 
 // What is known of the moment.
 struct SnapshotMoment {
-  // Everything recorded before it is in the cut: the program's agent shipped it, and said so. Else
-  // the snapshot is a recovered session, and `reason` says why.
+  // Everything recorded before it is in the cut: the program's agent shipped it, and confirmed
+  // that. Else the snapshot is a recovered session, and `reason` says why.
   bool is_whole = false;
   uint64_t at_ns = 0;    // device clock; with is_whole
   std::string reason;    // of the manifest

@@ -82,7 +82,7 @@ Status LiveManifest::detail_state(const DetailStateChange& change) {
   const bool open = !windows.empty() && windows.back().end_ns == 0;
   if (!windows.empty()) {
     const DetailWindow& last = windows.back();
-    // Told again after a reconnect, or older than what is known.
+    // Sent again after a reconnect, or older than what is known.
     if (open && last.mode == change.mode && last.start_ns == change.at_ns) return {};
     if (change.at_ns < std::max(last.start_ns, last.end_ns)) return {};
     if (!open && change.mode == "off") return {};

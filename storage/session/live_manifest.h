@@ -72,7 +72,7 @@ class LiveManifest {
  public:
   LiveManifest(RtcRoller& roller, Clock& clock) : roller_(roller), clock_(clock) {}
 
-  Manifest manifest;  // whoever changes it says so; its modules are changed here alone
+  Manifest manifest;  // a change is followed by change(); its modules are changed here alone
   // One that was found on the disk.
   void adopt(Manifest found);
 

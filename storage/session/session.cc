@@ -145,7 +145,7 @@ Status Session::append_run(std::span<const Page> pages) {
   }
   const bool moved = writer.position(first.lane) != position_before;
   if (status.ok() || moved) {
-    // Of pages that were not all stored, the file knows which were.
+    // If not all pages were stored, the file knows which were.
     if (first.lane == Lane::kIndex && status.ok()) symbols_.add(pages);
     if (first.lane == Lane::kIndex && !status.ok()) symbols_.add_stored(writer);
     capture_pages(pages, position_before, writer);
@@ -239,7 +239,7 @@ Status Session::close_stream(const StreamEnd& end) {
     return Error{Code::kDamaged, name() + ": end of stream " + std::to_string(end.stream_id) +
                                      ", which was not opened"};
   }
-  // Told again after a reconnect: what it says is counted once.
+  // Sent again after a reconnect: what it says is counted once.
   ManifestThread& thread = manifest_.threads[*slot];
   ThreadWriter* writer = threads_.writer(*slot);
   Status index;
@@ -271,7 +271,7 @@ Status Session::close_stream(const StreamEnd& end) {
   threads_.describe(*slot, thread);
   roller_.change({.threads = {thread}});
   live_.change_before_ack();
-  // Without a descriptor for the journal, the manifest tells the gap: it is written before the ack.
+  // Without a descriptor for the journal, the manifest has the gap: it is written before the ack.
   for (const Status& status : {index, detail}) {
     if (!status.ok() && status.code() != Code::kExhausted) return fail(status);
   }

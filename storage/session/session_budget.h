@@ -1,7 +1,7 @@
 // What one session may take of the machine. The daemon's accounts implement it; sessions without
 // one (offline commands, tests) have their own limits alone.
 //
-// Asked and told on the session's storage thread; the accounts behind it are shared by threads.
+// Called on the session's storage thread; the accounts behind it are shared by threads.
 #pragma once
 
 #include <cstddef>

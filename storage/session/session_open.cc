@@ -81,8 +81,8 @@ Manifest manifest_without_file(Fs& fs, const SessionPath& session_path,
   return manifest;
 }
 
-// Of a session whose manifest cannot be read as it is: its text with what JSON has no place for
-// replaced, else the containers', else what the directory itself says.
+// The manifest of a session where it cannot be read as it is: its text with what JSON has no form
+// for replaced, else the containers', else what the directory itself says.
 Result<Manifest> manifest_otherwise(Fs& fs, const SessionPath& session_path,
                                     const std::vector<uint32_t>& thread_ids) {
   const auto text = read_manifest_json(fs, session_path.directory);

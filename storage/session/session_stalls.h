@@ -20,10 +20,10 @@ class SessionStalls {
   SessionStalls(LiveManifest& live, SessionThreads& threads, RtcRoller& roller)
       : live_(live), threads_(threads), roller_(roller) {}
 
-  // Of the whole process, in order of time. Repeats are passed by.
+  // Adds stalls of the whole process, in order of time. Repeats are skipped.
   void add(std::span<const Stall> stalls);
-  // Of the thread in this slot, whose files can be read. An error of its journal: those before it
-  // are added; added again, they are repeats.
+  // Adds stalls of the thread in this slot, whose files can be read. An error of its journal: those
+  // before it are added; added again, they are repeats.
   Status add(uint32_t slot, std::span<const Stall> stalls);
   // Those of a manifest that was found, when the journals have been read.
   void adopt();

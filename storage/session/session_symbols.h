@@ -23,7 +23,7 @@ class SessionSymbols {
   // Index pages that were stored just now: they are still in the processor's cache, so sealing need
   // not read the files again.
   void add(std::span<const Page> pages);
-  // Whatever the index file of a thread holds.
+  // All functions in the index file of a thread.
   void add_stored(ThreadWriter& writer);
   // Nothing is to be looked up.
   void adopt(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules, SymbolsState state);

@@ -86,7 +86,7 @@ void SessionThreads::hold_others(size_t files) {
 }
 
 // A quarter is closed at once, so that the search for the oldest is paid rarely. What is closed is
-// synced before: a file that is opened again may not hear of an error in between.
+// synced before: a file that is opened again may not report an error in between.
 Status SessionThreads::limit_open_files() {
   const size_t limit =
       budget_ == nullptr ? kMaxOpenFiles : std::min(kMaxOpenFiles, budget_->open_files());

@@ -78,7 +78,7 @@ class SessionThreads {
   // What the files of a thread have, and what is missing in them. Nothing changes where they cannot
   // be read.
   void describe(size_t slot, ManifestThread& thread) const;
-  // The same of all, with gaps and stalls, which are added.
+  // Describes all threads, with gaps and stalls, which are added.
   void describe(Manifest& manifest) const;
   // Counts as lost what the manifest on disk had, the files no longer have, and no agent sent
   // again.

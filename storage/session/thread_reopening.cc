@@ -100,7 +100,7 @@ Status ThreadReopening::restore_from_containers() {
   return {};
 }
 
-// A thread that cannot be read is left out alone; the others go on. kNoSpace: it could be, with
+// A thread that cannot be read is left out alone; the others continue. kNoSpace: it could be, with
 // more space.
 Status ThreadReopening::end_reopen(FoundThread& found, std::vector<std::string>& problems) {
   ManifestThread& thread = manifest_.threads[found.place];

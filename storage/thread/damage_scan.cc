@@ -190,7 +190,7 @@ Status walk(const DamagedSection& section, OrderBy order, const OnCandidate& on_
   return DetailWalk(section, order, window).run(on_candidate);
 }
 
-// Makes runs of the records that stay, and says how many lay between two of them.
+// Makes runs of the records that stay, and says how many were between two of them.
 class RunBuilder {
  public:
   using OnRun = std::function<Status(const RecordRun&)>;
@@ -214,7 +214,7 @@ class RunBuilder {
   Status finish() { return run_.records == 0 ? Status() : on_run_(run_); }
 
  private:
-  // Behind a hole. Events that stay rise, so no more detail records lie in it than events. Where no
+  // Behind a hole. Events that stay rise, so it has no more detail records than events. Where no
   // link says it, rather too few: manifest and agent say how many there were, but of a number that
   // is too high an agent's next record would be taken for one that is here.
   Result<uint64_t> position_of(const Candidate& one) {

@@ -4,7 +4,7 @@
 // An event is judged by its own fields and by the order of times (kept_order.h). Events have 32
 // bytes each, so those behind a damaged one are found. A detail record says its own length: where
 // that is wrong, the next header that can be one, and is followed by another or has a payload of
-// its length, is where reading continues. How many records lay between two that stay follows from
+// its length, is where reading continues. How many records were between two that stay follows from
 // the link of the second one's event, where that has one; else it is estimated by the bytes, and is
 // no more than the events between.
 //
@@ -37,7 +37,7 @@ struct DamagedSection {
   uint64_t bytes = 0;
   Lane lane = Lane::kIndex;
   RecordFormat format;
-  // Of a detail section: position that the record of this event has, by the event's link.
+  // For a detail section: position that the record of this event has, by the event's link.
   std::function<Result<std::optional<uint64_t>>(uint64_t index_seq)> position_by_link{};
 };
 

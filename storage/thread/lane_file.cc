@@ -285,7 +285,7 @@ Status LaneFile::reopen(Links links) {
   if (!file.ok()) return file.error();
   file_ = std::move(*file);
   exists_ = true;
-  unsynced_ = true;  // whoever wrote it may not have come to sync it
+  unsynced_ = true;  // its writer may have ended before it was synced
   auto size = file_->size();
   if (!size.ok()) return size.error();
   Block header{};
@@ -313,7 +313,7 @@ Status LaneFile::reopen(Links links) {
   found_bytes_ = summary_.bytes;
   if (sealed && summary_.bytes == section_bytes && summary_.checksum == stored_checksum) {
     sealed_ = true;
-    // Whoever sealed it may not have come to give back what was aside.
+    // The process that sealed it may have ended before it gave back what was set aside.
     return file_->truncate(*size);
   }
   found_bytes_ = section_bytes;

@@ -56,7 +56,7 @@ class LaneFile {
   // power went in the middle; they are left out of account, and the summary's agree with nothing.
   enum class Links : uint8_t { kHold, kBeingReplaced };
   Status reopen(Links links = Links::kHold);
-  // Bytes of a record or more lie behind what is whole, until end_reopen().
+  // Bytes of a record or more are behind what is whole, until end_reopen().
   bool is_damaged() const { return found_bytes_ >= summary_.bytes + least_record_bytes(); }
   // Reads the first `section_bytes` again, before end_reopen().
   Status rescan(uint64_t section_bytes, Links links);
@@ -95,7 +95,7 @@ class LaneFile {
   // not keep the file from being sealed, but its error is returned.
   Status seal(bool durable);
   Status remove();
-  // Puts a sealed file of another name in the place of this one.
+  // Puts a sealed file of another name in place of this one.
   Status replace_by_sealed(LaneFile& replacement);
 
  private:

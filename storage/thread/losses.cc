@@ -12,7 +12,7 @@ void join(Stall& into, const Stall& next) {
 }
 
 // Joins neighbours, until at most half are left: those that are closest first, since a short time
-// between two stalls that counts as stalled in part tells the least untruth.
+// between two stalls that counts as stalled in part is the least wrong.
 void halve(std::vector<Stall>& stalls) {
   std::vector<uint64_t> between;
   between.reserve(stalls.size());
@@ -43,7 +43,7 @@ bool StallList::is_repeat(const Stall& stall) const {
 void StallList::add(Stall stall, size_t most) {
   std::vector<Stall>& list = listed_[static_cast<size_t>(stall.kind)];
   if (!list.empty()) {
-    // A part of it was told before: only a joined one can be so.
+    // A part of it was reported before, which only happens to a joined one.
     stall.first_ns = std::max(stall.first_ns, list.back().last_ns);
     stall.stalled_ns = std::min(stall.stalled_ns, stall.last_ns - stall.first_ns);
   }

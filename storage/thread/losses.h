@@ -46,18 +46,18 @@ class GapList {
   std::vector<Gap> gaps_;
 };
 
-// Of one lane.
+// The losses of one lane.
 struct LaneLosses {
   GapList gaps;
   uint64_t numbered = 0;  // records that the agent numbered, in all gaps
 };
 
-// Of each kind in order of time.
+// Stalls, those of each kind in order of time.
 class StallList {
  public:
   // One that ends no later than the newest of its kind is a repeat.
   bool is_repeat(const Stall& stall) const;
-  // What is no repeat. Where `most` of its kind are listed already, those that lie closest to each
+  // What is no repeat. Where `most` of its kind are listed already, those that are closest to each
   // other are joined.
   void add(Stall stall, size_t most);
 

@@ -55,7 +55,7 @@ Result<bool> PageRestore::has_its_place(uint64_t differ, uint64_t records) {
   return *journal_is_whole_;
 }
 
-// A gap may lie within the page: records that an earlier recovery took out.
+// A gap may be within the page: records that an earlier recovery took out.
 Status PageRestore::put_index(const Page& page) {
   if (page.bytes.size() != uint64_t{page.record_count} * atf::kEventBytes) return {};
   const uint64_t found = index_.found_bytes() / atf::kEventBytes;
@@ -102,7 +102,7 @@ Status PageRestore::put_events(uint64_t position, Bytes events) {
                                   events.first(*got / atf::kEventBytes * atf::kEventBytes));
 }
 
-// Where a record lies follows from the lengths of all before it: those of pages, and of whole
+// The position of a record follows from the lengths of all before it: those of pages, and of whole
 // records in the file.
 Status PageRestore::put_detail(const Page& page) {
   const auto position = position_of(Lane::kDetail, page.first_seq);

@@ -2,8 +2,8 @@
 // container beside the thread files has pages with a checksum each: what a file has instead of such
 // a record is damaged.
 //
-// Where a record lies follows from the journal. If that is damaged too, a page is used only where
-// the file has at least half of its records already.
+// The position of a record follows from the journal. If that is damaged too, a page is used only
+// where the file has at least half of its records already.
 //
 // Between ThreadWriter::reopen() and end_reopen(). Records are only changed in place, so that this
 // can be interrupted and done again. Pages may come in any order and more than once.

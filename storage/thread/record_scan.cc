@@ -45,7 +45,7 @@ void scan_events(uint32_t thread_id, bool with_links, Bytes bytes, uint64_t max_
     const uint8_t* at = bytes.data() + done * kEventBytes;
     uint64_t last_ns = next.last_ns;
     // Sums of bits instead of comparisons: the top bit of `backwards` is set when a time ran
-    // backwards (or lies 292 years ahead), that of `below` when a kind was 0, and `kinds` has bits
+    // backwards (or is 292 years ahead), that of `below` when a kind was 0, and `kinds` has bits
     // above the second when one was more than 3.
     uint64_t backwards = 0;
     uint64_t kinds = 0;

@@ -23,9 +23,9 @@ struct LaneSummary {
   uint32_t checksum = 0;  // of the section; kept by the caller, not by the scan
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
-  // Links to the other lane, in the numbers that stand in the records. Index: of the events that
-  // have a detail record. Detail: all. Equal link counts and hashes of the two lanes mean that
-  // every forward link meets its backward link (the hash depends on the order).
+  // Links to the other lane, in the numbers of the records. Index: of the events that have a detail
+  // record. Detail: all. Equal link counts and hashes of the two lanes mean that every forward link
+  // meets its backward link (the hash depends on the order).
   uint64_t links = 0;
   uint64_t link_hash = 0;
   uint64_t first_link = 0;
@@ -41,7 +41,7 @@ struct RecordFormat {
   bool without_links = false;  // of events: neither checked nor summed up
 };
 
-// Extends `summary` by the records at the front of `bytes`, up to the first one that does not hold:
+// Extends `summary` by the records at the front of `bytes`, up to the first one that is damaged:
 // an unknown kind, a reserved byte that is set, time or links running backwards, another thread, a
 // length beyond the end. At most `max_records`.
 void scan_index(const RecordFormat& format, Bytes bytes, uint64_t max_records,

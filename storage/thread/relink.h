@@ -4,7 +4,7 @@
 // and no detail record came as pre-roll; then links_agree() holds and nothing is touched.
 // Otherwise: index_seq of each detail record becomes the file position of its event, records whose
 // event was lost are dropped and counted (those whose event another part of the session may have
-// stand in files of their own then), and detail_seq of each event becomes the position of its
+// are in files of their own then), and detail_seq of each event becomes the position of its
 // record.
 //
 // Memory is bounded by two scan blocks. A crash at any point leaves files from which the same pass
@@ -28,7 +28,7 @@ inline constexpr size_t kMaxUnlinkedFiles = 16;
 // True when every forward link meets its backward link already.
 bool links_agree(const LaneSummary& index, const LaneSummary& detail);
 
-// Of one thread.
+// The files of one thread.
 struct RelinkFiles {
   Fs& fs;
   std::string directory;

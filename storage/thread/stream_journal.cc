@@ -248,7 +248,7 @@ Status StreamJournal::read_identity() {
 
 Status StreamJournal::reopen(const std::function<bool(const Gap&)>& keep) {
   COLLECT_TRY(read_identity());
-  // Gaps that do not fit stand at the end of their lane only, but the other lane's may follow. What
+  // Gaps that do not fit are at the end of their lane only, but the other lane's may follow. What
   // is left out becomes an entry of nothing in its place: nothing is moved, so an end of the daemon
   // or of the power in the middle leaves every other entry as it is.
   slots_ = 1;
@@ -274,7 +274,7 @@ Status StreamJournal::reopen(const std::function<bool(const Gap&)>& keep) {
   }
   block_.clear();
   if (file_ == nullptr) return {};
-  unsynced_ = true;  // whoever wrote it may not have come to sync it
+  unsynced_ = true;  // its writer may have ended before it was synced
   return file_->truncate(slots_ * kEntryBytes);
 }
 

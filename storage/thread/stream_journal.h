@@ -2,7 +2,7 @@
 // written before the page that follows it. Lives as long as the session is not sealed.
 //
 // Without it, a crash between a page and the next manifest would leave positions that are too low:
-// the agent would send again what is stored, and no one could tell. It is exact where the manifest
+// the agent would send again what is stored, unnoticed. It is exact where the manifest
 // merges, so the relink pass maps record numbers to file positions by it.
 //
 // A list of 64-byte entries, little-endian, each beginning with the CRC-32C of its other 60 bytes.
@@ -40,7 +40,7 @@ class StreamJournal {
   StreamJournal(Fs& fs, const std::string& directory, const char* name);
 
   Status create(const StreamIdentity& identity);
-  // Of one that takes the place of another: its first slot says that the files of the thread are to
+  // Creates a journal in place of another: its first slot says that the files of the thread are to
   // be replaced too. Without an identity the journal has none.
   Status create_replacing(const StreamIdentity* identity);
   Result<bool> is_replacing() { return has_repair_entry(kReplacing); }

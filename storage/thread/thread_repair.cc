@@ -14,7 +14,7 @@
 namespace collect::storage {
 namespace {
 
-// Of a damaged journal; what is more is as good as damaged too.
+// Limit for a damaged journal; entries beyond it count as damaged too.
 constexpr uint64_t kMaxRestoredEntries = 1u << 20;
 
 struct LaneNames {
@@ -68,7 +68,7 @@ class JournalCopy {
   uint64_t removed() const { return removed_; }
 
  private:
-  // Those of the lane that stand before a record up to `position`.
+  // Those of the lane before a record up to `position`.
   Status pass_gaps(uint64_t position) {
     while (true) {
       if (!waiting_) {

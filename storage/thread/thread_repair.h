@@ -42,7 +42,7 @@ class ThreadRepair {
   // after that manifest is not known.
   Status restore_gaps(std::span<const Gap> known);
 
-  // Of the detail file: the index file, whose links say which record is which.
+  // For the detail file: uses the index file, whose links say which record is which.
   void use_links_of(LaneFile& index) { index_ = &index; }
 
  private:

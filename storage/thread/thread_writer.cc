@@ -21,7 +21,7 @@ size_t lane_index(Lane lane) {
   return static_cast<size_t>(lane);
 }
 
-// Of the first events; a format that is another file's has none.
+// How many of the first events are whole; in the format of another file, none.
 uint64_t whole_events(Bytes events, const RecordFormat& format) {
   uint64_t whole = 0;
   for (size_t at = 0; at + atf::kEventBytes <= events.size(); at += atf::kEventBytes) {
@@ -30,7 +30,7 @@ uint64_t whole_events(Bytes events, const RecordFormat& format) {
   return whole;
 }
 
-// Of a manifest with a damaged name in it.
+// For a manifest with a damaged name in it.
 void take_known_platform(const ThreadFormat& said, ThreadFormat& format) {
   if (atf::to_text(format.arch) == "unknown") format.arch = said.arch;
   if (atf::to_text(format.os) == "unknown") format.os = said.os;
@@ -162,7 +162,7 @@ Status ThreadWriter::end_reopen(uint64_t events_kept, uint64_t detail_records_ke
 }
 
 Status ThreadWriter::restore_journal() {
-  // A gap behind the last record belongs to a page that was cut off: the agent will tell it again.
+  // A gap behind the last record belongs to a page that was cut off: the agent will send it again.
   // A sealed detail file has fewer records than its gaps knew when records were dropped from it.
   COLLECT_TRY(journal_.reopen([&](const Gap& gap) {
     return gap.before_seq <= summary(gap.lane).records || file(gap.lane).sealed();
@@ -241,7 +241,7 @@ Status ThreadWriter::doubt_tail(const Page& page, LaneSummary& after) {
   scan_index(format_.records(), page.bytes, 1, joined);
   LaneSummary alone;
   scan_index(format_.records(), page.bytes, UINT64_MAX, alone);
-  // It fits, or it is the page that does not hold.
+  // It fits, or the page itself is damaged.
   if (joined.records != after.records || alone.bytes != page.bytes.size()) return {};
   uint64_t kept = after.records;
   while (kept != 0 && after.records - kept < kMaxDoubtfulEvents) {
@@ -282,7 +282,7 @@ Status ThreadWriter::take(const Page& page, Run& run) {
     const uint64_t good = after.records - run.after.records;
     return Error{Code::kDamaged, page_text(page) + ": record " +
                                      std::to_string(page.first_seq + stored_already + good) +
-                                     " does not hold"};
+                                     " is damaged"};
   }
   if (format_.version == atf::Version::kV1 && after.records >= atf::kMaxEventsV1) {
     return Error{Code::kLimit, page_text(page) + ": more records than version 1 can number"};
@@ -359,7 +359,7 @@ Status ThreadWriter::expect(Lane lane, uint64_t numbered, uint64_t dropped, uint
   gap.first_ns = summary(lane).last_ns;
   gap.last_ns = std::max(at_ns, summary(lane).last_ns);
   const Status put = put_gap(gap);
-  // No page follows, so nothing hangs on the journal: the manifest can still tell it.
+  // No page follows, so nothing hangs on the journal: the manifest can still have it.
   if (!put.ok()) count_gap(gap);
   return put;
 }

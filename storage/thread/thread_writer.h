@@ -66,7 +66,7 @@ class ThreadWriter {
   void adopt_stall(const Stall& stall, size_t most);
 
   Status commit();  // makes what is stored survive, as the durability says
-  // The same but for the names of new files: needs no further descriptor. Before close_files().
+  // commit() but for the names of new files: needs no further descriptor. Before close_files().
   Status sync_files();
   void close_files();
   size_t open_files() const;
@@ -99,7 +99,7 @@ class ThreadWriter {
   const StallList& stalls() const { return stalls_; }
 
  private:
-  // Pages of one lane that lie behind one another, to be written together.
+  // Adjacent pages of one lane, to be written together.
   struct Run {
     Lane lane;
     std::vector<Bytes> parts;
@@ -137,7 +137,7 @@ class ThreadWriter {
   Gap newest_[2];             // as the journal has them
   uint64_t dropped_[2] = {};  // lost without a number: the agent's lost_total
   bool directory_unsynced_ = true;
-  // Of a thread that is opened again.
+  // State of a thread that is opened again.
   LaneFile::Links found_links_ = LaneFile::Links::kHold;
   bool is_tail_doubtful_ = false;  // no page has come behind what was read back
   uint64_t damaged_records_ = 0;

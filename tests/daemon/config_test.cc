@@ -129,7 +129,7 @@ TEST_F(ConfigTest, FileErrorsNameLineAndColumn) {
         << none;
   }
   EXPECT_THAT(file_fault("adb = 'nowhere'\n"), HasSubstr("no address of an adb server"));
-  EXPECT_THAT(file_fault("durability = 'maybe'\n"), HasSubstr("\"maybe\" is none of os, fsync"));
+  EXPECT_THAT(file_fault("durability = 'maybe'\n"), HasSubstr("\"maybe\" is not one of os, fsync"));
   EXPECT_THAT(file_fault("[limits]\nqueue = 1\n"), HasSubstr("unknown key \"limits\""));
   EXPECT_THAT(file_fault("root = '/x'\nroot = '/y'\n"), HasSubstr("collectord.toml:2:"));
   EXPECT_THAT(file_fault(std::string(kMaxConfigBytes + 1, '#')), HasSubstr("larger than"));
@@ -312,7 +312,7 @@ TEST_F(ConfigTest, WordsFlagsAndTheReadyDescriptorAreHandedOn) {
 TEST_F(ConfigTest, FirstFaultIsSaid) {
   EXPECT_THAT(file_fault("durability = 'x'\nheartbeat_ms = 1\n"), HasSubstr(":1:14: durability"));
   EXPECT_THAT(fault({"--durability", "x", "--heartbeat-ms", "1"}),
-              testing::StartsWith("--durability: \"x\" is none of os, fsync"));
+              testing::StartsWith("--durability: \"x\" is not one of os, fsync"));
   EXPECT_THAT(file_fault("durability = 'x'\nrooot = 1\n"), HasSubstr("unknown key"));
   EXPECT_TRUE(read({"--config", file("zero.toml", "resume_ms = 0\n")}).ok());
 }

@@ -3,7 +3,7 @@
 //
 // The link is measured while it is the bottleneck and at no other time: between two moments in
 // which the socket was full, with something to send all along, what went in is what came out at the
-// other end. Drain thread only; told what happens, asks no clock.
+// other end. Drain thread only; events and times are passed in, it reads no clock.
 #pragma once
 
 #include <cstdint>

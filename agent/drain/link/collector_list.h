@@ -21,7 +21,7 @@ class CollectorList {
   const char* prepare(const char* text);
 
   const Address& address() const { return addresses_.items[address_]; }
-  // Of the collector whose address that is, as it was given.
+  // The text from which the current address was made.
   const char* text() const { return entry().text; }
   bool wants_tls() const { return entry().tls; }
   bool any_wants_tls() const;
@@ -29,7 +29,8 @@ class CollectorList {
 
   // The address is of no use now. True: that was the last one, and it is time for a pause.
   bool try_next_address();
-  // The same of all addresses of this collector. One that is alone is tried again where it was.
+  // No address of this collector is of use now. A collector that is alone is tried again where it
+  // was.
   bool try_next_collector();
 
   // What became of the collector that is tried now.

@@ -1,4 +1,4 @@
-// What the drain and the threads of the program tell each other. With a drain process it is in
+// What the drain and the threads of the program exchange. With a drain process it is in
 // shared memory. Fields are atomics: any side, any time.
 #pragma once
 

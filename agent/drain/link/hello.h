@@ -37,8 +37,9 @@ class ProcessIdentity {
   // connection, so that a new token needs no restart. False: a token file is set, and holds no
   // token.
   bool read_token();
-  // False: the system has no randomness for this process, and the token could be misused: whoever
-  // can guess a nonce can have a proof ready that the true collector gave for another connection.
+  // False: the system has no randomness for this process, and the token could be misused: a peer
+  // that can guess a nonce can have a proof ready that the true collector gave for another
+  // connection.
   bool draw_nonce(uint8_t nonce[wire::kNonceBytes]) const;
 
   // As it is to be sent now.
@@ -48,7 +49,7 @@ class ProcessIdentity {
                               collect_wire_RefuseCode& code) const;
   void prove(bool data, const Nonces& nonces, collect_wire_Proof& proof) const;
 
-  // Of the collector at the other end: each has one of its own.
+  // Keeps the key of the collector at the other end: each has one of its own.
   void keep_resume_key(const Nonces& nonces, const uint8_t key[wire::kResumeKeyBytes]);
   // The collector knows this process and does not believe that it is this one. What is still held
   // goes there as the recording of a process that is new, which no collector knows.
@@ -73,7 +74,7 @@ class ProcessIdentity {
   collect_wire_Hello hello_;
   uint8_t token_[wire::kMaxTokenBytes];
   size_t token_bytes_ = 0;  // 0: none
-  // Of collectors that welcomed this process as one that was new to them.
+  // Keys of the collectors that welcomed this process as a new one.
   ResumeKey resume_keys_[kMaxResumeKeys];
   uint32_t next_key_ = 0;  // its place is taken by the next one
 };

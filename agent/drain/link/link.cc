@@ -130,7 +130,7 @@ void Link::refused(uint64_t now_ms, const Channel& channel, Bytes body) {
   if (is_another) {
     identity_.become_another();
     set_status("the collector does not take it for the process that it was: ", reason_,
-               "; going on as another one");
+               "; continuing as another one");
     return;
   }
   set_status("refused by the collector: ", reason_,
@@ -165,7 +165,7 @@ void Link::try_another(uint64_t now_ms) {
 bool Link::read(uint64_t now_ms, Channel& channel) {
   switch (channel.in.fill(channel.socket)) {
     case IoStatus::kDone:
-      heard(now_ms);
+      note_received(now_ms);
       return true;
     case IoStatus::kAgain:
       return true;
@@ -247,7 +247,7 @@ void Link::step(uint64_t now_ms) {
     up_since_ms_ = now_ms;
     rounds_failed_ = 0;
     collectors_.came_up();
-    heard(now_ms);
+    note_received(now_ms);
     set_status("connected to ", collector_[0] != '\0' ? collector_ : "a collector", " by ",
                role_ == Role::kConnect ? collectors_.text() : settings_->address);
   }

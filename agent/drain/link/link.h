@@ -1,5 +1,5 @@
 // The pair of connections to one collector: connecting or listening, the handshake, and finding out
-// that it is gone. Drain thread only, but for prepare(). Nothing allocates. Whoever dialled an
+// that it is gone. Drain thread only, but for prepare(). Nothing allocates. A connection to an
 // agent that listens waits in PendingConnections until it is a channel of the pair.
 //
 // A pair lives and dies together. What is sent and received on it once it is up is not its
@@ -69,12 +69,12 @@ class Link {
 
   Channel& control() { return control_; }
   Channel& data() { return data_; }
-  void heard(uint64_t now_ms) { heard_ms_ = now_ms; }
+  void note_received(uint64_t now_ms) { received_ms_ = now_ms; }
   bool is_silent(uint64_t now_ms) const {
-    return now_ms - heard_ms_ > uint64_t{kDeadIntervals} * heartbeat_ms_;
+    return now_ms - received_ms_ > uint64_t{kDeadIntervals} * heartbeat_ms_;
   }
 
-  // The Bye was said: that the link ends is no news any more.
+  // The Bye was sent: the end of the link needs no report any more.
   void expect_end() { end_expected_ = true; }
   // Closes both; `why` is for the status. The next attempt is scheduled.
   void break_link(uint64_t now_ms, const char* why);
@@ -126,7 +126,7 @@ class Link {
   // Constant after prepare().
   Role role_ = Role::kNone;
   const Settings* settings_ = nullptr;
-  StreamTable* streams_ = nullptr;  // the shipper's; told what the collector holds
+  StreamTable* streams_ = nullptr;  // the shipper's; gets what the collector holds
   CollectorList collectors_;        // to connect to
   AddressList listen_on_;           // the first that is free
 
@@ -146,7 +146,7 @@ class Link {
   uint64_t down_since_ms_ = 0;
   uint64_t returns_until_ms_ = 0;
   uint64_t up_since_ms_ = 0;
-  uint64_t heard_ms_ = 0;
+  uint64_t received_ms_ = 0;
   uint64_t random_ = 1;
   uint32_t heartbeat_ms_ = kDefaultHeartbeatMs;
   uint64_t features_ = 0;

@@ -1,6 +1,6 @@
-// Connections that an agent that listens has taken, and that are no channel of the pair yet:
-// whoever connected has to say Dial, and to answer the Hello with a Challenge that holds. So who
-// knows no token takes no channel, and who says nothing keeps no collector out.
+// Connections that an agent that listens has accepted, and that are no channel of the pair yet: the
+// peer has to send Dial, and to answer the Hello with a valid Challenge. So a peer without the
+// token takes no channel, and a silent one keeps no collector out.
 //
 // Link owns it and the listener, and gives it what the listener accepted. Drain thread only.
 // Nothing allocates.

@@ -25,7 +25,7 @@ void StreamTable::rewind_ring(StreamSlot& slot, uint32_t lane, uint64_t next) {
 }
 
 void StreamTable::refresh() {
-  // Slots beyond the last size hold whatever an earlier life of this memory left.
+  // Slots beyond the last size hold what an earlier use of this memory left.
   for (const uint32_t count = stream_slots(); size_ < count; ++size_)
     slots_[size_].stream = nullptr;
   for (uint32_t i = 0; i < size_; ++i) {

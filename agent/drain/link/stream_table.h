@@ -15,16 +15,16 @@ struct StreamSlot {
   Stream* stream;  // null: unused
   uint32_t stream_id;
   uint32_t recording;
-  // Of this link:
+  // State of this link:
   bool opened;            // StreamOpen is on its way
   uint32_t names_sent;    // StreamInfo::names of the last one
   bool close_sent;        // StreamClose too
   uint32_t batch;         // the last batch that carries records of this stream
   uint64_t handed[2];     // per lane: the next record number after what the kernel has taken
   uint64_t taken[2];      // the same of what was put into a batch
-  uint64_t stored[2];     // where the collector wants to go on: what comes before is stored
+  uint64_t stored[2];     // where the collector wants to continue: what comes before is stored
   uint64_t lost_sent[2];  // lost_total of the last page
-  // Of the stream:
+  // State of the stream:
   uint64_t flushed_ms[2];    // when a page in the making was last asked for
   uint64_t flush_target[2];  // a Flush command waits for these record numbers
   bool closed_at_collector;

@@ -107,7 +107,7 @@ bool MetadataSender::report_modules(SendBuffer& out) {
       modules_.modules_count = 0;
     }
   }
-  // The last module may have been told earlier: what was gathered before it still waits.
+  // The last module may have been sent before: those gathered in front of it still wait.
   if (modules_.modules_count != 0 &&
       !out.push(wire::FrameType::kModules, collect_wire_Modules_fields, &modules_)) {
     return false;
@@ -149,7 +149,7 @@ bool MetadataSender::keeps_recording(StreamTable& streams) {
   return unasked_;
 }
 
-bool MetadataSender::explain(StreamTable& streams, SendBuffer& out) {
+bool MetadataSender::send(StreamTable& streams, SendBuffer& out) {
   if (keeps_recording(streams)) return true;
   return report_recording(out) && report_detail(out) && report_modules(out) &&
          report_streams(streams, out);

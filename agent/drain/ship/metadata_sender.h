@@ -1,5 +1,5 @@
-// What explains the pages, sent before them: the recording, its detail changes, modules, streams.
-// It knows what this link has been told already. Drain thread only.
+// Sends what a reader needs before the pages: the recording, its detail changes, modules, streams.
+// Knows what was sent on this link already. Drain thread only.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace collect::agent {
 
-// Changes of detail recording that are told again after a reconnect; older ones were told before.
+// Changes of detail recording that are sent again after a reconnect; older ones were sent before.
 inline constexpr uint32_t kMaxDetailStates = 16;
 
 class MetadataSender {
@@ -21,23 +21,23 @@ class MetadataSender {
     max_rate_ = settings.max_rate;
     longer_than_ns_ = settings.longer_than_ns;
   }
-  // Of the recording that begins next: RecordingStart.late_ns.
+  // RecordingStart.late_ns of the recording that begins next.
   void set_late(uint64_t late_ns) { late_ns_ = late_ns; }
-  // A recording begins: nothing of it was asked to anybody. `unasked`: no one asked for it, and it
-  // is kept to ourselves until a thread records something.
+  // A recording begins: nothing of it was sent yet. `unasked`: no one asked for it, and it is kept
+  // back until a thread records something.
   void begin_recording(bool unasked);
   // Someone asked for it after all.
   void recording_was_asked_for() { unasked_ = false; }
-  // Whether the recording that runs, or is ending, holds nothing that anybody has to know of.
+  // Whether the recording that runs, or is ending, holds nothing that a collector has to know of.
   bool keeps_recording(StreamTable& streams);
   // A link begins: the collector may know nothing.
   void begin_link();
 
   void add_detail_state(uint32_t mode, const DetailChange& change, const char* reason);
 
-  // Puts what is still to be told into `out`; false when `out` had no room for all of it.
-  bool explain(StreamTable& streams, SendBuffer& out);
-  // Whether modules appeared or changed since they were told.
+  // Puts what is still unsent into `out`; false when `out` had no room for all of it.
+  bool send(StreamTable& streams, SendBuffer& out);
+  // Whether modules appeared or changed since they were sent.
   bool modules_changed() const { return modules_seen_ != module_changes(); }
   bool report_modules(SendBuffer& out);
 
@@ -54,7 +54,7 @@ class MetadataSender {
   uint64_t late_ns_ = 0;
   bool recording_reported_ = false;
   bool unasked_ = false;
-  uint32_t modules_seen_ = 0;  // module_changes() when all modules were told
+  uint32_t modules_seen_ = 0;  // module_changes() when all modules were sent
   uint32_t modules_reported_ = 0;
   uint8_t unload_reported_[kMaxModules / 8];
   uint64_t detail_count_ = 0;  // changes of this recording so far

@@ -192,7 +192,7 @@ void Shipper::finish_streams(SendBuffer& buffer) {
     if (slot.stream == nullptr || slot.close_sent) continue;
     const bool can_close = slot.opened && slot.batch != batch_number_ && !batch_is_full() &&
                            stream_ended(*slot.stream);
-    // Whatever its place in the order of lanes, an ended stream is emptied: its memory can go then.
+    // An ended stream is emptied out of the order of lanes: its memory can be freed then.
     if (!can_close || take_page(slot, Lane::kIndex, true, 0) ||
         take_page(slot, Lane::kDetail, true, 0) || add_trailing_loss(slot) ||
         !push_stream_close(slot, buffer)) {
@@ -215,8 +215,7 @@ bool Shipper::fill(SendBuffer& buffer, uint64_t now_ms) {
   ++batch_number_;
   drop_batch();
   streams_.refresh();
-  if (!metadata_sender_.explain(streams_, buffer))
-    return true;  // the rest when there is room again
+  if (!metadata_sender_.send(streams_, buffer)) return true;  // the rest when there is room again
   if (metadata_sender_.keeps_recording(streams_)) return !buffer.is_empty();
   fill_lane(Lane::kIndex, now_ms);
   fill_lane(Lane::kDetail, now_ms);
@@ -377,7 +376,7 @@ bool Shipper::spool_page(StreamSlot& slot, Lane lane, uint64_t now_ms) {
   const bool flush = stream_ended(*slot.stream);
   if (!oldest_span(*slot.stream, lane, chain.end_seq, flush, page)) return false;
   page.stream_id = slot.stream_id;
-  // Whatever collector comes takes columns, or they are decoded for it.
+  // Every collector takes columns, or they are decoded for it.
   const Bytes sent = encode(page, spooled_page_, wire::kFeatureColumns);
   page.bytes_crc32c = crc32c(sent, 0);
   if (!streams_.spool().append(chain, page, sent, now_ms)) return false;

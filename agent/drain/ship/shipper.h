@@ -29,8 +29,8 @@ inline constexpr uint64_t kFlushMs = 20;
 inline constexpr uint32_t kMinEncodedBytes = 512;
 static_assert(kPageBytes <= wire::kMaxEncodedPage);
 inline constexpr uint32_t kSpoolPagesPerRound = 16;
-// Of the rings, in percent, what may be used before pages go to the spool. Without a link they all
-// go there sooner or later; with one, the less the better.
+// Percent of the rings that may be used before pages go to the spool. Without a link they all go
+// there sooner or later; with one, the less the better.
 inline constexpr uint32_t kSpoolAboveWhileUp = 50;
 inline constexpr uint32_t kSpoolAboveWhileDown = 25;
 
@@ -64,11 +64,11 @@ class Shipper {
   PumpStatus pump(Socket& data, SendBuffer& buffer, uint64_t now_ms);
   bool wants_to_write() const { return blocked_; }
 
-  // Moves the oldest pages of rings that fill up to the spool, whatever the link does: one that is
-  // up may be slower than the program. True: a round was not enough.
+  // Moves the oldest pages of rings that fill up to the spool, also while the link is up: it may be
+  // slower than the program. True: a round was not enough.
   bool spool_pages(bool link_is_up, uint64_t now_ms);
 
-  // Of the pages sent on this link, before and after encoding.
+  // Bytes of the pages sent on this link, before and after encoding.
   uint64_t link_raw_bytes() const { return link_raw_bytes_; }
   uint64_t link_sent_bytes() const { return link_sent_bytes_; }
 
@@ -117,7 +117,7 @@ class Shipper {
   // What the batch has in the rings, from now on in memory of its own: they may give it away.
   void leave_rings();
   bool batch_is_full() const;
-  // The loss after the last record of a stream that ended, if no page told it yet.
+  // The loss after the last record of a stream that ended, if no page has reported it yet.
   bool add_trailing_loss(StreamSlot& slot);
   void finish_streams(SendBuffer& buffer);
   bool push_stream_close(StreamSlot& slot, SendBuffer& buffer);

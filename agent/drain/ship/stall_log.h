@@ -27,7 +27,8 @@ class StallLog {
   // After the spans that go out next were taken.
   void gather(StreamTable& streams);
   void gather(const StreamSlot& slot);
-  // Of the whole process. When the log is full it becomes part of the newest of them there.
+  // Adds a stall of the whole process. When the log is full it becomes part of the newest of them
+  // there.
   void add(collect_wire_Stall_Kind kind, uint64_t first_ns, uint64_t last_ns);
 
   // Puts what was not sent on this link into `out`; false when `out` had no room for all of it.

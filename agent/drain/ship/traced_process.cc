@@ -18,8 +18,8 @@
 namespace collect::agent {
 namespace {
 
-// Newer than the headers that this is built with. Linux 6.15 tells the status of a process that was
-// waited for already.
+// Newer than the headers that this is built with. Linux 6.15 reports the status of a process that
+// was waited for already.
 struct PidfdInfo {
   uint64_t mask;       //  0
   uint64_t cgroup_id;  //  8
@@ -42,7 +42,7 @@ struct ProcessStat {
   uint64_t exit_code = 0;
 };
 
-// Of the main thread alone the kernel need not look at all the others.
+// kMainThread is cheaper: the kernel need not look at all the other threads.
 enum class StatOf : uint8_t { kProcess, kMainThread };
 
 bool read_stat(pid_t pid, ProcessStat& stat, StatOf of = StatOf::kProcess) {

@@ -56,7 +56,7 @@ typedef struct collect_agent_options {
   uint32_t atf_version;   /* 1 or 2, default 2 */
   uint32_t detail;        /* collect_detail_mode */
   uint32_t start_idle;    /* 1: record nothing until the collector asks */
-  /* Of later headers, so struct_bytes may end before: */
+  /* Added by later headers, so struct_bytes may end before: */
   uint32_t drain;    /* collect_drain */
   uint32_t spool_mb; /* its largest size, default 256 */
   const char* spool; /* folder for a file that keeps what is recorded while no collector is there */
@@ -86,9 +86,9 @@ typedef struct collect_agent_stats {
   uint64_t buffer_bytes;    /* its size */
 } collect_agent_stats;
 
-#define COLLECT_AGENT_SETTINGS (-1)   /* the options do not hold */
+#define COLLECT_AGENT_SETTINGS (-1)   /* an option is not valid */
 #define COLLECT_AGENT_NO_MEMORY (-2)  /* for its rings */
-#define COLLECT_AGENT_NO_THREAD (-3)  /* that ships, or its address does not hold */
+#define COLLECT_AGENT_NO_THREAD (-3)  /* that ships, or its address is not valid */
 #define COLLECT_AGENT_PRIVILEGED (-4) /* set-uid, set-gid or file capabilities: it stays off */
 
 /* Starts the agent. 0: it runs; otherwise one of the above, and collect_agent_status() says why.
@@ -105,7 +105,7 @@ COLLECT_EXPORT void collect_enter(const void* function, const void* call_site);
 /* The end of that call: `function` returns. As collect_enter otherwise. */
 COLLECT_EXPORT void collect_exit(const void* function, const void* call_site);
 
-/* The frame of `function` is left by an exception: the end of its call, in the place of
+/* The frame of `function` is left by an exception: the end of its call, in place of
  * collect_exit. */
 COLLECT_EXPORT void collect_exception(const void* function, const void* call_site);
 

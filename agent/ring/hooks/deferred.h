@@ -34,7 +34,7 @@ bool take_deferred(Stream& stream, DeferredEvent& event);
 void recover_deferred(Stream& stream);
 // A first page for a stream that found none in the pool, when `page` is not 0.
 void give_deferred_page(Stream& stream, PageRef page);
-// Of a stream that has ended: what is still deferred was not recorded, and is counted as lost.
+// For a stream that has ended: counts what is still deferred, and was not recorded, as lost.
 void lose_deferred(Stream& stream);
 void release_deferred(Stream& stream);
 

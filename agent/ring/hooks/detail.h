@@ -37,8 +37,8 @@ struct PreRoll {
 PreRoll ship_armed(Stream& stream, uint64_t cut_ns);
 void drop_armed(Stream& stream);
 
-// Of the pool: detail is taken only while more than a quarter of it is free, so that index events
-// find room; armed pages may hold a quarter of it.
+// Detail is taken only while more than a quarter of the pool is free, so that index events find
+// room; armed pages may hold a quarter of it.
 inline constexpr uint64_t kDetailReserveDivisor = 4;
 inline constexpr uint64_t kArmedDivisor = 4;
 

@@ -22,8 +22,8 @@ struct Event {
   const UnwindMove* move = nullptr;
   bool has_frame = true;     // false: it has no detail record
   bool is_followed = false;  // the open calls know of it
-  // From its first look on, whatever it waits for afterwards: the function filter counts each event
-  // once, and a call from before a change is not one of after it.
+  // True from the event's first check on, also while it waits: the function filter counts each
+  // event once, and a call from before a change of the filter is not one of after it.
   bool is_judged = false;
   uint32_t depth = 0;
   uint64_t ns = 0;

@@ -15,7 +15,7 @@ struct HookFrame {
   uint64_t stack_pointer = 0;
   const uint64_t* registers = nullptr;  // x0-x7, or the argument registers in order
   uint16_t valid = 0;                   // atf::DetailFlags; of `registers` no others are read
-  // The hook's own frame, where it lies well above that of general_event; 0: it does not.
+  // The hook's own frame, if it is well above that of general_event; 0: it is not.
   uint64_t hook = 0;
   // Where the call is built on the stack: open_calls.h. 0: it is not followed, as those of the C
   // API, whose programs say themselves what an exception ended.

@@ -44,7 +44,7 @@ void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const
                           std::memory_order_release);  // pairs with next_span's acquire
 }
 
-// The same where short calls are left out.
+// Commits an event where short calls are left out.
 [[gnu::always_inline]] static inline void commit_long(Stream& stream, uint64_t ticks, uint64_t id,
                                                       atf::EventKind kind) {
   const uint64_t now = time_short(stream, ticks);

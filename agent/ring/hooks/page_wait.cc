@@ -9,7 +9,7 @@
 namespace collect::agent {
 namespace {
 
-// A thread that went on at the first free page would wait again after a few microseconds of work,
+// A thread that continued at the first free page would wait again after a few microseconds of work,
 // and so would all others: what the drain needs would go into switching between them. So a part of
 // the ring has to be free, for the first pauses.
 constexpr uint64_t kRoomDivisor = 8;
@@ -93,7 +93,7 @@ void answer_sleep_requests() {
     uint32_t asked = stream.sleep.load(std::memory_order_acquire);
     if (state_of(asked) != kAsked) return;
     const uint32_t answer = is_filtered(process, stream.thread_id) ? kRefused : kAllowed;
-    // It may have gone on meanwhile, and ask again: then this is no answer to that.
+    // It may have continued meanwhile, and ask again: then this is no answer to that.
     (void)stream.sleep.compare_exchange_strong(asked, turn_of(asked) + answer,
                                                std::memory_order_acq_rel);
   });
@@ -132,7 +132,7 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
     }
   }
   stream.waiting.store(0, std::memory_order_seq_cst);
-  // Whoever quiesced meanwhile took a waiting thread for a quiet one.
+  // A quiesce in the meantime took this waiting thread for a quiet one.
   return is_over(stream) ? Wait::kOver : Wait::kRetry;
 }
 

@@ -8,10 +8,10 @@ namespace collect::agent {
 enum class Wait : uint8_t { kRetry, kGiveUp, kOver };
 
 // With FullPolicy::kWait, holds the program until a page of the lane may be free, or until that
-// can't be expected any more. kGiveUp is said at once, before anything can change. After a wait the
-// caller begins again, for it was a safe point: detail may have been switched, and the recording
-// may be over, and then this stream must not be written any more. Else the wait is a stall
-// (stalls.h), which the caller adds when it has done with the event.
+// can't be expected any more. kGiveUp is returned at once, before anything can change. After a wait
+// the caller begins again, for it was a safe point: detail may have been switched, and the
+// recording may be over, and then this stream must not be written any more. Else the wait is a
+// stall (stalls.h), which the caller adds when it has done with the event.
 Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons);
 // The one system call that hooks make, and only when the drain has said for this very wait that no
 // filter of the program's (seccomp) may refuse it, perhaps by ending the program. Until then, and

@@ -1,9 +1,9 @@
 // Calls that are left out because they returned too soon (Settings::longer_than_ns).
 //
-// Whether a call is recorded is known when it has ended, and its record has to stand before those
+// Whether a call is recorded is known when it has ended, and its record has to be before those
 // of the calls inside it. So the record of a call is *tentative* at first: written, not committed.
 // Tentative records are the last ones of the open page, oldest first, and all of them are of open
-// calls. A call that has been open for longer than the limit stays, whatever comes: its record is
+// calls. The record of a call that has been open for longer than the limit always stays: it is
 // committed by the thread's next event, with all before it. The return of the newest one that comes
 // sooner takes its record back.
 //
@@ -76,8 +76,8 @@ inline constexpr uint64_t kShowLateNs = 10'000'000;
   stream.tentative_end.store(end_in_page(stream.pos), std::memory_order_release);
 }
 
-// Of a stream whose thread is in no hook and comes back to none, or whose hook was abandoned: what
-// is tentative stays. The calls are open.
+// For a stream whose thread is in no hook and comes back to none, or whose hook was abandoned:
+// keeps the tentative records. Their calls are open.
 void settle_tentative(Stream& stream);
 // Commits the tentative records of threads that have been in their calls for too long to take any
 // of them back. [drain]

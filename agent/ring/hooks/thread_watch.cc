@@ -12,8 +12,8 @@ namespace {
 
 uint32_t newest_polled_stream = 0;
 uint32_t polls = 0;
-uint32_t next_named_slot = 0;  // where the looks at names go on
-// Of the thread that starts the agent, which is the main one as a rule.
+uint32_t next_named_slot = 0;  // where the looks at names continue
+// The thread that starts the agent, as a rule the main one.
 uint32_t first_thread = 0;
 char first_name[sizeof Stream::name] = {};
 
@@ -110,7 +110,7 @@ void look_at_name(Stream& stream) {
   if (!is_read && is_new) {
     memcpy(name, own.text, sizeof own.text);
   } else if (!is_read) {
-    // Of a program that ended before the drain process looked.
+    // The program ended before the drain process looked.
     if (stream.names != 0 || stream.thread_id != first_thread) return;
     memcpy(name, first_name, sizeof name);
   }

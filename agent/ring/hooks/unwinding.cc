@@ -71,7 +71,7 @@ Outcome landed(Stream& stream, const UnwindMove& move, uint64_t deferred_ns) {
   }
   const bool is_exact = stack_of(*living) == move.stack_pointer;
   if (is_exact) stream.hooks_are_direct = true;
-  // Where a hook of the program's own passes calls on to ours, they seem to lie deeper.
+  // Where a hook of the program's own passes calls on to ours, they seem to be deeper.
   if (last_dead != nullptr && address_of(*last_dead) == move.function && !is_exact &&
       !stream.hooks_are_direct && (last_dead->place & kPlaceOfSled) == 0) {
     living = last_dead;
@@ -123,7 +123,7 @@ void jumped(Stream& stream, const UnwindMove& move) {
 }
 
 // The newest open call of this function that may return at `place`; function 0: none. Those above
-// it are over: they lie deeper, or were inlined into its frame.
+// it are over: they are deeper, or were inlined into its frame.
 OpenCall& find_call(Stream& stream, uint64_t function, uint64_t place) {
   OpenCall* call = &newest_open_call(stream);
   while (is_call(*call) && address_of(*call) != function) {

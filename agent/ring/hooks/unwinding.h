@@ -1,5 +1,5 @@
 // Frames that are left without a return: by an exception, by a longjmp, with their thread. The
-// shims that stand in front of the unwinder and the C library say what happens
+// shims in front of the unwinder and the C library say what happens
 // (agent/shims/unwinding.cc); here the open calls are ended. AGENT.md "Exceptions".
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace collect::agent {
 
-// Apart from atf::EventKind: both may stand in a deferred event.
+// Apart from atf::EventKind: both may be in a deferred event.
 enum class UnwindStep : uint8_t {
   // Everything below `stack_pointer` was unwound, down to `from`, where the unwinder itself runs.
   // Its landing pad runs next: a cleanup, or what leads to a handler. It is in the frame of
@@ -47,7 +47,8 @@ void thread_ended(void*);
 
 // Whether the calling thread has open calls, perhaps: else nothing needs to be said of it.
 bool follows_this_thread();
-// Of the calling thread. Async-signal-safe; keeps errno. Does nothing where nothing is recorded.
+// Called on the thread that unwinds. Async-signal-safe; keeps errno. Does nothing where nothing is
+// recorded.
 void on_unwind(const UnwindMove& move);
 
 }  // namespace collect::agent

@@ -17,7 +17,7 @@ namespace collect::agent {
 
 class CodeCopy {
  public:
-  // Of the pages from that of `begin` to that of the byte before `end`.
+  // Copies the pages from that of `begin` to that of the byte before `end`.
   CodeCopy(uint64_t begin, uint64_t end) {
     const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     begin_ = begin & ~(page - 1);

@@ -13,7 +13,7 @@ constexpr uint8_t kMapVersion = 2;
 constexpr uint8_t kEnterWithArgument = 3;
 
 struct Search {
-  const collect_xray_module& told;
+  const collect_xray_module& registered;
   uint64_t text_begin = 0;
   uint64_t text_end = 0;
   bool map_is_inside = false;
@@ -23,9 +23,9 @@ struct Search {
 
 int look_at_object(dl_phdr_info* info, size_t, void* argument) {
   auto& search = *static_cast<Search*>(argument);
-  const auto code = reinterpret_cast<uint64_t>(search.told.enter);
-  const auto begin = reinterpret_cast<uint64_t>(search.told.map_begin);
-  const auto end = reinterpret_cast<uint64_t>(search.told.map_end);
+  const auto code = reinterpret_cast<uint64_t>(search.registered.enter);
+  const auto begin = reinterpret_cast<uint64_t>(search.registered.map_begin);
+  const auto end = reinterpret_cast<uint64_t>(search.registered.map_end);
   bool map_is_inside = false;
   bool found = false;
   for (size_t i = 0; i < info->dlpi_phnum; ++i) {

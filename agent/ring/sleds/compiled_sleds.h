@@ -25,18 +25,18 @@ class CompiledSleds {
 #endif
 
   CompiledSleds() = default;
-  explicit CompiledSleds(collect_xray_module& told) : module_(&told) {}
+  explicit CompiledSleds(collect_xray_module& registered) : module_(&registered) {}
 
   // Looks at every entry once. What is wrong with it, or null; functions() is 0 when nothing of it
   // can be traced. Takes the loader's lock.
   const char* inspect(char* path, size_t path_bytes);
 
-  const collect_xray_module* told() const { return module_; }
+  const collect_xray_module* registered() const { return module_; }
   uint32_t functions() const { return functions_; }
   // In its code, to find the module by.
   uint64_t address() const { return reinterpret_cast<uint64_t>(module_->enter); }
 
-  // Of those that are as a compiler, or this agent, writes them.
+  // Visits the sleds whose code is as a compiler, or this agent, writes it.
   template <class Visit>
   void for_each(Visit visit) const {
     const Entry* const end = static_cast<const Entry*>(module_->map_end);
@@ -68,7 +68,7 @@ class CompiledSleds {
   bool find_text(char* path, size_t path_bytes);
 
   collect_xray_module* module_ = nullptr;
-  // Of the executable segment that the trampolines, and so the sleds, lie in.
+  // The executable segment that has the trampolines, and so the sleds.
   uint64_t text_begin_ = 0;
   uint64_t text_end_ = 0;
   uint32_t functions_ = 0;

@@ -1,4 +1,4 @@
-// The sleds of a module that was not prepared: they lie in stubs, near it, which a patch plan
+// The sleds of a module that was not prepared: they are in stubs, near it, which a patch plan
 // describes (formats/patch/plan_layout.h). Their tails are whole from the start. DYNAMIC.md.
 #pragma once
 
@@ -32,7 +32,7 @@ class PlannedSleds {
 #endif
 
   PlannedSleds() = default;
-  // `plan` has been checked and its stubs lie at `region`; its bytes stay.
+  // `plan` has been checked and its stubs are at `region`; its bytes stay.
   PlannedSleds(const patch::PlanView& plan, uint64_t base, uint64_t region)
       : plan_(plan), base_(base), region_(region) {
     for (uint32_t i = 0; i < plan.header().sled_count; ++i) {

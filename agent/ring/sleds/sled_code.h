@@ -2,7 +2,7 @@
 // is traced. Bytes in, bytes out, so that the tests read both architectures on any machine.
 //
 // A sled has a *head*, which decides whether it is passed over or run, and a *tail*, which is
-// written once, before the first head, and never changes again. So a thread may stand anywhere in a
+// written once, before the first head, and never changes again. So a thread may be anywhere in a
 // sled, or fetch any mixture of old and new, while its head is switched.
 #pragma once
 

@@ -33,7 +33,7 @@ class AdbConnection : public std::enable_shared_from_this<AdbConnection> {
   void connect(OnDone done);
   // Sends the request and reads OKAY. A FAIL is kNotFound with the server's words.
   void ask(std::string_view request, OnDone done);
-  // The same for a request that is answered with a text.
+  // ask() for a request that is answered with a text.
   void ask_text(std::string_view request, OnText done);
   // The next text of an endless answer; without a deadline.
   void next_text(OnText done);

@@ -21,7 +21,7 @@ Result<size_t> parse_hex4(std::string_view digits) {
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value, 16);
   if (error != std::errc() || stop != end || digits.size() != kLengthBytes) {
-    return Error{Code::kDamaged, "four hex digits were to come: this is no adb server"};
+    return Error{Code::kDamaged, "four hex digits were expected: this is no adb server"};
   }
   return value;
 }
@@ -175,7 +175,7 @@ Status AdbAnswer::take(std::string_view piece) {
     case Step::kStatus:
       failed_ = piece == "FAIL";
       if (!failed_ && piece != "OKAY") {
-        return Error{Code::kDamaged, "neither OKAY nor FAIL came: this is no adb server"};
+        return Error{Code::kDamaged, "neither OKAY nor FAIL was received: this is no adb server"};
       }
       step_ = failed_ || parts_ == Parts::kStatusAndText ? Step::kLength : Step::kDone;
       break;
@@ -237,7 +237,7 @@ Result<std::optional<ShellPacket>> ShellPackets::next() {
   const size_t length = u32_at(rest, 1);
   if (length > kMaxShellPacketBytes) {
     return Error{Code::kDamaged,
-                 "a packet of " + std::to_string(length) + " bytes is none of shell,v2"};
+                 "a packet of " + std::to_string(length) + " bytes does not belong to shell,v2"};
   }
   if (rest.size() - kShellHeaderBytes < length) return std::optional<ShellPacket>();
   taken_ += kShellHeaderBytes + length;

@@ -1,4 +1,4 @@
-// What is said between a client and the adb server, as bytes: requests, answers, the device list,
+// Messages between a client and the adb server, as bytes: requests, answers, the device list,
 // the packets of a shell. No sockets here. ATTACH.md "adb" has the conversation.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace collect::attach {
 
 inline constexpr size_t kMaxAdbRequestBytes = 0xFFFF;  // four hex digits
-inline constexpr size_t kMaxAdbDevices = 256;          // of one list; the rest is left out and said
+inline constexpr size_t kMaxAdbDevices = 256;  // of one list; the rest is left out and logged
 inline constexpr size_t kMaxSerialBytes = 256;
 inline constexpr size_t kMaxShellPacketBytes = 1u << 20;
 inline constexpr size_t kMaxShellErrorBytes = 1024;  // of a shell's errors, which people are shown
@@ -23,7 +23,7 @@ inline constexpr size_t kMaxShellErrorBytes = 1024;  // of a shell's errors, whi
 // "000chost:version". kLimit when the text has more than four hex digits can say.
 Result<std::string> adb_request(std::string_view text);
 
-// One answer, piece by piece: whoever reads the socket reads exactly wanted() bytes each time, so
+// One answer, piece by piece: the caller reads exactly wanted() bytes from the socket each time, so
 // that nothing of what follows the answer is swallowed.
 //
 //   status  "OKAY", then the text if there is one; or "FAIL", then the text that says why
@@ -87,7 +87,7 @@ class ShellPackets {
   size_t taken_ = 0;  // of them
 };
 
-// What a shell command said and how it ended.
+// What a shell command printed and how it ended.
 struct ShellOutput {
   std::string output;
   std::string errors;  // the first kMaxShellErrorBytes

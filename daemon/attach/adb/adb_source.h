@@ -1,6 +1,6 @@
-// Android devices through the adb server: a tracker that tells which there are, a shell that tells
-// which agents listen, a stream to each. The server is never started, stopped or told to change
-// anything. ATTACH.md "adb".
+// Android devices through the adb server: a tracker for the list of devices, a shell for the list
+// of agents that listen, a stream to each. The server is never started, stopped or configured.
+// ATTACH.md "adb".
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ namespace collect::attach {
 inline constexpr std::chrono::milliseconds kFirstServerRetry{250};
 // One connect() that finds no one: some ten microseconds.
 inline constexpr std::chrono::milliseconds kMaxServerRetry{500};
-// While a device can't be used: trackers are not told that it became "unauthorized" (29.0.6).
+// While a device can't be used: trackers get no report that it became "unauthorized" (29.0.6).
 inline constexpr std::chrono::milliseconds kBlockedLookPause{2'000};
 inline constexpr size_t kMaxSocketListBytes = 1u << 20;  // of /proc/net/unix
 // Searches and streams that wait for the server; with one that never answers they pile up.
@@ -49,7 +49,7 @@ class AdbSource final : public DeviceSource {
   }
 
   ConnectionRef make_connection();
-  // The same, unless too many wait already.
+  // make_connection(), unless too many wait already.
   Result<ConnectionRef> make_device_connection();
   void track();
   void read_list(const ConnectionRef& tracker);
@@ -60,7 +60,7 @@ class AdbSource final : public DeviceSource {
   void on_tracker_end(const Error& why);
   void report_server(bool connected, const std::string& status);
   // One look at the list, when a device that the tracker calls usable does not answer, and now and
-  // then while one can't be used: the server does not always tell.
+  // then while one can't be used: the server does not always report it.
   void look_again();
   template <class Done, class Next>
   void connect(Done done, Next next);
@@ -79,7 +79,7 @@ class AdbSource final : public DeviceSource {
   std::chrono::milliseconds pause_ = kFirstServerRetry;
   std::set<std::weak_ptr<AdbConnection>, std::owner_less<>> connections_;
   AdbRoutes routes_;
-  std::vector<SourceDevice> devices_;  // as they were told last
+  std::vector<SourceDevice> devices_;  // as last reported
   bool list_reported_ = false;
   size_t most_left_out_ = 0;  // so that the log has no line for each list
   bool looking_again_ = false;

@@ -15,7 +15,7 @@
 namespace collect::attach {
 namespace {
 
-// What a failed connect means to whoever wants to see an iPhone.
+// What a failed connect means to a user who wants to see an iPhone.
 Error no_usbmuxd(const UsbmuxAddress& address, const std::error_code& error) {
   const std::string where = " at " + address.text;
   // By number: Asio's own category maps few of them to conditions.

@@ -18,7 +18,7 @@ bool number_of(plist_t dictionary, const char* key, uint32_t& out) {
   return value <= UINT32_MAX;
 }
 
-// Empty when it is not there. False: longer than what is shown to anybody, or not printable.
+// Empty when it is not there. False: longer than what is ever shown, or not printable.
 bool text_of(plist_t dictionary, const char* key, std::string& out) {
   if (!dictionary_text(dictionary, key, kMaxUsbmuxTextBytes, out)) return false;
   for (const char c : out) {
@@ -53,7 +53,7 @@ Plist request_of(const char* type) {
 
 Result<UsbmuxMessage> event_of(plist_t parsed) {
   std::string type;
-  if (!text_of(parsed, "MessageType", type)) return damaged("a MessageType that is no word");
+  if (!text_of(parsed, "MessageType", type)) return damaged("a MessageType that is no text");
   UsbmuxMessage message;
   if (type == "Result") {
     message.kind = UsbmuxMessage::Kind::kResult;

@@ -1,5 +1,5 @@
-// What is said to usbmuxd, and what it says: a header of 16 bytes, then an XML property list. Bytes
-// in, values out; no sockets here.
+// Messages to and from usbmuxd: a header of 16 bytes, then an XML property list. Bytes in, values
+// out; no sockets here.
 #pragma once
 
 #include <cstddef>

@@ -105,7 +105,7 @@ void UsbmuxOpens::try_next(const std::shared_ptr<Opening>& opening, const Error&
 }
 
 void UsbmuxOpens::detached(uint32_t device_id) {
-  const auto self = shared_from_this();  // whoever is answered may let go of us
+  const auto self = shared_from_this();  // a callback may let go of us
   const auto under_way = openings_;      // and may open more
   for (const std::shared_ptr<Opening>& opening : under_way) {
     if (!opening->done || opening->ids.empty()) continue;

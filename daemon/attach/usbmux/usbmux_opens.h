@@ -1,6 +1,6 @@
 // Streams to ports of devices that are being opened.
 //
-// Shared by the source and by whatever is under way, on one io_context's thread. After stop()
+// Shared by the source and by the operations under way, on one io_context's thread. After stop()
 // nothing is answered any more.
 #pragma once
 
@@ -26,7 +26,7 @@ class UsbmuxOpens : public std::enable_shared_from_this<UsbmuxOpens> {
   // None: the device is not there.
   void open(const std::string& serial, std::vector<uint32_t> ids, uint16_t port,
             DeviceSource::OnOpen done);
-  // Whoever waits for this DeviceID need not.
+  // Openings that wait for this DeviceID try the next one.
   void detached(uint32_t device_id);
   void stop();
 

@@ -125,7 +125,7 @@ void UsbmuxSource::open(const std::string& serial, const std::string& endpoint, 
   if (!port) {
     opens_->open(serial, {}, 0, [done = std::move(done), endpoint](Result<Socket>) {
       done(Error{Code::kInvalidArgument,
-                 "\"" + endpoint + "\" is no endpoint on an iPhone: it is written tcp:7720"});
+                 "\"" + endpoint + "\" is no endpoint on an iPhone; write tcp:7720"});
     });
     return;
   }

@@ -51,7 +51,7 @@ bool UsbmuxWatch::take(const UsbmuxMessage& message) {
     case UsbmuxMessage::Kind::kResult:
       if (message.number != static_cast<uint32_t>(UsbmuxResult::kOk)) {
         lost({Code::kUnsupported, "usbmuxd at " + address_.text +
-                                      " refused to tell of devices: " + "result " +
+                                      " refused to list devices: result " +
                                       std::to_string(message.number) + "; install a newer one"});
         return false;
       }

@@ -45,7 +45,7 @@ class UsbmuxWatch : public std::enable_shared_from_this<UsbmuxWatch> {
   std::chrono::steady_clock::time_point connected_at_;
   bool stopped_ = false;
   UsbmuxDevices devices_;
-  ServerState server_;  // as it was told last
+  ServerState server_;  // as last reported
   std::vector<SourceDevice> devices_reported_;
 };
 

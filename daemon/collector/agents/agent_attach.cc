@@ -56,10 +56,10 @@ void AgentAttach::attach_device(const std::string& address,
     }
     await_agent(address, done, [this, address](uint64_t id) {
       devices_.status_of(address, [this, address, id](const Result<std::string>& status) {
-        answer(id, status.ok() ? Error{Code::kUnsupported,
-                                       address + ": " + *status +
-                                           "; collectctl devices shows what comes of it"}
-                               : status.error());
+        answer(id, status.ok()
+                       ? Error{Code::kUnsupported,
+                               address + ": " + *status + "; collectctl devices shows its state"}
+                       : status.error());
       });
     });
   });

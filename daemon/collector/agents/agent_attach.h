@@ -16,7 +16,7 @@
 
 namespace collect::daemon {
 
-// How long AttachAgent waits for someone to answer before it shows the address as DIALING.
+// How long AttachAgent waits for an agent to answer before it shows the address as DIALING.
 inline constexpr std::chrono::milliseconds kAttachWait{2'000};
 
 class AgentAttach {
@@ -25,7 +25,7 @@ class AgentAttach {
   AgentAttach(const Registry& registry, ingest::Ingest& ingest, attach::Attach& devices,
               asio::io_context& io, control::Methods& methods);
 
-  // An agent that is dialled is up: whoever waits for that is answered.
+  // An agent that is dialled is up: answers the calls that wait for it.
   void agent_is_up(const ingest::AgentSnapshot& agent);
 
  private:

@@ -106,7 +106,7 @@ void DeviceBridge::endpoint_found(const std::string& address) {
         });
       },
       [this, address](const ingest::DialReport& dial) {
-        // That it is up is told by the agent itself, with its name.
+        // That it is up is reported by the agent itself, with its name.
         if (dial.state == ingest::DialReport::State::kDialing) {
           attach_->report(address, report_of(dial));
         }

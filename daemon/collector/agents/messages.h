@@ -37,9 +37,9 @@ std::string_view bare_session_name(std::string_view name);  // "session_…/pid_
 
 google::protobuf::Timestamp timestamp(ingest::SystemTime time);
 wire::DetailMode to_wire(api::DetailMode mode);
-// Why an agent that is dialled can't be told anything.
+// Why nothing can be sent to an agent that is dialled.
 Error not_there(const ingest::AgentSnapshot& agent);
-// Of a command that the agent did not carry out.
+// The error for a command that the agent did not carry out.
 Error refusal(const wire::CommandResult& result);
 // The device of a place on one, "devices/<serial>"; empty: the address is of no device.
 std::string device_name_of(const std::string& address);

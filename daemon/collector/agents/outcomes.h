@@ -1,4 +1,4 @@
-// One request on its way to several agents. Answers come on whatever threads there are.
+// One request on its way to several agents. Answers may come on any threads.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class OutcomeCall {
   const control::Callback<std::vector<Outcome>> done_;
 };
 
-// Of an agent that has not answered yet.
+// The outcome of an agent that has not answered yet.
 template <class Outcome>
 Outcome outcome_for(const ingest::AgentSnapshot& agent) {
   Outcome outcome;

@@ -22,12 +22,12 @@ namespace {
 constexpr std::chrono::milliseconds kAgentLook{10};
 
 std::string user(uid_t uid) {
-  return "user " + std::to_string(uid);
+  return fmt::format("user {}", uid);
 }
 
 // "nginx (process 812)"
 std::string name_of(const inject::Target& target) {
-  return printable(target.name) + " (process " + std::to_string(target.pid) + ")";
+  return fmt::format("{} (process {})", printable(target.name), target.pid);
 }
 
 // The process is this user's, as look_at() finds; so its caller has to be, or root.
@@ -53,9 +53,9 @@ Status check_caller(const principal::Principal& caller) {
 Result<inject::Target> look_at(int32_t pid) {
   auto target = inject::look_at_target(pid);
   if (!target.ok() || target->uid == ::geteuid()) return target;
-  return Error{Code::kPermission, name_of(*target) + " belongs to " + user(target->uid) +
-                                      ", and this collector to " + user(::geteuid()) +
-                                      ": use collectctl attach " + std::to_string(pid)};
+  return Error{Code::kPermission,
+               fmt::format("{} belongs to {}, and this collector to {}: use collectctl attach {}",
+                           name_of(*target), user(target->uid), user(::geteuid()), pid)};
 }
 
 Error with_name(const inject::Target& target, const Error& error) {
@@ -110,8 +110,8 @@ void ProcessAttach::serve(control::Methods& methods,
     }
     if (waiting_.fetch_add(1) >= kMaxProcessAttaches) {
       waiting_.fetch_sub(1);
-      done(Error{Code::kExhausted, std::to_string(kMaxProcessAttaches) +
-                                       " processes are being attached to or wait for it"});
+      done(Error{Code::kExhausted, fmt::format("{} processes are being attached to or wait for it",
+                                               kMaxProcessAttaches)});
       return;
     }
     const std::shared_ptr<void> place(nullptr, [this](void*) { waiting_.fetch_sub(1); });

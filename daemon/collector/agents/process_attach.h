@@ -1,6 +1,6 @@
 // AttachProcess and DetachProcess: the agent into a process of this machine that runs, with jumps
-// in its code. What `collectctl attach` does, for whoever calls the control plane; the recording is
-// steered as any other.
+// in its code. What `collectctl attach` does, for clients of the control plane; the recording is
+// controlled as any other.
 //
 // The work is done by a thread of its own, one process after the other: it stops the process's
 // threads, and waits for them.

@@ -1,5 +1,7 @@
 #include "daemon/collector/agents/registry.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -170,8 +172,8 @@ Result<ingest::AgentSnapshot> Registry::agent_to_detach(std::string_view name) c
   if (!meant.ok()) return named;
   if (meant->size() == 1) return meant->front();
   return Error{Code::kInvalidArgument,
-               "\"" + std::string(name) + "\" means " + std::to_string(meant->size()) +
-                   " agents: name one, as in agents/" + std::to_string(meant->front().id)};
+               fmt::format("\"{}\" means {} agents: name one, as in agents/{}", name, meant->size(),
+                           meant->front().id)};
 }
 
 Result<ingest::SessionSnapshot> Registry::session(std::string_view name) const {
@@ -214,7 +216,7 @@ Result<std::vector<ingest::AgentSnapshot>> Registry::targets(const api::Selector
   if (const auto id = number_of(target.any()); id && found.size() > 1) {
     std::erase_if(found, [id](const auto& agent) { return agent.id == *id; });
   }
-  // Of several processes that are meant by a word, the living ones.
+  // If a word means several processes, only the living ones.
   if (std::any_of(found.begin(), found.end(), is_up)) {
     std::erase_if(found, [](const auto& agent) { return !is_up(agent); });
   }

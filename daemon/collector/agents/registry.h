@@ -32,7 +32,7 @@ class Registry {
   enum class Change : uint8_t { kAdded, kChanged };
 
   Change put(const ingest::AgentSnapshot& agent);
-  // What is known of its names stays: ingest does not hear of them.
+  // What is known of its names stays: ingest does not know of them.
   void put(const ingest::SessionSnapshot& session);
   // Nothing happens where the session is not known.
   void set_symbols(const std::string& name, storage::SymbolsState state);
@@ -46,7 +46,7 @@ class Registry {
   // By name, "agents/7" or "7"; empty: the only one that is connected. kNotFound says what there
   // is.
   Result<ingest::AgentSnapshot> agent(std::string_view name) const;
-  // The same, or the address that is dialled, or any word that means exactly one agent.
+  // agent(), or the address that is dialled, or any word that means exactly one agent.
   Result<ingest::AgentSnapshot> agent_to_detach(std::string_view name) const;
   // By name with or without "sessions/"; empty: the newest. kNotFound says what there is.
   Result<ingest::SessionSnapshot> session(std::string_view name) const;
@@ -54,7 +54,7 @@ class Registry {
   // The agents that are meant: of those, the ones that are connected, if there are any. An empty
   // selector: every one that is connected. kNotFound says what there is.
   Result<std::vector<ingest::AgentSnapshot>> targets(const api::Selector& target) const;
-  // The same; where no one is named, those whose session has not ended.
+  // targets(); with an empty selector, those whose session has not ended.
   Result<std::vector<ingest::AgentSnapshot>> recording_targets(const api::Selector& target) const;
 
  private:

@@ -69,7 +69,7 @@ void Watches::unwatch(uint64_t id) {
   watch->ended = true;
 }
 
-// With mutex_ held. Who has not heard of a thing yet hears that it was added, however often it
+// With mutex_ held. A watch that does not know a thing yet gets it as added, however often it
 // changed since.
 template <class Event>
 Event& Watches::put(Changes<Event>& changes, const std::string& name, api::ChangeKind kind) {
@@ -178,9 +178,9 @@ void Watches::deliver_events(Watch& watch, const Changes<Event>& changes,
     if (change.number <= watch.since) continue;  // older than the watch
     std::lock_guard calling(watch.calling);
     if (watch.ended) return;
-    const bool unheard =
+    const bool is_new =
         change.event.kind() == api::CHANGE_KIND_CHANGED && change.added_at > watch.since;
-    if (!unheard) {
+    if (!is_new) {
       call(change.event);
       continue;
     }

@@ -1,10 +1,10 @@
 // Hands changes to those who watch: one thread delivers, each watch gets its calls one at a time,
 // and none after it was ended.
 //
-// Whoever reports a change leaves it in one place, where it replaces an older one of the same
-// agent, device or session that was not delivered yet: the cost is the same with no watch and with
-// a thousand, and nothing grows with the number of changes. The delivering thread takes all that is
-// there and gives it to each watch; it rests kRestPerWork times as long as that took.
+// A change that is reported replaces an older one of the same agent, device or session that was not
+// delivered yet: the cost is the same with no watch and with a thousand, and nothing grows with the
+// number of changes. The delivering thread takes all changes and gives them to each watch; it rests
+// kRestPerWork times as long as that took.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -60,7 +60,7 @@ class Watches {
     bool ended = false;
 
     // constant once it was added
-    uint64_t since = 0;  // changes up to this one are no news
+    uint64_t since = 0;  // changes up to this one are older than it
     OnAgent on_agent;
     OnDevice on_device;
     std::string session;

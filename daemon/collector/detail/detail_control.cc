@@ -1,5 +1,7 @@
 #include "daemon/collector/detail/detail_control.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -68,7 +70,7 @@ struct DetailControl::Call : OutcomeCall<api::DetailOutcome> {
   FunctionPatterns patterns;
 };
 
-// What one of the agents is told.
+// The command for one of the agents.
 struct DetailControl::Command {
   std::shared_ptr<Call> call;
   ingest::AgentSnapshot agent;
@@ -136,9 +138,10 @@ void DetailControl::find_threads(const std::shared_ptr<Command>& command) {
       return;
     }
     if (places->size() > wire::kMaxFilterThreads) {
-      command->fail({Code::kLimit, "more threads are meant than an agent holds, at most " +
-                                       std::to_string(wire::kMaxFilterThreads) +
-                                       ": narrow the patterns"});
+      command->fail(
+          {Code::kLimit,
+           fmt::format("more threads match than an agent holds, at most {}: narrow the patterns",
+                       wire::kMaxFilterThreads)});
       return;
     }
     for (const size_t place : *places) {

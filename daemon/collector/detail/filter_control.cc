@@ -49,7 +49,7 @@ struct FilterControl::Call : OutcomeCall<api::FunctionFilterOutcome> {
   }
 };
 
-// What one of the agents is told.
+// The filter for one of the agents.
 struct FilterControl::Task {
   ingest::AgentSnapshot agent;
   wire::SetFunctionFilter::Mode mode{};

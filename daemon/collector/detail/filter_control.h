@@ -28,8 +28,8 @@ class FilterControl {
            control::Callback<api::SetFunctionFilterResponse> done);
   // Until the agent is given another filter.
   void record_nothing(const ingest::AgentSnapshot& agent, std::function<void(const Status&)> done);
-  // The agent was started with patterns. Unlike those of set() they are meant for whatever
-  // processes come: one that matches nothing here is no error here, and is told on.
+  // The agent was started with patterns. Unlike those of set() they are for all processes that may
+  // come: one that matches nothing here is no error here, and is passed on.
   void start_with(const ingest::AgentSnapshot& agent, ingest::FilterRequest wanted);
 
   void join() { start_filters_.join(); }  // after FunctionSearch::stop()

@@ -1,5 +1,7 @@
 #include "daemon/collector/detail/function_patterns.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -61,9 +63,9 @@ class FunctionPatterns::Search {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline_ - std::chrono::steady_clock::now());
     if (left.count() <= 0) {
-      return Error{Code::kLimit, "the search took more than " +
-                                     std::to_string(symbolize::kMaxFunctionSearch.count() / 1000) +
-                                     " s: name the functions by id"};
+      return Error{Code::kLimit,
+                   fmt::format("the search took more than {} s: name the functions by id",
+                               symbolize::kMaxFunctionSearch.count() / 1000)};
     }
     auto answer = symbolizer_.find(module, patterns_, left, &stop_);
     if (!answer.ok()) return answer.error();
@@ -103,8 +105,10 @@ Result<FunctionPatterns::Matched> FunctionPatterns::match(
     }
   }
   if (ids.size() > most) {
-    return Error{Code::kLimit, "more functions match than an agent holds, at most " +
-                                   std::to_string(most) + ": narrow the patterns"};
+    return Error{
+        Code::kLimit,
+        fmt::format("more functions match than an agent holds, at most {}: narrow the patterns",
+                    most)};
   }
   Matched matched{{ids.begin(), ids.end()}, {}, search.first_problem()};
   for (size_t at = 0; at < patterns_.size(); ++at) {
@@ -123,11 +127,11 @@ Result<std::vector<uint64_t>> FunctionPatterns::resolve(
     const std::string near =  // of the program itself
         modules.empty() ? ""
                         : symbolize::nearest_function(symbolizer, modules.front(), word, &stop);
-    return Error{Code::kNotFound,
-                 "no function \"" + word + "\" in the " + std::to_string(modules.size()) +
-                     " modules of this agent" +
-                     (near.empty() ? "" : "; did you mean " + near + "?") +
-                     (matched->problem.empty() ? "" : " (" + matched->problem + ")")};
+    return Error{
+        Code::kNotFound,
+        fmt::format("no function \"{}\" in the {} modules of this agent", word, modules.size()) +
+            (near.empty() ? "" : "; did you mean " + near + "?") +
+            (matched->problem.empty() ? "" : " (" + matched->problem + ")")};
   }
   return std::move(matched->ids);
 }

@@ -1,4 +1,4 @@
-// Which functions someone means: "0x…" ids, names, or patterns with *. Names are looked up in the
+// Which functions a request means: "0x…" ids, names, or patterns with *. Names are looked up in the
 // symbol files of the agent's modules by child processes (symbolize/), so it may take its time.
 #pragma once
 

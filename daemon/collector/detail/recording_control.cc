@@ -165,7 +165,7 @@ void RecordingControl::set_detail(const std::shared_ptr<Task>& task,
   detail_.set(detail, [done = std::move(done)](const auto& result) { done(status_of(result)); });
 }
 
-// A recording that can't be as it was asked for does not go on.
+// A recording that can't be as it was asked for does not continue.
 void RecordingControl::began(const std::shared_ptr<Task>& task, const Status& chosen) {
   if (!chosen.ok()) {
     ingest_.stop_recording(

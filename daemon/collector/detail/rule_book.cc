@@ -1,6 +1,7 @@
 #include "daemon/collector/detail/rule_book.h"
 
 #include <google/protobuf/util/json_util.h>
+#include <spdlog/fmt/fmt.h>
 
 #include "daemon/control/request_checks.h"
 #include "daemon/control/service/selector.h"
@@ -35,9 +36,8 @@ Status RuleBook::save(const api::Rules& rules) {
   const auto printed = google::protobuf::util::MessageToJsonString(rules, &text, options);
   if (!printed.ok()) return Error{Code::kInvalidArgument, std::string(printed.message())};
   if (text.size() > kMaxRulesBytes) {
-    return Error{Code::kLimit, "the rules have " + std::to_string(text.size()) +
-                                   " bytes as JSON, at most " + std::to_string(kMaxRulesBytes) +
-                                   " are kept"};
+    return Error{Code::kLimit, fmt::format("the rules have {} bytes as JSON, at most {} are kept",
+                                           text.size(), kMaxRulesBytes)};
   }
   COLLECT_TRY(fs_.make_directories(root_));
   COLLECT_TRY(storage::write_whole_file(fs_, root_, kRulesFile, std::string(kRulesFile) + ".tmp",

@@ -45,9 +45,9 @@ struct RuleLog {
 
   void operator()(const Status& status) const {
     if (status.ok()) {
-      spdlog::info("{}: rule {} holds", agent, number);
+      spdlog::info("{}: rule {} is applied", agent, number);
     } else {
-      spdlog::warn("{}: rule {} does not hold: {}", agent, number,
+      spdlog::warn("{}: rule {} is not applied: {}", agent, number,
                    printable(status.error().message));
     }
   }
@@ -88,7 +88,7 @@ void RuleControl::apply(const ingest::AgentSnapshot& agent) {
                   [this, agent, found = *found](const Result<wire::CommandResult>& result) {
                     const Status status = status_of(result);
                     if (!status.ok()) {
-                      spdlog::warn("{}: rule {}: its when_full and spool_mb do not hold: {}",
+                      spdlog::warn("{}: rule {}: its when_full and spool_mb are not applied: {}",
                                    agent_name(agent.id), found.number,
                                    printable(status.error().message));
                     }

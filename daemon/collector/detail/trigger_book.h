@@ -38,7 +38,7 @@ class TriggerBook {
  private:
   struct State {
     api::Trigger trigger;
-    Time over_at = Time::min();  // its detail; Time::max(): when someone says so
+    Time over_at = Time::min();  // its detail; Time::max(): until a command ends it
   };
   struct Set {
     uint64_t number = 0;

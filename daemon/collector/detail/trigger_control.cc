@@ -74,7 +74,7 @@ auto say_failure(const ingest::AgentSnapshot& agent) {
 
 // What is looked for: the triggers' events, and behind them what ends their detail.
 struct TriggerControl::Task {
-  // Of each event: whose it is, and which end.
+  // For each event: its trigger, and which end it is.
   struct Meaning {
     size_t trigger = 0;
     bool is_end = false;
@@ -121,7 +121,7 @@ void TriggerControl::set(const api::SetTriggersRequest& request,
   }
 }
 
-// Of one event after the other.
+// Finds the functions of one event after the other.
 void TriggerControl::find_functions(const std::shared_ptr<Task>& task) {
   if (task->events.size() == task->meanings.size()) {
     arm(task);

@@ -1,7 +1,7 @@
 // Makes index.lod (formats/calls/LOD.md) of sealed sessions, one after the other, by runs of
 // collect-page: a large capture is a matter of a minute on a core, which neither recording nor
-// sealing waits for. What is not made when the daemon ends is made by whoever looks at the session
-// first.
+// sealing waits for. What is not made when the daemon ends is made by the first command that shows
+// the session.
 //
 // Thread-safe. Its thread waits for the program.
 #pragma once

@@ -60,9 +60,11 @@ void SessionConverter::add(Job job) {
     if (stopping_) {
       refused = stopped();
     } else if (waiting_.size() + is_busy_ >= kMaxConversions) {
-      refused = Error{Code::kLimit,
-                      "more than " + std::to_string(kMaxConversions) +
-                          " conversions and snapshots run or wait; try again when one has ended"};
+      refused = Error{
+          Code::kLimit,
+          fmt::format(
+              "more than {} conversions and snapshots run or wait; try again when one has ended",
+              kMaxConversions)};
     } else {
       waiting_.push_back(std::move(job));
     }
@@ -85,7 +87,8 @@ void SessionConverter::stop() {
 }
 
 void SessionConverter::run(principal::Budget& budget) {
-  // Of this thread alone: recording comes first. Where the system refuses, it is as fast as others.
+  // Lowers the priority of this thread alone: recording comes first. Where the system refuses, it
+  // is as fast as others.
   (void)::setpriority(PRIO_PROCESS, 0, kNiceness);
   const Status cleared = storage::remove_unfinished_sessions(fs_, options_.root);
   if (!cleared.ok()) spdlog::warn("unfinished sessions: {}", to_string(cleared.error()));

@@ -60,7 +60,7 @@ api::ConversionEnd conversion_end(const storage::ReplayReport& report) {
 storage::SnapshotMoment moment_of(const Result<wire::CommandResult>& flushed) {
   storage::SnapshotMoment moment;
   moment.is_whole = flushed.ok() && flushed->ok();
-  moment.reason = "a snapshot; the recording went on";
+  moment.reason = "a snapshot; the recording continued";
   moment.unix_ns = storage::system_clock().unix_ns();
   if (moment.is_whole) {
     moment.at_ns = flushed->at_ns();
@@ -84,7 +84,7 @@ SessionFiles::SessionFiles(Needs needs, control::Methods& methods) : needs_(std:
       [this](const auto& request, auto done) { remove(request.name(), std::move(done)); });
 }
 
-// The session that people mean, and where it lies: the place is made from its name again, and not
+// The session with this name, and its directory: the path is made from its name again, and not
 // taken from anything that came over a connection.
 Result<SessionFiles::Named> SessionFiles::find(const std::string& name) const {
   auto session = needs_.registry.session(name);

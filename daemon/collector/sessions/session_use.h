@@ -1,4 +1,4 @@
-// Which sealed sessions someone reads as a whole or removes right now, so that none is removed
+// Which sealed sessions are read as a whole or removed right now, so that none is removed
 // while it is converted, or converted while it is removed. Thread-safe.
 #pragma once
 

@@ -23,7 +23,7 @@ class StoreUploads {
  public:
   static constexpr size_t kMaxReportBytes = 1u << 20;  // of one line
 
-  // "session_…/pid_…" is in the store and is to go, unless someone uses it; on this thread.
+  // "session_…/pid_…" is in the store and is to go, unless it is in use; on this thread.
   using Remove = std::function<void(const std::string& name)>;
 
   // `request`: kFollow, with the root as its output. An empty URL: there is no store, and nothing

@@ -59,8 +59,8 @@ int bind_tcp(const ControlAddress& address, Descriptor& kept) {
   return 0;
 }
 
-// Of a Unix socket: kAlreadyExists when someone answers there, or the path is taken by something
-// else. A socket file that no one listens on any more is free.
+// Checks the path of a Unix socket: kAlreadyExists when a process answers there, or the path is
+// taken by something else. A socket file that no process listens on any more is free.
 Status check_free(const ControlAddress& address) {
   struct stat status{};
   if (::lstat(address.path.c_str(), &status) != 0) return {};

@@ -44,7 +44,7 @@ Result<std::unique_ptr<ControlListener>> ControlListener::open(const ControlAddr
 Result<std::unique_ptr<ControlListener>> ControlListener::take_over(int listening,
                                                                     const Options& options) {
   const int waker = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  // Whoever else holds an inherited socket may accept what poll() saw here.
+  // Another process that holds an inherited socket may accept what poll() saw here.
   const int flags = ::fcntl(listening, F_GETFL);
   if (waker < 0 || ::fcntl(listening, F_SETFL, flags | O_NONBLOCK) != 0) {
     const int error = errno;

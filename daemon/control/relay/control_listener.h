@@ -1,5 +1,5 @@
-// Accepts the connections of the control plane, whatever its address, and hands them to gRPC
-// through a relay. gRPC's own listener would take as many as there are descriptors, from whomever,
+// Accepts the connections of the control plane at any kind of address, and hands them to gRPC
+// through a relay. gRPC's own listener would take as many as there are descriptors, from any user,
 // and never answer again after it has run out of them.
 //
 // Who may connect is decided here, once for each connection: DAEMON.md "Who gets in". A descriptor
@@ -47,7 +47,7 @@ class ControlListener {
   // Listens; no one is accepted before start(). Errors as listen_on() has them.
   static Result<std::unique_ptr<ControlListener>> open(const ControlAddress& address,
                                                        const Options& options);
-  // The same with a socket that listens already, and to own.
+  // Takes and owns a socket that listens already.
   static Result<std::unique_ptr<ControlListener>> take_over(int listening, const Options& options);
   ~ControlListener();  // as stop()
 

@@ -348,7 +348,7 @@ std::string ControlRelay::connected() {
   if (most.size() > kNamedPrincipals) {
     text += " and " + std::to_string(most.size() - kNamedPrincipals) + " more";
   }
-  return text.empty() ? "nobody" : text;
+  return text.empty() ? "no client" : text;
 }
 
 Principal ControlRelay::principal_of(const std::string& grpc_peer) {

@@ -1,7 +1,7 @@
 // Is between the clients of the control plane and gRPC: each accepted connection gets a socket
 // pair, gRPC has the other end of it, and every byte passes here. So the frames of plain HTTP/2 are
-// counted before gRPC works for them, the rate of calls is bounded for each principal, whoever may
-// not call gets an answer that gRPC has no part in, and the end of a connection is known.
+// counted before gRPC works for them, the rate of calls is bounded for each principal, a client
+// that may not call gets an answer that gRPC has no part in, and the end of a connection is known.
 //
 // Within TLS, which gRPC ends, there are no frames to count: there the bytes are.
 //
@@ -26,22 +26,22 @@
 namespace collect::control {
 
 inline constexpr size_t kMaxControlConnections = 1024;
-// Of one user, one address, or everybody who is unknown.
+// For one user, one address, or all unknown clients together.
 inline constexpr size_t kMaxControlConnectionsPerPrincipal = 256;
 inline constexpr size_t kMaxControlConnectionsPerAddress = 64;
-// Of those who may not call, and how long each may take to read why.
+// For clients that may not call, and how long each may take to read why.
 inline constexpr size_t kMaxRefusedConnections = 16;
 inline constexpr std::chrono::seconds kRefusedDeadline{3};
 // Calls, SETTINGS and PINGs that one principal may begin in a second, and at once; beyond it its
 // connections are read more slowly. gRPC 1.51 keeps up with ten times as much.
 inline constexpr double kCallsPerSecond = 1'000;
 inline constexpr double kCallsAtOnce = 1'000;
-// The same within TLS, in bytes from the client; what it is sent gives it more, as downloads are
+// Likewise within TLS, in bytes from the client; what it is sent gives it more, as downloads are
 // acknowledged.
 inline constexpr double kTlsBytesPerSecond = 64 << 10;
 inline constexpr double kTlsBytesAtOnce = 128 << 10;
 inline constexpr double kTlsBytesPerByteSent = 1.0 / 32;
-// Of that, what each connection has for itself: one that floods can't stop the others of its user.
+// Reserved of that for each connection: one that floods can't stop the others of its user.
 inline constexpr double kOwnCallsPerSecond = 20;
 inline constexpr double kOwnCallsAtOnce = 10;
 inline constexpr double kOwnTlsBytesPerSecond = 4 << 10;

@@ -16,8 +16,8 @@
 
 namespace collect::control {
 
-inline constexpr size_t kMaxStreamsPerConnection = 256;  // what clients are told
-// What is tolerated: a client may begin streams before it was told.
+inline constexpr size_t kMaxStreamsPerConnection = 256;  // sent to clients
+// The accepted number: a client may begin streams before it knows the limit.
 inline constexpr size_t kMaxOpenStreams = 2 * kMaxStreamsPerConnection;
 // HEADERS with its CONTINUATIONs; gRPC takes 16 KiB of metadata.
 inline constexpr size_t kMaxHeaderBlockBytes = 32u << 10;
@@ -54,7 +54,7 @@ class Http2Frames {
 
 class Http2Meter {
  public:
-  // Why the connection must end; empty: it may go on. Adds to `costs` the frames that make gRPC
+  // Why the connection must end; empty: it may continue. Adds to `costs` the frames that make gRPC
   // work or answer: each stream begun, SETTINGS and PING.
   std::string from_client(Bytes bytes, uint32_t& costs);
   void from_server(Bytes bytes);

@@ -155,7 +155,7 @@ class DownloadCall final : public MessageStream, public std::enable_shared_from_
   uint64_t watch_id_ = 0;
   std::shared_ptr<DownloadCall> self_;  // until OnDone
 
-  // Of the one step that is under way.
+  // State of the one step that is under way.
   std::shared_ptr<FileReader> file_;
   uint64_t offset_ = 0;
   uint64_t end_ = 0;

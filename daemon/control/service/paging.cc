@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kTokenPrefix = "p1-";
 constexpr size_t kFilterDigits = 8;
 
-// Ties a token to the filter it was made for; the checksum need not keep anybody out.
+// Ties a token to the filter it was made for; the checksum is no protection.
 std::string filter_mark(std::string_view filter) {
   const auto crc = crc32c({reinterpret_cast<const uint8_t*>(filter.data()), filter.size()});
   char text[kFilterDigits + 1];

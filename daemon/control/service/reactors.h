@@ -1,6 +1,6 @@
 // The server's side of one call, for handlers that answer later. gRPC may cancel while the
-// collector answers and while the server shuts down; whoever claims a call first finishes it, so
-// that each is finished exactly once, and the others' words go nowhere.
+// collector answers and while the server shuts down; the first of them to claim a call finishes it,
+// so that each is finished exactly once, and what the others say is dropped.
 //
 // A call owns itself until OnDone; callbacks that come even later hold it by shared_ptr. Messages
 // meet gRPC as bytes, so that its templates are compiled once and not for each method. Internal to

@@ -11,7 +11,7 @@ namespace collect::control {
 // Nothing is given: everything is meant.
 bool is_empty(const v1::Selector& selector);
 
-// Whether all that is given holds. Names may stand without their prefix.
+// Whether all that is given matches. Names may lack their prefix.
 bool matches(const v1::Agent& agent, const v1::Selector& selector);
 bool matches(const v1::Session& session, const v1::Selector& selector);
 // Serial, model, via, or the name with or without its prefix; empty: every one.

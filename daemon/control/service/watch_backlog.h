@@ -108,7 +108,7 @@ class EventBacklog {
       waiting_.emplace(name, std::move(event));
       return;
     }
-    // The client has not seen the event that waits. An arrival that it never heard of stays one.
+    // The client has not seen the event that waits. An arrival that was never sent stays one.
     const auto before = found->second.kind();
     if (event.kind() == v1::CHANGE_KIND_CHANGED &&
         (before == v1::CHANGE_KIND_ADDED || before == v1::CHANGE_KIND_PRESENT)) {

@@ -1,5 +1,5 @@
 // Captures that are one file of a format other than ATF, and what `inspect`, `verify`, `dump` and
-// `recover` need to know of each. A file is what its bytes say, whatever its name.
+// `recover` need to know of each. The bytes of a file determine its format, not its name.
 //
 // Adding a format: write its CaptureFormat in a file beside this one, and choose it in
 // capture_format_of().

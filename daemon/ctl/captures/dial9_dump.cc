@@ -102,7 +102,7 @@ class JsonPrinter : public dial9::JsonLines {
 struct ShownType {
   struct ShownField {
     std::string before;  // " worker="
-    std::string unit;    // "ns"; empty where none is said
+    std::string unit;    // "ns"; empty: none
   };
   explicit ShownType(const dial9::KnownSchema& schema)
       : name(printable(schema.name()) + " "), fields(schema.fields()) {

@@ -12,7 +12,7 @@
 namespace collect::ctl {
 namespace {
 
-// Of an object without a format that can be shown.
+// Shown of an object whose format can't be shown.
 constexpr size_t kRtcShownBytes = 32;
 constexpr size_t kRtcShownText = 200;
 

@@ -189,12 +189,12 @@ Json json_of(const wtf::FileReport& file) {
 }
 
 CaptureReport check_wtf(Bytes file, const BytesDone& done) {
-  const auto tell = [](void* context, uint64_t bytes) {
+  const auto on_bytes = [](void* context, uint64_t bytes) {
     (*static_cast<const BytesDone*>(context))(bytes);
   };
   BytesDone progress = done;
   const wtf::FileReport found =
-      done ? wtf::check_file(file, tell, &progress) : wtf::check_file(file);
+      done ? wtf::check_file(file, on_bytes, &progress) : wtf::check_file(file);
   if (done) done(file.size());
   CaptureReport report;
   report.grade = grade_of(found.grade);

@@ -303,7 +303,7 @@ Status dump_wtf(const DumpOptions& options, const calls::Window& window, Bytes f
   EventPrinter printer(options, window, *names, **reader, out);
   uint64_t printed = 0;
   DoneSteps steps(done);
-  const double file_bytes = static_cast<double>(file.size());  // of JSON; its events lie in binary
+  const double file_bytes = static_cast<double>(file.size());  // of JSON; its events are binary
   for (wtf::Event event; printed < options.limit && out.ok() && (*reader)->next(event);) {
     const double part =
         static_cast<double>(event.offset) / static_cast<double>(binary->bytes().size());

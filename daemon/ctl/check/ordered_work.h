@@ -128,7 +128,7 @@ class OrderedWork {
   Take take_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_, but for the pieces: a piece belongs to whoever makes, works on or takes it.
+  // Guarded by mutex_, but for the pieces: each belongs to the thread that works on it.
   std::vector<Slot> slots_;  // piece i is in slot i % slots_.size()
   uint64_t made_ = 0;
   uint64_t taken_ = 0;

@@ -17,7 +17,7 @@ struct SwitchedOff {
 
 // Those with the most calls first.
 std::vector<SwitchedOff> switched_off(const storage::Manifest& manifest);
-// Of a session on this machine; empty when its manifest cannot be read.
+// For a session on this machine; empty when its manifest cannot be read.
 std::vector<SwitchedOff> switched_off(const std::string& session_directory);
 
 // "read_byte (2,100,000 calls/s), next (310,000 calls/s) and 3 more"

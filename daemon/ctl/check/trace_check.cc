@@ -28,7 +28,7 @@ class ManifestCheck {
     report_.is_session = trace_.kind == read::TraceKind::kSession;
     report_.health = read::session_health(trace_, nullptr);
     if (!trace_.manifest) {
-      // A thread or a file may lie anywhere; only a session is expected to have one.
+      // A thread or a file may be anywhere; only a session is expected to have one.
       const bool is_session = report_.is_session;
       const auto& error = trace_.manifest_error;
       const bool refused = error && error->code != Code::kNotFound;
@@ -118,7 +118,7 @@ class ManifestCheck {
     const auto first = report_.first_ns();
     if (!first || manifest.time_end_ns == 0 || is_live()) return;
     if (*first < manifest.time_start_ns || *report_.last_ns() > manifest.time_end_ns) {
-      add(Severity::kWarning, "/time_start_ns", "the events lie outside the manifest's time range");
+      add(Severity::kWarning, "/time_start_ns", "the events are outside the manifest's time range");
     }
   }
 

@@ -30,7 +30,7 @@ struct TraceReport {
   uint64_t events() const;
   uint64_t detail_records() const;
   uint64_t lost_events() const;  // of these threads, as the manifest says
-  // Of a session: what its manifest says. Nothing of single files, and of other programs' sessions.
+  // For a session: what its manifest says. Nothing for single files and other programs' sessions.
   std::optional<storage::SessionHealth> health;
   // Sealed, with everything that the program counted. Files alone: sealed.
   bool is_complete() const;
@@ -41,7 +41,7 @@ struct TraceReport {
   uint64_t count(Severity severity) const;
 };
 
-// `progress` is told before each thread: its position and the number of threads.
+// `progress` is called before each thread, with its position and the number of threads.
 TraceReport check_trace(const read::Trace& trace,
                         const std::function<void(size_t, size_t)>& progress);
 

@@ -34,7 +34,7 @@ struct ParsedLine {
   std::vector<std::string> program;  // of `run`: what is behind its options
 };
 
-// Of an option or a positional that was declared. Copies mean the same one.
+// An option or a positional that was declared. Copies mean the same one.
 class Argument {
  public:
   explicit Argument(CLI::Option* option) : option_(option) {}
@@ -116,7 +116,7 @@ class Command {
   // returns a sentence that says what is wrong with it; empty: nothing.
   void run(std::function<int(const Invocation&)> run,
            std::function<std::string()> check = nullptr) const;
-  // The same for one that waits for signals by itself, and is called before any thread exists.
+  // run() for a command that waits for signals by itself, and is called before any thread exists.
   void run_with_signals(std::function<int(const Invocation&)> run,
                         std::function<std::string()> check = nullptr) const;
 

@@ -128,7 +128,7 @@ std::string did_you_mean(const CLI::App& app, const std::string& word) {
   return did_you_mean(word, names);
 }
 
-// The same of an option, whose dashes make nothing nearer.
+// The nearest option, where dashes make nothing nearer.
 std::string nearest_option(const std::string& word, const std::vector<std::string>& names) {
   std::string near = did_you_mean(word.substr(2), names);
   if (!near.empty()) near.insert(near.find("mean ") + 5, "--");

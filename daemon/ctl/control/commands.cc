@@ -267,7 +267,7 @@ int show_stats(const Online& online) {
     table.add({"received", short_bytes(stats->bytes_received())});
     table.add({"stored", short_bytes(stats->bytes_stored())});
     table.add({"pages", with_thousands(stats->pages_stored())});
-    table.add({"pages that came encoded", with_thousands(stats->pages_decoded())});
+    table.add({"pages arrived encoded", with_thousands(stats->pages_decoded())});
     table.add({"pages with a bad checksum", with_thousands(stats->pages_bad_checksum())});
     table.add({"events", with_thousands(stats->events_stored())});
     table.add({"events lost", with_thousands(stats->events_lost())});

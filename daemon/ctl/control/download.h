@@ -18,7 +18,7 @@ struct DownloadOptions {
 int list_files(const Online& online, const std::string& session);
 // The manifest comes first, and says from then on whose files these are. Each other one comes under
 // its name with ".part" and gets its own when it is whole, on the disk. Where the manifest is this
-// session's, what an interrupted download left is gone on with, and what is there already, with its
+// session's, what an interrupted download left is continued, and what is there already, with its
 // size, is kept; elsewhere nothing that is there is touched without `force`.
 int download(const Online& online, const DownloadOptions& options);
 int delete_session(const Online& online, const std::string& session);

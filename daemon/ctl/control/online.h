@@ -25,7 +25,7 @@ struct Online {
 
 // Prints "collectctl: <message>", or with json the error as an object, and returns kExitFailed.
 int failed(std::ostream& err, const Error& error, bool json = false);
-// The same where the command prints: as an object to the output stream.
+// failed() where the command prints: as an object to the output stream.
 int failed(const Online& online, const Error& error);
 
 }  // namespace collect::ctl

@@ -15,7 +15,7 @@ struct ConversionOptions {
   bool strict = false;  // exit code 1 also for what the version has no place for
 };
 
-// 1 also where something is missing from the session, which is said: the new one is there then.
+// 1 also where something is missing from the session, which is printed: the new one is there then.
 int convert_session(const Online& online, const ConversionOptions& options);
 // `collectctl snapshot`. Empty: the newest session that records.
 int snapshot_session(const Online& online, const std::string& session);

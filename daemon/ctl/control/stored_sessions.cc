@@ -71,7 +71,7 @@ api::Session read_session(const RootedDirectory& root, const std::string& below)
     session.set_state(api::SESSION_STATE_FAILED);
     session.set_status(kNoManifest + read.error().message);
   }
-  // Of the directory itself there is its name alone.
+  // The directory itself has its name alone.
   const std::string name = below.empty() ? root.path().substr(root.path().rfind('/') + 1) : below;
   session.set_name("sessions/" + name);
   session.set_path(root.path_of(below));

@@ -16,7 +16,7 @@
 namespace collect::ctl {
 
 struct ConvertOptions {
-  // Several where they are one capture, RTC containers; for views also several captures, which lie
+  // Several where they are one capture, RTC containers; for views also several captures, which are
   // on one time line then.
   std::vector<std::string> inputs;
   Target to{};

@@ -20,8 +20,8 @@ namespace {
 // large.
 constexpr std::chrono::minutes kMostTimeOfAFile{30};
 constexpr uint64_t kMostPathBytes = 8192;
-// Of one file: those of the largest programs have some gigabytes. The client asks servers not to
-// send more; a server that does not say how much comes is held to it by the system.
+// Limit of one file: those of the largest programs have some gigabytes. The client asks servers not
+// to send more; a server that does not say how much comes is held to it by the system.
 constexpr uint64_t kMostFileBytes = 8ull << 30;
 constexpr char kMostFileVariable[] = "DEBUGINFOD_MAXSIZE";
 
@@ -47,7 +47,7 @@ std::vector<std::string> own_environment() {
   return all;
 }
 
-// Of functions that have no name, or of which none has a line.
+// Modules with functions that have no name, or of which no function has a line.
 std::vector<storage::ModuleInfo> modules_in_need(const storage::Manifest& manifest) {
   std::set<uint32_t> with_lines;
   for (const storage::Symbol& symbol : manifest.symbols) {

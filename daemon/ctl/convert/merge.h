@@ -15,8 +15,8 @@ struct MergeOptions {
   bool progress = false;            // `err` is a terminal
 };
 
-// 0: every recording is whole. 1: merged, and what is missing was said. 2: nothing was made, or not
-// all.
+// 0: every recording is whole. 1: merged, and what is missing was printed. 2: nothing was made, or
+// not all.
 int merge(const MergeOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace collect::ctl

@@ -75,7 +75,7 @@ int query(const QueryOptions& options, std::ostream& out, std::ostream& err) {
     conversion.progress = options.progress;
     std::ostringstream report;  // what was made is no answer to the question
     if (convert(conversion, report, err) == kExitNotAsked) return kExitNotAsked;
-    if (!is_directory_of_tables(tables)) return 1;  // nothing matched, as was said
+    if (!is_directory_of_tables(tables)) return 1;  // nothing matched, as was printed
   }
   std::vector<std::string> command = {options.engine};
   if (options.format != "table") command.push_back("-" + options.format);

@@ -20,7 +20,7 @@ struct QueryOptions {
   bool progress = false;         // `err` is a terminal
 };
 
-// The engine's exit code; 2: it was not asked, and why was said.
+// The engine's exit code; 2: it was not asked, and the reason was printed.
 int query(const QueryOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace collect::ctl

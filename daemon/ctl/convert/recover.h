@@ -16,7 +16,7 @@ struct RecoverOptions {
   bool progress = false;  // `err` is a terminal
 };
 
-// 0: whole now, or it was. 1: whole now, and what is missing was said. 2: nothing was done.
+// 0: whole now, or it was. 1: whole now, and what is missing was printed. 2: nothing was done.
 int recover(const RecoverOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace collect::ctl

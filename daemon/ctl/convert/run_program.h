@@ -1,4 +1,4 @@
-// Programs that answer in the place of a command of collectctl.
+// Programs that answer in place of a command of collectctl.
 #pragma once
 
 #include <string>

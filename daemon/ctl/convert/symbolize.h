@@ -16,8 +16,8 @@ struct SymbolizeOptions {
   bool json = false;                // one document
 };
 
-// 0: every module whose functions occur has names. 1: not all have, and why was said; what was
-// found is in the manifest. 2: nothing was done.
+// 0: every module whose functions occur has names. 1: not all have, and the reason was printed;
+// what was found is in the manifest. 2: nothing was done.
 int symbolize(const SymbolizeOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace collect::ctl

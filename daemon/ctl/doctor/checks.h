@@ -30,13 +30,13 @@ std::vector<Check> check_iphones(const PhonesReport& report, const std::string& 
 
 // How many descriptors a collector can have.
 Check check_open_files();
-// Of `uname -r`; what agents need of the kernel.
+// Checks `uname -r` for what agents need of the kernel.
 Check check_kernel(std::string_view release);
 // `cpuinfo` and `clocksource` as the kernel writes them.
 Check check_clock(std::string_view cpuinfo, std::string_view clocksource);
-// Of /proc/meminfo and vm.overcommit_memory.
+// Checks /proc/meminfo and vm.overcommit_memory.
 Check check_memory(std::string_view meminfo, std::string_view overcommit);
-// Of kernel.yama.ptrace_scope; empty: there is none.
+// Checks kernel.yama.ptrace_scope; empty: there is none.
 Check check_attach(std::string_view ptrace_scope, bool is_root);
 std::vector<Check> check_machine();
 

@@ -43,7 +43,7 @@ struct DumpedRecord {
 struct DumpBlock {
   static constexpr size_t kEvents = 4096;
 
-  // Of a block by thread: its session and thread. It may be the first, and without events.
+  // For a block by thread: its session and thread. It may be the first, and without events.
   size_t session = 0;
   size_t thread = 0;
   bool begins_session = false;

@@ -14,7 +14,7 @@
 namespace collect::ctl {
 namespace {
 
-// Of what is printed in memory; where a block's text is longer, the rest goes straight out.
+// Limit of printed text in memory; the rest of a longer block is written directly.
 constexpr size_t kMaxBlockBytes = size_t{1} << 20;
 
 // So many events (32 MiB of a file) take long enough to say how far they are.

@@ -57,7 +57,7 @@ void put_payload_text(TextBuffer& out, const atf::DetailRecord& record) {
   out.hex_bytes(detail->stack);
 }
 
-// Of the object of an event, from its kind on to the id of its function.
+// A part of an event's object: from its kind to the id of its function.
 std::string_view kind_key(atf::EventKind kind) {
   switch (kind) {
     case atf::EventKind::kCall:

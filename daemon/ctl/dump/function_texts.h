@@ -11,7 +11,7 @@
 namespace collect::ctl {
 
 // `Text` is a struct of strings with a member bytes(). Memory is bounded: where a hostile file has
-// more functions than fit, all are forgotten and made again.
+// more functions than fit, all are dropped and made again.
 template <class Text>
 class FunctionTexts {
  public:

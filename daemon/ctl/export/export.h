@@ -23,7 +23,7 @@ Status export_sessions(const std::vector<const read::Trace*>& traces,
                        const ExportSelection& selection, Target format, const std::string& output,
                        convert::ConvertLog& log);
 
-// The same of sessions that are opened and placed, whose windows are chosen; not for Parquet.
+// Exports sessions that are opened and placed, whose windows are chosen; not for Parquet.
 Status export_view(ExportedSessions& sessions, Target format, ByteSink& out,
                    convert::ConvertLog& log);
 

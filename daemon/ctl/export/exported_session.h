@@ -27,7 +27,7 @@ struct ExportSelection {
   std::vector<std::string> threads;    // storage/model/thread_pattern.h; empty: all
   std::vector<std::string> functions;  // symbolize/function_pattern.h; empty: all
 
-  // Of the events; functions do not count.
+  // Whether events are left out; functions do not count.
   bool is_part() const { return !when.is_everything() || !threads.empty(); }
 };
 

@@ -172,7 +172,7 @@ void ThreadTimeLine::on_lone_end(uint32_t /*slot*/, calls::EndReason /*reason*/,
 // ---- losses
 
 void ThreadTimeLine::on_gap(const calls::Gap& gap, const calls::Moment& last) {
-  // Some are passed over; several may lie before the same event.
+  // Some are passed over; several may be before the same event.
   const auto is_it = [&gap](const calls::Gap& one) {
     return one.before_seq == gap.before_seq && one.first_ns == gap.first_ns;
   };
@@ -194,7 +194,7 @@ void ThreadTimeLine::on_gap(const calls::Gap& gap, const calls::Moment& last) {
   }
 }
 
-// Something is known to lie behind the loss, at this time.
+// Something is known to be behind the loss, at this time.
 void ThreadTimeLine::settle(uint64_t device_ns, bool is_in_doubt) {
   const Loss loss = *loss_;
   loss_.reset();

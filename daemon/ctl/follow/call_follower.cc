@@ -135,7 +135,7 @@ class CallFollower::Thread : public calls::CallSink {
   uint64_t next_ = 0;            // event that is read next
   uint64_t gaps_until_ = 0;      // gaps before that event are done
   uint64_t events_ = 0;          // in this message
-  uint64_t lost_ = 0;            // of those that were told
+  uint64_t lost_ = 0;            // of those that were reported
   uint64_t newest_ns_ = 0;
   uint64_t charged_ns_ = 0;  // 0: from the next event on
 };

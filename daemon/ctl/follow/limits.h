@@ -18,7 +18,7 @@ inline constexpr uint64_t kAheadEvents = uint64_t{1}
                                          << 16;  // looked at to see which calls survived
 inline constexpr uint64_t kSeedEvents = uint64_t{1}
                                         << 16;             // of each thread: whose names come first
-inline constexpr std::chrono::seconds kSeedNamesTime{10};  // until then nothing is said
+inline constexpr std::chrono::seconds kSeedNamesTime{10};  // until then nothing is printed
 inline constexpr std::chrono::seconds kNamesTime{30};      // of a later lookup
 inline constexpr int kNamesRest = 4;                       // times as long as a lookup took
 inline constexpr size_t kMaxNames = 100'000;

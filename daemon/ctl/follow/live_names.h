@@ -32,7 +32,7 @@ class LiveNames {
   const std::string* name_of(uint64_t function_id);
   // What is to be looked up is, as soon as no other lookup runs. `manifest` has the modules.
   void look_up(const std::string& manifest, const read::SessionManifest& said);
-  // The same at once, and waits for it: kSeedNamesTime at most.
+  // look_up() at once, and waits for it: kSeedNamesTime at most.
   void finish(const std::string& manifest, const read::SessionManifest& said);
 
  private:
@@ -55,7 +55,7 @@ class LiveNames {
   Clock::time_point next_lookup_{};
   std::atomic<bool> stop_{false};
   std::atomic<bool> is_done_{false};
-  // Of the thread, until is_done_ says that it has ended.
+  // Belong to the thread, until is_done_ says that it has ended.
   Names found_;
   Clock::duration took_{};
 };

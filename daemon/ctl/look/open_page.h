@@ -9,7 +9,7 @@
 
 namespace collect::ctl {
 
-// Pages without a name of their own lie in the user's cache directory. Beyond this number the
+// Pages without a name of their own are in the user's cache directory. Beyond this number the
 // oldest are removed.
 inline constexpr size_t kKeptPages = 16;
 

@@ -101,12 +101,12 @@ class Messages {
     auto started = start_thread("messages", [this, &online, &options] {
       Status status;
       const Status done = contain([&] { status = follow(online, options); });
-      tell([&] { end_ = done.ok() ? status : done; });
+      apply([&] { end_ = done.ok() ? status : done; });
     });
     if (started.ok()) {
       thread_ = std::move(*started);
     } else {
-      tell([&] { end_ = started.error(); });
+      apply([&] { end_ = started.error(); });
     }
   }
   ~Messages() { stop_.request_stop(); }
@@ -129,14 +129,14 @@ class Messages {
     return client.watch_calls(
         options.followed.request(),
         [this](const api::CallBatch& batch) {
-          tell([&] { batch_ = batch; });
+          apply([&] { batch_ = batch; });
           return true;
         },
         stop_.get_token());
   }
 
   template <class Change>
-  void tell(const Change& change) {
+  void apply(const Change& change) {
     {
       const std::lock_guard lock(mutex_);
       change();
@@ -153,7 +153,7 @@ class Messages {
   std::jthread thread_;  // last: it ends before what it uses
 };
 
-// False: it was said to end.
+// False: it was asked to end.
 bool take_keys(TopView& view) {
   std::array<char, 64> keys{};
   const ssize_t got = ::read(STDIN_FILENO, keys.data(), keys.size());

@@ -31,7 +31,7 @@ int serve(const upload::StoreRequest& request) {
   return 2;
 }
 
-// Of this machine: memory, threads, descriptors.
+// Reports a fault of this machine: memory, threads, descriptors.
 int fault(const Error& error) {
   std::cerr << "collect-store: " << to_string(error) << "\n";
   return 1;

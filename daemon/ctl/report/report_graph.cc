@@ -28,7 +28,7 @@ struct Backtrace {
   calls::GroupTimes times;
 };
 
-// The calls below the function, on whatever path it was called.
+// The calls below the function, on all paths by which it was called.
 struct Callee {
   std::string name;
   uint32_t depth = 0;
@@ -304,7 +304,7 @@ int print_report_graph(TextOut& out, const ReportedCapture& capture, const Repor
   if (left_out != 0) {
     out.put("# ");
     out.dec(left_out);
-    out.put(" calls on other paths: there are too many to tell them apart\n");
+    out.put(" calls on other paths: there are too many to show each\n");
   }
   put_remarks(out, capture, first.counts);
   return 0;

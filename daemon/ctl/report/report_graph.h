@@ -8,7 +8,7 @@
 namespace collect::ctl {
 
 // 0: printed; 1: no function that was called matches; 2: the word makes no sense. The other two
-// are said by `answer`.
+// are reported by `answer`.
 int print_report_graph(TextOut& out, const ReportedCapture& capture, const ReportOptions& options,
                        const Answer& answer);
 

@@ -18,7 +18,7 @@
 namespace collect::ctl {
 namespace {
 
-// Of one thread after another.
+// Adds up one thread after another.
 struct RecordedTime : calls::CallSink {
   void on_call_begin(const calls::Call&) { ++calls; }
   void on_call_end(const calls::EndedCall& call) { self_ns += call.self_ns; }

@@ -28,8 +28,7 @@ namespace collect::ctl {
 // other.
 class ReportedCapture {
  public:
-  // 0, or the exit code when nothing can be reported; what is wrong is said by
-  // `answer`.
+  // 0, or the exit code when nothing can be reported; what is wrong is reported by `answer`.
   int open(const std::string& path, const ReportOptions& options, const Answer& answer);
 
   const read::Trace& trace() const { return *trace_; }
@@ -93,7 +92,7 @@ std::vector<std::unique_ptr<ReportWorker<Sink>>> read_capture(
     const std::vector<calls::Gap> gaps = read::call_gaps_of(capture.manifest(), n);
     const std::vector<calls::Stall> stalls = read::call_stalls_of(capture.manifest(), n);
     if constexpr (std::is_same_v<Sink, calls::FunctionTotals>) {
-      // Of a whole thread they may have been added up already.
+      // The totals of a whole thread may have been added up already.
       const read::TraceThread* files = capture.trace().thread(n);
       const auto lod = files != nullptr && capture.window().is_everything()
                            ? read::find_lod(*files, *threads[i]->index, gaps, stalls)

@@ -203,7 +203,7 @@ void put_remarks(TextBuffer& out, const ReportedCapture& capture,
   remark(counts.ended_by(EndReason::kCutByGap),
          " calls ended while events were lost: counted up to the last event before");
   remark(counts.ended_by(EndReason::kCutByWindow),
-         " calls went on behind the end of the window: counted up to there");
+         " calls continued behind the end of the window: counted up to there");
   remark(counts.lone_ends, " returns without a call: not counted");
   remark(counts.too_deep, " calls too deep to be timed");
   remark(counts.unknown_kinds, " events of unknown kind: not counted");

@@ -38,7 +38,7 @@ class NameFilter {
   std::vector<bool> found_;  // by word
 };
 
-// The same of function ids, each decided once.
+// A filter of function ids, each decided once.
 class FunctionFilter {
  public:
   // `names` must outlive the filter.

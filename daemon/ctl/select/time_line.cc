@@ -97,8 +97,9 @@ Result<DeviceClock> TimeLine::add(const storage::Manifest& manifest) {
   const storage::SessionIdentity& identity = manifest.identity;
   if (points.empty()) {
     if (identity.start_unix_ns == 0) {
-      return Error{Code::kInvalidArgument,
-                   "its clock was compared with no one's, and it does not say when it began"};
+      return Error{
+          Code::kInvalidArgument,
+          "its clock was not compared with a collector's, and it has no start time of day"};
     }
     points.push_back({identity.start_ns, identity.start_unix_ns, 0});
     clock.is_compared_ = false;

@@ -17,7 +17,7 @@ namespace collect::ctl {
 Result<calls::Window> window_of(const WindowWords& words,
                                 const std::function<SessionTimes()>& times);
 
-// Of the threads that were opened; the clock is what the manifest's text says of it.
+// The times of the threads that were opened; the clock is what the manifest's text says of it.
 SessionTimes session_times(const atf::SessionReader& reader,
                            const std::optional<std::string>& manifest);
 

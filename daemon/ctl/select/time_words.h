@@ -27,7 +27,7 @@ struct WindowWords {
   bool is_everything() const { return from.empty() && until.empty(); }
 };
 
-// What the moments of one session are told by.
+// The start times that the moments of one session are counted from.
 struct SessionTimes {
   uint64_t start_ns = 0;             // of its first event, device clock
   std::optional<DeviceClock> clock;  // absent: nothing says what time of day it was

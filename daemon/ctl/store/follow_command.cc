@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kFollowMemoryBytes = 512u << 20;
 constexpr int kFollowNiceness = 10;
 constexpr std::chrono::seconds kBetweenLooks{1};
-// collectord removes a session when it is asked to, unless someone uses it.
+// collectord removes a session when it is asked to, unless it is in use.
 constexpr int kRemovalLooks = 100;
 constexpr std::chrono::milliseconds kBetweenRemovalLooks{100};
 

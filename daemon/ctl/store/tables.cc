@@ -23,7 +23,7 @@ Status make(const storage::SessionPath& session_path, ParquetTables which,
   return export_parquet(sessions, which, directory, [] { return Status(); }, log);
 }
 
-// Of this machine, and not of the session.
+// A fault of this machine, not of the session.
 bool may_pass(Code code) {
   return code == Code::kNoSpace || code == Code::kIo || code == Code::kExhausted ||
          code == Code::kPermission;

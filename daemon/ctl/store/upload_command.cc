@@ -34,7 +34,7 @@ Result<std::vector<storage::SessionPath>> session_paths_of(const std::vector<std
     for (const std::string& session : *sessions) {
       if (!seen.insert(session).second) continue;
       auto session_path = session_path_of(session);
-      // Of what is below a directory, copies are passed by.
+      // Copies of sessions below a directory are skipped.
       if (!session_path.ok() && sessions->size() > 1) continue;
       if (!session_path.ok()) return session_path.error();
       session_paths.push_back(std::move(*session_path));

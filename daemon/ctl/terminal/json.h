@@ -34,7 +34,7 @@ Json error_json(const Error& error);
 std::string error_line(const Error& error);
 
 // Where a command of files answers, and says why it has no answer: a line on the error stream, or
-// with --json the error as an object where the answer would have stood.
+// with --json the error as an object in place of the answer.
 struct Answer {
   bool json;
   std::ostream& out;
@@ -43,7 +43,7 @@ struct Answer {
 
   // Returns `exit_code`. The sentence for people begins with the name of the code.
   int refuse(const Error& error, int exit_code) const;
-  // The same without the name of the code.
+  // refuse() without the name of the code.
   int refuse_briefly(const Error& error, int exit_code) const;
 
  private:

@@ -1,6 +1,6 @@
 // What a person's terminal gets to see. Everything that collectctl prints goes through a
 // PrintableBuffer, the last of two nets: commands make single names printable (which also escapes
-// their line ends), the buffer makes the rest harmless, whatever a command forgot.
+// their line ends), the buffer makes harmless what a command forgot.
 #pragma once
 
 #include <cstddef>

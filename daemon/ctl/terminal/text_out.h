@@ -96,7 +96,7 @@ class TextOut final : public TextBuffer {
   bool ok_ = true;
 };
 
-// The same quoting for texts that are put together first.
+// A JSON string as TextOut writes it, for texts that are put together first.
 std::string json_text(std::string_view text);
 
 }  // namespace collect::ctl

@@ -1,5 +1,7 @@
 #include "daemon/ingest/lane/agent_decoder.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 
 #include "daemon/ingest/link/limits.h"
@@ -83,8 +85,8 @@ AgentDecoder::Run AgentDecoder::decode_pages(Bytes bytes, size_t room) {
 // Empty when the page may come now.
 std::string AgentDecoder::fault_of(const Page& page) {
   if (wire::is_agreed(page.codec, features_)) return frames_.fault_of(page);
-  return "page of codec " + std::to_string(static_cast<unsigned>(page.codec)) +
-         ", which was not agreed on";
+  return fmt::format("page of codec {}, which was not agreed on",
+                     static_cast<unsigned>(page.codec));
 }
 
 }  // namespace collect::ingest

@@ -1,5 +1,7 @@
 #include "daemon/ingest/lane/data_frames.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -35,12 +37,12 @@ Status DataFrames::store(StoredSession* session) {
 std::string DataFrames::fault_of(const Page& page) {
   const auto stream = streams_.find(page.stream_id);
   if (stream == streams_.end()) {
-    return "page of stream " + std::to_string(page.stream_id) + ", which is not open";
+    return fmt::format("page of stream {}, which is not open", page.stream_id);
   }
   uint64_t& next = stream->second.next[static_cast<size_t>(page.lane)];
   if (page.first_seq < next) {
-    return "page of stream " + std::to_string(page.stream_id) + " jumps back from record " +
-           std::to_string(next) + " to " + std::to_string(page.first_seq);
+    return fmt::format("page of stream {} jumps back from record {} to {}", page.stream_id, next,
+                       page.first_seq);
   }
   next = page.first_seq + page.record_count;
   return {};
@@ -71,7 +73,7 @@ Verdict DataFrames::on_modules(const wire::Modules& modules) {
 Verdict DataFrames::on_stream_open(const wire::StreamOpen& stream) {
   const uint32_t id = stream.stream_id();
   if (recording_ == 0 || stream.recording() != recording_) {
-    return violation("stream " + std::to_string(id) + " of a recording that did not begin");
+    return violation(fmt::format("stream {} of a recording that did not begin", id));
   }
   if (stream.thread_name().size() > kMaxNameBytes) return violation("a thread's name is too long");
   if (const auto known = streams_.find(id); known != streams_.end()) {
@@ -79,10 +81,9 @@ Verdict DataFrames::on_stream_open(const wire::StreamOpen& stream) {
     return std::nullopt;
   }
   if (streams_.size() >= most_threads_) {
-    return Refusal{
-        wire::REFUSE_LIMIT,
-        "more than " + std::to_string(most_threads_) + " threads at once (threads_per_agent)",
-        false};
+    return Refusal{wire::REFUSE_LIMIT,
+                   fmt::format("more than {} threads at once (threads_per_agent)", most_threads_),
+                   false};
   }
   account_->count_stream_open();
   if (session_ != nullptr) {
@@ -117,12 +118,12 @@ Verdict DataFrames::on_stream_close(const wire::StreamClose& stream) {
   const uint32_t id = stream.stream_id();
   const auto known = streams_.find(id);
   if (known == streams_.end()) {
-    return violation("close of stream " + std::to_string(id) + ", which is not open");
+    return violation(fmt::format("close of stream {}, which is not open", id));
   }
   const auto& next = known->second.next;
   if (stream.index_count() < next[static_cast<size_t>(Lane::kIndex)] ||
       stream.detail_count() < next[static_cast<size_t>(Lane::kDetail)]) {
-    return violation("stream " + std::to_string(id) + " closes with fewer records than it sent");
+    return violation(fmt::format("stream {} closes with fewer records than it sent", id));
   }
   if (stream.thread_name().size() > kMaxNameBytes) return violation("a thread's name is too long");
   {

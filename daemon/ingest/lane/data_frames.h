@@ -22,7 +22,7 @@
 
 namespace collect::ingest {
 
-// Of one thread on one connection; later names come with its StreamClose.
+// For one thread on one connection; later names come with its StreamClose.
 inline constexpr uint32_t kMaxThreadRenames = 64;
 
 class DataFrames {

@@ -50,8 +50,8 @@ FeedDecoder::FeedDecoder() : decoder_(decoder_options()) {}
 Status FeedDecoder::take(Bytes bytes, StoredSession* session, PageUnpacker& /*unpacker*/,
                          LaneTurn& turn, size_t& taken) {
   const Bytes fresh = bytes.subspan(decoded_bytes_);
-  dial9::Visitor nobody;
-  const bool is_dial9 = decoder_.push(fresh, nobody) != dial9::DecodeState::kFailed;
+  dial9::Visitor ignored;
+  const bool is_dial9 = decoder_.push(fresh, ignored) != dial9::DecodeState::kFailed;
   received_ += fresh.size();
   decoded_bytes_ = bytes.size();
   const uint64_t whole = decoder_.whole_bytes();
@@ -141,8 +141,8 @@ void Dial9Feed::end(storage::SessionState state, const std::string& reason,
     const uint64_t refused = self->decoder_->received_bytes() - self->decoder_->stored_bytes();
     std::string text = problem;
     if (refused != 0 && text.empty()) {
-      text = "the frame at " + std::to_string(self->decoder_->stored_bytes()) +
-             " had not come whole: " + reason;
+      text = fmt::format("the frame at {} had not come whole: {}", self->decoder_->stored_bytes(),
+                         reason);
     }
     self->session_->push([refused, text](StoredSession& session) {
       return session.writer().end_passthrough(kKind, refused, text);
@@ -168,7 +168,7 @@ bool Dial9Feed::sweep(SteadyTime now) {
   const auto self = shared_from_this();
   if (!ended_ && !lane_->check_idle(now)) {
     end(storage::SessionState::kRecovered,
-        "a frame came to a stop half-way, at " + std::to_string(decoder_->received_bytes()), "");
+        fmt::format("a frame came to a stop half-way, at {}", decoder_->received_bytes()), "");
   }
   if (!ended_) session_->commit_when_settled(now);
   session_->sweep(now);

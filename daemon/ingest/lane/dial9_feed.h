@@ -2,7 +2,7 @@
 // does, and the session that the stream becomes.
 //
 // Belongs to one io thread: connection, timers and reports all run there; its DataLane reads. The
-// peer is told nothing, since dial9 has no way back: its connection ends, and manifest and log say
+// peer gets no reason, since dial9 has no way back: its connection ends, and manifest and log say
 // why.
 #pragma once
 
@@ -55,7 +55,7 @@ class Dial9Feed final : public LaneOwner, public std::enable_shared_from_this<Di
   ~Dial9Feed() override;
 
   void start();
-  // Time passes. False: the session is sealed, this feed may be forgotten.
+  // Time passes. False: the session is sealed, this feed may be removed.
   bool sweep(SteadyTime now);
   // Ends the stream behind its last whole frame. Answers when it is sealed.
   void stop(Answer<SessionSnapshot> done);

@@ -113,7 +113,7 @@ std::string peer_text(const Socket& socket) {
 }
 
 void prepare_socket(int native_handle) {
-  // Each may fail on a socket that the peer closed already; the next read says so.
+  // Each may fail on a socket that the peer closed already; the next read reports that.
   (void)::fcntl(native_handle, F_SETFD, FD_CLOEXEC);
   const int on = 1;
   (void)::setsockopt(native_handle, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

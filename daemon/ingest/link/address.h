@@ -17,11 +17,11 @@ using Endpoint = asio::generic::stream_protocol::endpoint;
 // The endpoint of a Unix address, or of a TCP address whose host is a number or "localhost".
 // kUnsupported: the host has to be looked up.
 Result<Endpoint> numeric_endpoint(const Address& address);
-// The same, and looks names up; may block for as long as the resolver likes.
+// numeric_endpoint(), and looks names up; may block for as long as the resolver likes.
 Result<Endpoint> resolve_endpoint(const Address& address);
 
-// Who is charged for a connection from there: the host, of IPv6 the first 64 bits, since whoever
-// has one such address has all of them. Empty for Unix sockets and loopback.
+// The host to which a connection from there is charged: of IPv6 the first 64 bits, since the owner
+// of one such address has all of them. Empty for Unix sockets and loopback.
 std::string origin_of(const Endpoint& endpoint);
 std::string origin_of(const Socket& socket);  // of its peer
 // Whether only this machine can reach it.

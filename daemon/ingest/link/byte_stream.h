@@ -2,7 +2,7 @@
 // either way: a plain read is the socket's own, a TLS read is OpenSSL's, on the same descriptor
 // (no stream of Asio's between, which would copy every byte twice).
 //
-// Belongs to one io thread. Handlers hold whoever owns the stream, as with a socket; after close()
+// Belongs to one io thread. Handlers hold the owner of the stream, as with a socket; after close()
 // they get operation_aborted.
 #pragma once
 

@@ -21,9 +21,9 @@ struct ClockSample {
 
 // The collector's clock in clock sync: continuous, like the devices'.
 uint64_t boottime_ns();
-// The time of day at a moment of that clock, as both stand now.
+// The time of day at a moment of that clock, by both clocks as they are now.
 uint64_t unix_ns_at(uint64_t at_boottime_ns);
-// Of which boot that clock is; empty where the system does not say.
+// The boot that this clock belongs to; empty where the system does not say.
 const std::string& boot_id();
 
 class ClockFit {

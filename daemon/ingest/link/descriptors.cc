@@ -24,7 +24,7 @@ int open_nothing() {
 std::string refusal_frame() {
   wire::Refuse refuse;
   refuse.set_code(wire::REFUSE_RESOURCES);
-  refuse.set_reason("the collector's machine has no descriptor left; come again");
+  refuse.set_reason("the collector's machine has no descriptor left; connect again");
   refuse.set_retry(true);
   std::string frame(sizeof(wire::FrameHeader), '\0');
   COLLECT_CHECK(refuse.AppendToString(&frame));

@@ -26,7 +26,7 @@ class SpareDescriptor {
   SpareDescriptor& operator=(const SpareDescriptor&) = delete;
 
   // Accepts what waits at `listener`, kMaxTurnedAway at most, and turns it away. With `say_why` the
-  // peer gets a Refuse that tells it to come again.
+  // peer gets a Refuse that asks it to come again.
   uint32_t turn_away(int listener, bool say_why);
 
  private:

@@ -1,5 +1,6 @@
 #include "daemon/ingest/link/handshake.h"
 
+#include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,7 +59,7 @@ bool fill_random(std::span<uint8_t> out) {
   return ::getentropy(out.data(), out.size()) == 0;
 }
 
-// Empty: the key holds for everybody who knows it. Addresses of phones change.
+// Empty: the key is valid for every peer that has it. Addresses of phones change.
 std::string owner_word(const principal::Principal& principal) {
   switch (principal.kind) {
     case principal::Principal::Kind::kUid:
@@ -83,27 +84,26 @@ bool is_known(const wire::Hello& hello) {
 std::optional<Refusal> check_untrusted_hello(const wire::Hello& hello) {
   if (hello.min_version() > wire::kProtocolVersion ||
       hello.max_version() < wire::kProtocolVersion) {
-    return Refusal{wire::REFUSE_VERSION,
-                   "this collector speaks version " + std::to_string(wire::kProtocolVersion) +
-                       " of the protocol, the agent versions " +
-                       std::to_string(hello.min_version()) + " to " +
-                       std::to_string(hello.max_version()),
-                   false};
+    return Refusal{
+        wire::REFUSE_VERSION,
+        fmt::format("this collector speaks version {} of the protocol, the agent versions {} to {}",
+                    wire::kProtocolVersion, hello.min_version(), hello.max_version()),
+        false};
   }
   if (hello.channel() != wire::CHANNEL_CONTROL && hello.channel() != wire::CHANNEL_DATA) {
     return protocol("the hello names no channel");
   }
   if (hello.process_id().size() != std::tuple_size_v<ProcessId>) {
-    return protocol("the hello's process id has " + std::to_string(hello.process_id().size()) +
-                    " bytes instead of 16");
+    return protocol(fmt::format("the hello's process id has {} bytes instead of 16",
+                                hello.process_id().size()));
   }
   if (hello.nonce().size() != wire::kNonceBytes) {
-    return protocol("the hello's nonce has " + std::to_string(hello.nonce().size()) +
-                    " bytes instead of 16");
+    return protocol(
+        fmt::format("the hello's nonce has {} bytes instead of 16", hello.nonce().size()));
   }
   if (hello.atf_version() != 1 && hello.atf_version() != 2) {
     return Refusal{wire::REFUSE_VERSION,
-                   "ATF version " + std::to_string(hello.atf_version()) + " is not 1 or 2", false};
+                   fmt::format("ATF version {} is not 1 or 2", hello.atf_version()), false};
   }
   if (is_too_long(hello)) return protocol("a name in the hello is longer than the protocol allows");
   if (!is_known(hello)) return protocol("the hello's os, arch or clock type is unknown");

@@ -15,8 +15,8 @@
 
 namespace collect::ingest {
 
-// A hello whose sender has answered the challenge; whether it may go on as a process that is known
-// is for the owner of that process to say.
+// A hello whose sender has answered the challenge; whether it may continue as a process that is
+// known is for the owner of that process to say.
 struct CheckedHello {
   wire::Hello hello;
   wire::ProofContext context;

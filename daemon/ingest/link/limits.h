@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 // to the Proof, the TLS handshake included.
 inline constexpr milliseconds kHelloDeadline{5'000};
 // Connections that have not said hello: beyond this the oldest is evicted. Loopback and Unix
-// sockets are all one address, of everybody who is behind adb or on this machine: they have no
+// sockets are all one address, of all agents behind adb or on this machine: they have no
 // share.
 inline constexpr uint32_t kMaxPendingConnections = 1'024;
 inline constexpr uint32_t kMaxPendingPerAddress = 128;
@@ -43,16 +43,16 @@ inline constexpr milliseconds kDefaultResume{60'000};
 inline constexpr milliseconds kCommandTimeout{10'000};
 // After a stop command: how long an agent may ship nothing before its session is sealed without it.
 inline constexpr milliseconds kStopIdleDeadline{10'000};
-// At the end of the daemon: how long sealing may take in all; and how long an agent that was told
-// so may take to close its data channel, which is read to its end. So long may an agent also take
-// for its Bye when its data has ended first: through adb the two come by ways of their own.
+// At the end of the daemon: how long sealing may take in all; and how long an agent that knows of
+// the end may take to close its data channel, which is read to its end. So long may an agent also
+// take for its Bye when its data has ended first: through adb the two come by ways of their own.
 inline constexpr milliseconds kShutdownBound{10'000};
 inline constexpr milliseconds kFarewellDeadline{1'000};
 
 // One read buffer: a whole frame of any size fits, and there is room to read ahead.
 inline constexpr size_t kReadBufferBytes = (1u << 20) + 4096;
 static_assert(kReadBufferBytes >= wire::kMaxFrameBytes);
-// Of each of them, twice, once it has met an encoded page: a page of any size is decoded there.
+// Two more for each of them, once it has met an encoded page: a page of any size is decoded there.
 inline constexpr size_t kUnpackBytes = wire::kMaxPageBytes;
 // What is decoded is written when it is so much: later, the processor's cache would have lost the
 // beginning.
@@ -90,10 +90,10 @@ inline constexpr uint64_t kLeastConnections = 8;
 inline constexpr uint64_t kLeastSessions = 4;
 inline constexpr uint64_t kLeastMemory = 4u << 20;
 inline constexpr uint64_t kLeastFiles = 256;
-// Of one principal: beyond it reading waits, and no one is refused.
+// For one principal: beyond it reading waits, and no one is refused.
 inline constexpr double kStreamOpensPerSecond = 4'096;
 inline constexpr double kStreamOpensAtOnce = 16'384;
-// Of one principal, beside a quarter of what its records take. Each session has its own pace too
+// For one principal, beside a quarter of what its records take. Each session has its own pace too
 // (storage/session/live_manifest.h).
 inline constexpr double kManifestBytesPerSecond = 64u << 20;
 inline constexpr double kManifestBytesAtOnce = 256u << 20;

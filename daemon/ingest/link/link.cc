@@ -75,7 +75,7 @@ bool Link::deliver_frames() {
     front += frame.frame_bytes;
     go_on = state_ == State::kOpen && owner_ == owner;
   }
-  // Whoever took over reads on from here.
+  // A new owner reads on from here.
   std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(front),
             buffer_.begin() + static_cast<std::ptrdiff_t>(filled_), buffer_.begin());
   filled_ -= front;

@@ -2,8 +2,8 @@
 // What comes on the data channel is read by a DataLane.
 //
 // Belongs to one io thread: everything is called there; within a turn of its DataLane nothing is.
-// The owner is held until the link ended, and hears of the end exactly once, unless it closed the
-// link itself.
+// The owner is held until the link ended, and is informed of the end exactly once, unless it closed
+// the link itself.
 #pragma once
 
 #include <google/protobuf/message_lite.h>
@@ -51,26 +51,26 @@ class Link : public std::enable_shared_from_this<Link> {
   void read_more();
 
   void send(wire::FrameType type, const google::protobuf::MessageLite& message);
-  // Says why, gives the peer a moment to read it, closes. The owner hears nothing more. Before the
+  // Says why, gives the peer a moment to read it, closes. The owner gets no more calls. Before the
   // end of a TLS handshake there is no one who could read it: then it only closes.
   void refuse(wire::RefuseCode code, const std::string& reason, bool retry);
   // Sends what is queued, then closes like refuse() does.
   void close_after_sending();
   void close();
-  // From who reads it, or by a failed operation: closes, and tells the owner.
+  // Called by the reader, or after a failed operation: closes, and informs the owner.
   void fail(const std::string& reason);
 
   bool open() const { return state_ == State::kOpen; }
   const std::string& peer() const { return peer_; }
-  // Whom the connection belongs to, and everything that comes over it is charged to; set by whoever
-  // accepted it, and again when a client certificate was shown.
+  // The owner of the connection, to whom everything that comes over it is charged; set when it is
+  // accepted, and again when a client certificate was shown.
   const principal::Principal& principal() const { return principal_; }
   void set_principal(principal::Principal principal) { principal_ = std::move(principal); }
   ByteStream& stream() { return stream_; }
   Socket& socket() { return stream_.socket(); }
   // What was read and is not delivered, for on_bad_frame().
   Bytes unread() const { return {buffer_.data(), filled_}; }
-  // The bytes that were read beyond the last frame, for whoever reads on.
+  // The bytes that were read beyond the last frame, for the next owner.
   std::vector<uint8_t> take_early();
   // Gives the connected descriptor away, to another thread, and the stream's session with it; this
   // link is closed then.

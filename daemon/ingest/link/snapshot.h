@@ -1,5 +1,5 @@
-// What ingest tells the collector: copies of an agent's or a session's state at every change, and
-// counters. No protobuf here: collector.h translates for the control plane.
+// What ingest reports to the collector: copies of an agent's or a session's state at every change,
+// and counters. No protobuf here: collector.h translates for the control plane.
 #pragma once
 
 #include <array>
@@ -128,7 +128,7 @@ class IngestObserver {
   // A process said that it has loaded these. On a thread that stores.
   virtual void modules_loaded(const std::vector<storage::ModuleInfo>& /*modules*/) {}
   // On the sealing thread: the session is sealed, and these functions occur in it, sorted; none: to
-  // be read from its files. True when someone is going to name them.
+  // be read from its files. True when they are going to be named.
   virtual bool to_be_named(const std::string& /*name*/, const std::string& /*directory*/,
                            std::vector<uint64_t> /*functions*/) {
     return false;

@@ -16,7 +16,7 @@ struct Refusal {
   std::string reason;
   bool retry = false;
 };
-// Of a frame; empty: the connection continues.
+// On a frame; empty: the connection continues.
 using Verdict = std::optional<Refusal>;
 inline Refusal violation(std::string what) {
   return {wire::REFUSE_PROTOCOL, std::move(what), true};
@@ -37,14 +37,14 @@ Result<Message> parse_body(const wire::Frame& frame) {
   return message;
 }
 
-// Of a frame's message, or of bytes that are none.
+// The verdict of `judge` on a frame's message, or on bytes that are no such message.
 template <class Part, class Message>
 Verdict verdict_on(const wire::Frame& frame, Part& part, Verdict (Part::*judge)(const Message&)) {
   const Result<Message> message = parse_body<Message>(frame);
   if (!message.ok()) return violation(message.error().message);
   return (part.*judge)(*message);
 }
-// Of a frame that the receiver does not take there.
+// The verdict on a frame that the receiver does not take there.
 inline Verdict misplaced(const wire::Frame& frame, const char* channel) {
   if (!wire::is_known(frame.type)) return std::nullopt;
   return violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +

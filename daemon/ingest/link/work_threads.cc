@@ -29,7 +29,7 @@ void WorkThreads::start_worker() {
   }
   workers_.pop_back();
   if (std::exchange(lacks_thread_, true)) return;
-  spdlog::warn("{}: {}; {} threads go on, and it is tried again", name_, started.error().message,
+  spdlog::warn("{}: {}; {} threads continue, and it is tried again", name_, started.error().message,
                workers_.size());
 }
 

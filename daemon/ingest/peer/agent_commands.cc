@@ -1,5 +1,7 @@
 #include "daemon/ingest/peer/agent_commands.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <utility>
 
 #include "daemon/ingest/link/limits.h"
@@ -12,8 +14,8 @@ void AgentCommands::issue(wire::Command command, Answer<wire::CommandResult> don
     return;
   }
   if (results_.size() >= kMaxPendingCommands) {
-    done(Error{Code::kLimit, profile_.name() + " has not answered " +
-                                 std::to_string(kMaxPendingCommands) + " commands yet"});
+    done(Error{Code::kLimit, fmt::format("{} has not answered {} commands yet", profile_.name(),
+                                         kMaxPendingCommands)});
     return;
   }
   command.set_command_id(++last_id_);
@@ -58,8 +60,8 @@ void AgentCommands::fail_all(const std::string& reason) {
 }
 
 void AgentCommands::sweep(SteadyTime now) {
-  const std::string reason = profile_.name() + " did not answer within " +
-                             std::to_string(kCommandTimeout.count() / 1000) + " s";
+  const std::string reason =
+      fmt::format("{} did not answer within {} s", profile_.name(), kCommandTimeout.count() / 1000);
   results_.fail_late(now, reason);
   starts_.fail_late(now, reason);
 }

@@ -59,17 +59,17 @@ void AgentProfile::set_state(AgentState state, const std::string& status) {
 
 bool AgentProfile::take(const wire::Heartbeat& beat) {
   const DetailMode mode = detail_mode(beat.detail());
-  // Pages that go as they are make no news.
+  // Pages that are sent as they are change nothing.
   const bool encodes = beat.link_raw_bytes() != beat.link_sent_bytes();
-  const bool news = mode != shown_.detail || counters_changed_ ||
-                    beat.spooled_bytes() != shown_.spooled_bytes ||
-                    (encodes && beat.link_sent_bytes() != shown_.link_sent_bytes);
+  const bool has_changed = mode != shown_.detail || counters_changed_ ||
+                           beat.spooled_bytes() != shown_.spooled_bytes ||
+                           (encodes && beat.link_sent_bytes() != shown_.link_sent_bytes);
   shown_.detail = mode;
   shown_.link_raw_bytes = beat.link_raw_bytes();
   shown_.link_sent_bytes = beat.link_sent_bytes();
   shown_.spooled_bytes = beat.spooled_bytes();
   if (std::exchange(counters_changed_, false)) shown_.counters = counters_.values();
-  return news;
+  return has_changed;
 }
 
 Status AgentProfile::take(const wire::Counters& counters) {

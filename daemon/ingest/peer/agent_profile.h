@@ -24,7 +24,7 @@ class AgentProfile {
   void greet(const wire::Hello& hello, const principal::Principal& principal,
              const std::string& peer, const std::string& dialled);
   const wire::Hello& hello() const { return hello_; }
-  // Of whoever connected last.
+  // The account of the newest connection.
   const std::shared_ptr<principal::Account>& account() const { return account_; }
   uint64_t agreed_features() const;  // wire::Feature
   std::string name() const { return "agents/" + std::to_string(shown_.id); }

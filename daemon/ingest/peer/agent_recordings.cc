@@ -103,15 +103,15 @@ AgentRecordings::SessionRef AgentRecordings::make_session(uint32_t recording, Sy
 Verdict AgentRecordings::begin(const wire::RecordingStart& start) {
   if (current_) {
     if (current_->recording > start.recording()) {
-      return violation("recording " + std::to_string(start.recording()) + " after recording " +
-                       std::to_string(current_->recording));
+      return violation(
+          fmt::format("recording {} after recording {}", start.recording(), current_->recording));
     }
     seal(storage::SessionState::kRecovered, "the agent began another recording without its end");
   }
   if (begun_ >= core_.options.sessions_per_agent) {
     return Refusal{wire::REFUSE_LIMIT,
-                   "more than " + std::to_string(core_.options.sessions_per_agent) +
-                       " recordings of one process (sessions_per_agent)",
+                   fmt::format("more than {} recordings of one process (sessions_per_agent)",
+                               core_.options.sessions_per_agent),
                    false};
   }
   const SessionRef session = make_session(start.recording(), std::chrono::system_clock::now());
@@ -134,14 +134,14 @@ Verdict AgentRecordings::begin(const wire::RecordingStart& start) {
   session->shown.start_filter = agent.start_filter;
   if (start.late_ns() != 0) {
     session->shown.late_ns = start.late_ns();
-    session->note("the recording began " + std::to_string(start.late_ns() / 1'000'000) +
-                  " ms late: the function filter that it was to begin with had not come");
+    session->note(fmt::format("the recording began {} ms late: its function filter had not come",
+                              start.late_ns() / 1'000'000));
   }
   connection_.on_storing_changed();
   return std::nullopt;
 }
 
-// Of several that were left open, only the newest can go on.
+// If several were left open, only the newest can continue.
 void AgentRecordings::restore(const storage::SessionPath& session_path,
                               const storage::ResumeKey& key, uint32_t recording, SystemTime start) {
   const SessionRef session = make_session(recording, start);
@@ -306,7 +306,7 @@ void AgentRecordings::sweep(SteadyTime now) {
       seal(storage::SessionState::kRecovered, "its agent did not come back");
       break;
     case AgentSession::Overdue::kEndNotSent:
-      give_up("the agent did not end the recording when told to");
+      give_up("the agent did not end the recording on command");
       break;
     case AgentSession::Overdue::kNo:
       break;
@@ -362,7 +362,8 @@ void AgentRecordings::on_opened(const SessionRef& session, const SessionReport::
   connection_.on_opened();
 }
 
-// The agent did not hear that this recording was sealed: its data is dropped, and it is told again.
+// The agent did not hear that this recording was sealed: its data is dropped, and the agent is
+// informed again.
 void AgentRecordings::on_repeated(const SessionRef& session, const std::string& name) {
   session->leave();
   core_.live_sessions.fetch_sub(1);
@@ -387,8 +388,8 @@ void AgentRecordings::on_failed(const SessionRef& session, const Error& error) {
   spdlog::error("{}: {}: {}", profile_.name_for_log(),
                 session->opened ? session->shown.name : "no session", why);
   if (is_storage_fault(error.code) || !session->opened) {
-    // Its end was read, but what came before it is not all stored: the agent, which is not told
-    // that it is sealed, is to send the rest again.
+    // Its end was read, but what came before it is not all stored: the agent, which does not know
+    // yet that it is sealed, is to send the rest again.
     const bool is_unheard = !current_ && session->ended_by_agent && session->recording == finished_;
     if (is_unheard) --finished_;
     if (is_current) sealing_.push_back(std::exchange(current_, nullptr));  // its queue seals it

@@ -40,7 +40,7 @@ class AgentConnection {
   virtual void on_storing_changed() = 0;
   // The current one has a name now.
   virtual void on_opened() = 0;
-  // After want_positions(). Null: the session can't go on.
+  // After want_positions(). Null: the session can't continue.
   virtual void on_positions(const std::vector<storage::StreamPosition>* positions) = 0;
   // Functions of the current one are called too often: the agent is to switch them off.
   virtual void on_hot(const std::vector<HotFunction>& functions) = 0;
@@ -60,9 +60,9 @@ class AgentRecordings {
   const storage::ResumeKey& resume_key() const { return resume_key_; }
   // Open, or interrupted; null: none.
   AgentSession* current() const { return current_.get(); }
-  // The same, once it has a name.
+  // The current one, once it has a name.
   AgentSession* opened() const { return current_ && current_->opened ? current() : nullptr; }
-  // The same, while its data comes; null: what comes is dropped.
+  // The current one, while its data comes; null: what comes is dropped.
   AgentSession* storing() const;
   bool any() const { return current_ || !sealing_.empty(); }
   bool is_sealing() const { return !sealing_.empty(); }
@@ -83,7 +83,7 @@ class AgentRecordings {
   // connection.
   void restore(const storage::SessionPath& session_path, const storage::ResumeKey& key,
                uint32_t recording, SystemTime start);
-  // Of the current one, when everything that came before is counted.
+  // Positions of the current one, when everything that came before is counted.
   void want_positions();
   void end_connection();  // no one waits for positions, and no data comes
 
@@ -111,7 +111,7 @@ class AgentRecordings {
   // for equal, which on one machine they are.
   uint64_t device_now_ns() const;
 
-  // Tells the agent that it need not keep the recording, unless that is said when it is sealed.
+  // Informs the agent that it need not keep the recording, unless that is sent with its seal.
   void ack_ended(uint32_t recording);
   void sweep(SteadyTime now);
 

@@ -34,7 +34,7 @@ class AgentSession final : public LiveSession {
   void store(const storage::ClockSync& sync);
   void store(const storage::FunctionFilter& filter);
   void store_lost_without_stream(uint64_t count);
-  // Of a report, as LiveSession::take().
+  // Takes a report, as LiveSession::take().
   void take_report(const SessionReport& report);
   void show_detail(DetailMode mode);
 

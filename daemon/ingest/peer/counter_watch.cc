@@ -1,5 +1,7 @@
 #include "daemon/ingest/peer/counter_watch.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -10,7 +12,7 @@ namespace collect::ingest {
 namespace {
 
 Error too_many(const char* where) {
-  return {Code::kDamaged, "more than " + std::to_string(wire::kMaxCounters) + " counters " + where};
+  return {Code::kDamaged, fmt::format("more than {} counters {}", wire::kMaxCounters, where)};
 }
 
 }  // namespace
@@ -33,8 +35,8 @@ Status CounterWatch::take(const wire::Counters& counters) {
   }
   for (const wire::Counter& counter : counters.counters()) {
     if (counter.name().empty() || counter.name().size() > wire::kMaxCounterName) {
-      return Error{Code::kDamaged, "a counter's name is empty or longer than " +
-                                       std::to_string(wire::kMaxCounterName) + " bytes"};
+      return Error{Code::kDamaged, fmt::format("a counter's name is empty or longer than {} bytes",
+                                               wire::kMaxCounterName)};
     }
     if (values_.size() == wire::kMaxCounters && !values_.contains(counter.name())) {
       return too_many("of one process");

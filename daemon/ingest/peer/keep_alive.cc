@@ -3,12 +3,12 @@
 namespace collect::ingest {
 
 void KeepAlive::restart(SteadyTime now, uint64_t sent_frames) {
-  heard_at_ = sent_at_ = now;
+  received_at_ = sent_at_ = now;
   sent_frames_ = sent_frames;
 }
 
 KeepAlive::Due KeepAlive::sweep(SteadyTime now, uint64_t sent_frames) {
-  if (now - heard_at_ > dead_after()) return Due::kDead;
+  if (now - received_at_ > dead_after()) return Due::kDead;
   if (sent_frames != sent_frames_) {
     sent_frames_ = sent_frames;
     sent_at_ = now;

@@ -19,14 +19,14 @@ class KeepAlive {
 
   // A new channel, on which so many frames were sent.
   void restart(SteadyTime now, uint64_t sent_frames);
-  void heard(SteadyTime now) { heard_at_ = now; }
+  void note_received(SteadyTime now) { received_at_ = now; }
   // What is to be done now. A heartbeat is taken for sent.
   Due sweep(SteadyTime now, uint64_t sent_frames);
   milliseconds dead_after() const { return heartbeat_ * kDeadAfterHeartbeats; }
 
  private:
   const milliseconds heartbeat_;
-  SteadyTime heard_at_{};
+  SteadyTime received_at_{};
   SteadyTime sent_at_{};
   uint64_t sent_frames_ = 0;
 };

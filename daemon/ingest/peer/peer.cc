@@ -13,7 +13,7 @@ namespace collect::ingest {
 namespace {
 
 constexpr char kCollectorStops[] = "the collector stops";
-constexpr char kProcessGone[] = "its process ended without a word";
+constexpr char kProcessGone[] = "its process ended without a report";
 
 }  // namespace
 
@@ -138,7 +138,7 @@ void Peer::became_connected() {
 void Peer::on_frame(Link& link, const wire::Frame& frame) {
   control_received_ns_ = boottime_ns();
   if (&link != control_.get()) return;
-  keep_alive_.heard(std::chrono::steady_clock::now());
+  keep_alive_.note_received(std::chrono::steady_clock::now());
   Verdict verdict;
   switch (frame.type) {
     case wire::FrameType::kClockReply:
@@ -297,7 +297,7 @@ void Peer::refuse_both(const Refusal& refusal) {
   links_are_down(refusal.reason);
 }
 
-// After both ended, whoever ended them.
+// After both ended, from either side.
 void Peer::links_are_down(const std::string& reason) {
   const bool was_up = connected() || draining_;
   draining_ = false;
@@ -347,7 +347,7 @@ void Peer::detach(Answer<AgentSnapshot> done) {
 
 void Peer::shut_down() {
   stopping_ = true;
-  // An agent whose recording has ended hears first that it is sealed, and need not come back.
+  // An agent whose recording has ended is first informed that it is sealed, and need not come back.
   if (control_up_ && recordings_.current() == nullptr && recordings_.is_sealing()) return;
   say_goodbye();
 }
@@ -390,8 +390,8 @@ bool Peer::sweep(SteadyTime now, bool may_linger) {
       stopping_ || awaits_goodbye ? kFarewellDeadline : kPairDeadline;
   if ((control_ != nullptr) != (data_ != nullptr) && now - half_since_ > half_deadline) {
     drop_links(draining_  ? drain_reason_
-               : control_ ? "no data channel came"
-                          : "no control channel came");
+               : control_ ? "no data channel connected"
+                          : "no control channel connected");
   }
   if (data_ && !data_->check_idle(now)) drop_links("a frame on data came to a stop half-way");
   if (control_up_) sweep_control(now);
@@ -412,8 +412,8 @@ bool Peer::sweep(SteadyTime now, bool may_linger) {
 void Peer::sweep_control(SteadyTime now) {
   switch (keep_alive_.sweep(now, control_->sent_frames())) {
     case KeepAlive::Due::kDead:
-      drop_links("nothing was received from the agent for " +
-                 std::to_string(keep_alive_.dead_after().count()) + " ms");
+      drop_links(fmt::format("nothing was received from the agent for {} ms",
+                             keep_alive_.dead_after().count()));
       return;
     case KeepAlive::Due::kHeartbeat:
       control_->send(wire::FrameType::kHeartbeat, wire::Heartbeat());

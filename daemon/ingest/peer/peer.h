@@ -41,7 +41,7 @@ class Peer final : public LinkOwner,
   Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent, const storage::ResumeKey& key);
   ~Peer() override;
 
-  // What whoever says that it is this process has to know.
+  // What a connection has to know that claims to be of this process.
   const storage::ResumeKey& resume_key() const { return recordings_.resume_key(); }
   // A connection whose hello was checked, also for the resume key; or it `is_new`, and is given the
   // key. Replaces what the process had on that channel.
@@ -53,7 +53,7 @@ class Peer final : public LinkOwner,
                uint32_t recording, SystemTime start) {
     recordings_.restore(session_path, key, recording, start);
   }
-  // Time passes. False: this peer is over and may be forgotten. Without `may_linger`, one that is
+  // Time passes. False: this peer is over and may be removed. Without `may_linger`, one that is
   // away and has no session is over at once.
   bool sweep(SteadyTime now, bool may_linger);
 
@@ -63,7 +63,7 @@ class Peer final : public LinkOwner,
     commands_.issue(std::move(command), std::move(done));
   }
   void detach(Answer<AgentSnapshot> done);
-  // Of the session that records now; kNotFound without one.
+  // Annotates the session that records now; kNotFound without one.
   void annotate(uint64_t at_ns, const std::string& text, Answer<uint64_t> done);
   void roll_container(Answer<std::string> done);
   void cut(Answer<storage::SessionCut> done);
@@ -79,7 +79,7 @@ class Peer final : public LinkOwner,
   void drop_links(const std::string& reason);
 
   const AgentSnapshot& agent() const { return profile_.shown(); }
-  // Of the current recording, or the last one.
+  // Modules of the current recording, or the last one.
   std::vector<storage::ModuleInfo> modules() const { return modules_->all(); }
   // Those that record on this connection, by id.
   std::vector<storage::ThreadIdentity> threads() const {

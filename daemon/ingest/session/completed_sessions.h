@@ -1,8 +1,8 @@
 // Which recordings are sealed and complete, and in which session: an agent repeats a recording when
-// the link broke, and perhaps this collector ended, before it heard of the seal.
+// the link broke, and perhaps this collector ended, before it was informed of the seal.
 //
 // Filled when a session is sealed, and by the listing of old sessions at the start; so no manifest
-// is read when a recording begins. Thread-safe, bounded: the oldest is forgotten first.
+// is read when a recording begins. Thread-safe, bounded: the oldest is dropped first.
 #pragma once
 
 #include <cstddef>

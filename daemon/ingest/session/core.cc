@@ -63,9 +63,8 @@ std::string LogRateLimiter::admit(const std::string& line,
   }
   ++lines_;
   if (left_out_ == 0) return line;
-  const std::string tail = " (" + std::to_string(left_out_) + " such lines were left out before)";
-  left_out_ = 0;
-  return line + tail;
+  const uint64_t before = std::exchange(left_out_, 0);
+  return fmt::format("{} ({} such lines were left out before)", line, before);
 }
 
 IngestCore::IngestCore(IngestOptions given, storage::Fs& file_system, IngestObserver& watcher)

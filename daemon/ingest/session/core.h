@@ -19,7 +19,7 @@
 
 namespace collect::ingest {
 
-// The last few process ids of a kind; the oldest is forgotten first.
+// The last few process ids of a kind; the oldest is dropped first.
 class RecentProcesses {
  public:
   void add(const ProcessId& id);

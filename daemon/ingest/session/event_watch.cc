@@ -98,14 +98,14 @@ void EventWatch::end(Stream& stream, uint64_t function_id, uint64_t at_ns, bool 
 }
 
 void EventWatch::look_at_open(OpenCall& call, uint64_t now_ns) {
-  const uint64_t mask = watched(call.function_id) & ~call.told;
+  const uint64_t mask = watched(call.function_id) & ~call.reported;
   if (mask == 0) return;
   const uint64_t took_ns = now_ns - std::min(now_ns, call.begin_ns);
   for (size_t number = 0; number < wanted_.size(); ++number) {
     const WatchedEvent& wanted = wanted_[number];
     if ((mask >> number & 1) == 0 || wanted.kind != WatchedEvent::Kind::kLongCall) continue;
     if (took_ns <= wanted.longer_than_ns) continue;
-    call.told |= uint64_t{1} << number;
+    call.reported |= uint64_t{1} << number;
     see({number, call.function_id, now_ns, took_ns});
   }
 }

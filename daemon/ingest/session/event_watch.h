@@ -18,7 +18,7 @@
 
 namespace collect::ingest {
 
-// Of one session: bits of a mask. Two for each trigger: what starts it, and what ends its detail.
+// For one session: bits of a mask. Two for each trigger: what starts it, and what ends its detail.
 inline constexpr size_t kMaxWatchedEvents = 64;
 // Calls of watched functions that are open in one thread; deeper ones are not measured.
 inline constexpr size_t kMaxOpenCalls = 4096;
@@ -50,14 +50,14 @@ class EventWatch {
   // At most kMaxWatchedEvents.
   EventWatch(atf::Version version, std::vector<WatchedEvent> wanted, OnSeen on_seen);
 
-  // Of an index lane, in the order of the stream; what came before is passed by.
+  // A page of an index lane, in the order of the stream; what came before is skipped.
   void look_at(const Page& page);
 
  private:
   struct OpenCall {
     uint64_t function_id;
     uint64_t begin_ns;
-    uint64_t told;  // watched events that this call was informed of
+    uint64_t reported;  // watched events that this call has caused
   };
   struct Stream {
     uint64_t next_seq = 0;

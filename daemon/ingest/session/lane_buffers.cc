@@ -1,5 +1,7 @@
 #include "daemon/ingest/session/lane_buffers.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <utility>
 
 #include "daemon/ingest/link/limits.h"
@@ -25,9 +27,8 @@ Result<Page> PageUnpacker::unpack(const Page& sent) {
   const wire::PageCodecError error =
       wire::decode_page(page, page.bytes, MutableBytes(scratch_.get(), kUnpackBytes), records);
   if (error != wire::PageCodecError::kNone) {
-    return Error{Code::kDamaged, "page of stream " + std::to_string(page.stream_id) +
-                                     " from record " + std::to_string(page.first_seq) + ": " +
-                                     wire::page_codec_error_text(error)};
+    return Error{Code::kDamaged, fmt::format("page of stream {} from record {}: {}", page.stream_id,
+                                             page.first_seq, wire::page_codec_error_text(error))};
   }
   used_ += records.size();
   page.encoded_by = std::exchange(page.codec, Codec::kRaw);

@@ -25,7 +25,7 @@ class PageUnpacker {
  public:
   // Whether unpack() may be called for this page before clear().
   bool has_room(const Page& sent) const;
-  // The page as it is stored, with the checksum of its records. The bytes of an encoded one lie
+  // The page as it is stored, with the checksum of its records. The bytes of an encoded one are
   // here, until clear(). kDamaged: it can't be decoded.
   Result<Page> unpack(const Page& sent);
   void clear() { used_ = 0; }
@@ -59,7 +59,7 @@ class LaneBuffers {
     std::lock_guard lock(mutex_);
     free_.push_back(std::move(buffer));
   }
-  // Frees the buffers that lay here since the last call.
+  // Frees the buffers that were here since the last call.
   void trim() {
     std::vector<std::unique_ptr<LaneBuffer>> idle;
     std::lock_guard lock(mutex_);

@@ -31,10 +31,10 @@ class LiveSession {
   void note(std::string text);
   void seal(storage::SessionState state, const std::string& reason);
 
-  // Of a report: name, totals.
+  // Takes name and totals of a report.
   void take(const SessionReport& report);
   void take_sealed(const SessionReport::Sealed& sealed);
-  // No one wants to hear of it any more.
+  // No one wants its reports any more.
   void leave();
   // At once, or the next time that the sweep finds it due.
   void show(bool now);

@@ -24,7 +24,7 @@ uint64_t memory_of(const std::vector<storage::ModuleInfo>& modules);
 
 class LoadedModules {
  public:
-  // More than storage::kMaxModules are passed by: storage says so.
+  // More than storage::kMaxModules are skipped: storage reports that.
   void add(const std::vector<storage::ModuleInfo>& modules);
   // Before a recording, which would be charged for them. Not empty: the principal has too much.
   Verdict add_early(const std::vector<storage::ModuleInfo>& modules,

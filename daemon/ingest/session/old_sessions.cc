@@ -48,7 +48,7 @@ void OldSessions::list() {
   core_.seal_threads.add({}, [this] { list_next(); });
 }
 
-// Before anybody can connect, so that an agent that comes back finds its session. Only what was
+// Before any agent can connect, so that an agent that comes back finds its session. Only what was
 // being written is looked at: a session keeps its reserve file until its sealing begins.
 void OldSessions::find() {
   const std::string& root = core_.options.storage.root;
@@ -97,7 +97,7 @@ void OldSessions::find() {
 }
 
 // On the sealing thread: names the sessions that are on disk, and finishes those whose sealing was
-// interrupted, or whose beginning was. Only those that were there before anybody was served: what
+// interrupted, or whose beginning was. Only those that were there before any agent was served: what
 // is just being made looks like what was left half-made. One at a time, the newest first, so that
 // sessions that end meanwhile are sealed in between.
 void OldSessions::list_next() {

@@ -31,7 +31,7 @@ class RateWatch {
 
   static constexpr uint64_t kMaxBytes = uint64_t{2} * kMaxRatedFunctions * 80;  // of memory
 
-  // Of an index lane; its first `known` records were looked at before.
+  // A page of an index lane; its first `known` records were counted before.
   void look_at(const Page& page, uint64_t known);
   // Those found since the last call. A function that stays hot is found once in each second.
   std::vector<HotFunction> take();

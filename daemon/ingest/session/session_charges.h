@@ -33,7 +33,7 @@ class SessionCharges final : public storage::SessionBudget {
   // Nothing more is stored: threads and modules are charged no longer.
   void release();
 
-  // Of memory that the session takes beside that.
+  // Charges the memory that the session takes beside that.
   principal::Lease memory() const { return {account_, principal::Resource::kMemory}; }
   // It keeps more files open than it should by now.
   bool over_limit() const { return held_.load(std::memory_order_relaxed) > open_files(); }

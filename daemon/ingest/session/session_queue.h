@@ -121,7 +121,7 @@ class SessionQueue : public std::enable_shared_from_this<SessionQueue> {
   std::optional<SessionSealing> sealing_;
   bool over_ = false;  // it is being sealed, or suspended
   std::optional<SessionSeal> wanted_seal_;
-  milliseconds wait_{0};  // before the next round, where this one could not go on
+  milliseconds wait_{0};  // before the next round, where this one could not continue
   // Carried out in this round, or refused; answered after the commit.
   std::vector<std::pair<std::function<void(Result<std::string>)>, Result<std::string>>> answers_;
 };

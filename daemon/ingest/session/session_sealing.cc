@@ -35,7 +35,7 @@ bool SessionSealing::attempt(const std::function<bool()>& try_later) {
   return true;
 }
 
-// So that the agent is told again, when it did not hear of the seal.
+// So that the agent is informed again if it missed the report of the seal.
 void SessionSealing::add_to_completed(storage::SessionState state) {
   if (state != storage::SessionState::kComplete) return;
   const storage::SessionIdentity& identity = session_.writer().identity();

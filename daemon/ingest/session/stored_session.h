@@ -110,7 +110,7 @@ class StoredSession {
   Status suspend(const std::string& why);
   // Stores nothing more after this error.
   void fail(const Error& error);
-  // Set by what can only end in a seal: a disk that failed, an old session that can't go on.
+  // Set by what can only end in a seal: a disk that failed, an old session that can't continue.
   const std::optional<SessionSeal>& must_seal() const { return must_seal_; }
   // A task came to kExhausted.
   void count_held();
@@ -122,7 +122,7 @@ class StoredSession {
   const std::string& name() const { return name_; }
   const std::string& directory() const { return directory_; }
   const Dependencies& dependencies() const { return dependencies_; }
-  // Of an old session that can't go on: it is only to be sealed. Else empty.
+  // The directory of an old session that can't continue: it is only to be sealed. Else empty.
   const std::string& recover_directory() const { return recover_directory_; }
   void count_totals();
   void set_totals(const storage::SessionTotals& totals) { counted_ = totals; }

@@ -69,7 +69,7 @@ bool decode_register_branch(uint32_t word, Instruction& out) {
   }
 }
 
-// hint, barriers, system registers: they go on.
+// hint, barriers, system registers: they continue.
 void decode_system(uint32_t word, Instruction& out) {
   constexpr uint32_t kPacWithPc = 0xD50324FF;  // pacm: the next one signs with the counter, too
   const bool is_bti = (word & 0xFFFFFF3F) == 0xD503241F && bits(word, 7, 6) != 0;

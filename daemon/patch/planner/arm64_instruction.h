@@ -14,7 +14,7 @@ inline constexpr uint32_t kWordBytes = 4;
 inline constexpr uint32_t kArm64Link = 30;  // the register with the return address
 inline constexpr uint32_t kArm64Nop = 0xD503201F;
 
-// The forms whose meaning depends on where they stand.
+// The forms whose meaning depends on where they are.
 enum class PcForm : uint8_t {
   kNone,
   kAddress,  // adr

@@ -64,7 +64,7 @@ class Arm64StubWriter {
     stubs_.sleds.push_back({begin, function_, static_cast<uint8_t>(use), 0, 0});
   }
 
-  // The agent corrects it by how far the region lies from the module.
+  // The agent corrects it by the distance from the region to the module.
   void jump(uint32_t address) {
     stubs_.relatives.push_back(here());
     word(kArm64Branch | ((address - here()) / 4 & ~kArm64BranchMask));

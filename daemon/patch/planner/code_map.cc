@@ -165,8 +165,8 @@ void CodeMap::refer_to(uint32_t address) {
   }
 }
 
-// Parts of functions are not listed, so this is a function, whether or not anybody calls it. The
-// listed place is its first instruction, the one behind endbr64, or nops before it.
+// Parts of functions are not listed, so this is a function, called or not. The listed place is its
+// first instruction, the one behind endbr64, or nops before it.
 void CodeMap::note_entry(uint32_t address) {
   const auto next =
       std::upper_bound(table_->frames.begin(), table_->frames.end(), address,

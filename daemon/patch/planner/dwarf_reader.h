@@ -12,7 +12,7 @@ inline constexpr uint8_t kOmitted = 0xFF;
 
 class DwarfReader {
  public:
-  // Of the segment from `address` on.
+  // Reads the segment from `address` on.
   DwarfReader(const ElfImage& image, uint64_t address)
       : bytes_(image.at(address)), address_(address) {}
   DwarfReader(Bytes bytes, uint64_t address) : bytes_(bytes), address_(address) {}
@@ -81,7 +81,7 @@ class DwarfReader {
     if ((form & 0x70) == 0x20) ok_ = false;  // relative to text: no one's on this processor
     return value == 0 ? 0 : base + value;    // null stays null
   }
-  // The same without what it is relative to: a length.
+  // The value without its base: a length.
   uint64_t raw(uint8_t form) {
     switch (form & 0x0F) {
       case 0x00:

@@ -33,7 +33,7 @@ std::string_view text_at(Bytes bytes, uint64_t offset) {
   return {begin, strnlen(begin, bytes.size() - offset)};
 }
 
-// Of the compilers' own instrumentation: such a program is traced without a plan.
+// Hooks of the compilers' own instrumentation: such a program is traced without a plan.
 bool is_hook(std::string_view name) {
   return name == "__cyg_profile_func_enter" || name == "collect_xray_register";
 }
@@ -306,7 +306,7 @@ Status ElfImage::read_symbols(uint64_t symbols, uint64_t names, uint64_t names_b
   return {};
 }
 
-// Where nothing is relocated, any word may be a pointer; constants may lie among the code.
+// Where nothing is relocated, any word may be a pointer; constants may be among the code.
 Status ElfImage::scan_data() {
   for (const Segment& segment : segments_) {
     const uint64_t skipped = (kRelativeWord - segment.address % kRelativeWord) % kRelativeWord;

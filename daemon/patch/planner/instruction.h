@@ -32,7 +32,7 @@ struct Instruction {
   uint8_t length = 0;
   Flow flow = Flow::kOn;
   uint8_t condition = 0;    // of a branch: the low half of its opcode
-  uint8_t distance_at = 0;  // where in it a distance from rip lies; 0: none
+  uint8_t distance_at = 0;  // offset in it of a distance from rip; 0: none
   bool is_landing = false;  // endbr64; bti, paciasp
   bool is_movable = true;
   bool takes_address = false;  // lea, adr of `target`
@@ -47,7 +47,7 @@ struct Instruction {
   bool is_filling() const { return flow == Flow::kPadding || flow == Flow::kTrap; }
 };
 
-// Of x86-64. False: no instruction, or cut off.
+// Decodes x86-64. False: no instruction, or cut off.
 bool decode(Bytes code, uint32_t address, Instruction& instruction);
 
 // Everything from `begin` to the end of `code`. False: it does not end with an instruction's end;
@@ -63,7 +63,7 @@ enum class JumpShape : uint8_t {
   kPointer,   // a pointer from memory or a register that was not computed from a table
   kUnknown,
 };
-// Of the jump at `instructions[index]`; looks at what leads there in a straight line.
+// The shape of the jump at `instructions[index]`; looks at what leads there in a straight line.
 JumpShape jump_shape(Processor processor, Bytes code, uint32_t begin,
                      const std::vector<Instruction>& instructions, size_t index);
 

@@ -111,7 +111,7 @@ class Planner {
            map_.parts()[map_.index_of(*to)].function == map_.parts()[index].function;
   }
 
-  // Linkers put a jump in the place of an instruction that some processors get wrong (Cortex-A53:
+  // Linkers put a jump in place of an instruction that some processors get wrong (Cortex-A53:
   // errata 843419 and 835769), to the instruction itself and a jump back, outside all functions.
   bool is_moved_elsewhere(const Instruction& one) const {
     const Bytes there = image_.at(one.target);
@@ -127,7 +127,7 @@ class Planner {
            back.flow == Flow::kJump && back.target == one.end();
   }
 
-  // Whether an instruction leaves the function, and whether we can tell.
+  // Whether an instruction leaves the function, and whether this is known.
   Refusal judge(uint32_t index, uint32_t at, PartCode& code) const {
     const Instruction& one = code.instructions[at];
     const bool at_return = table_.at_return(table_.frames[index], one.address);

@@ -76,7 +76,7 @@ class StubWriter {
   }
 
   // A distance to an address of the module, from the end of the instruction, `behind` bytes after
-  // it; the agent subtracts how far the region lies from the module.
+  // it; the agent subtracts the distance from the region to the module.
   void distance_to(uint32_t address, uint32_t behind) {
     stubs_.relatives.push_back(here());
     const auto from = static_cast<int64_t>(here()) + 4 + behind;

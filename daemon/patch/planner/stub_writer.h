@@ -19,7 +19,8 @@ struct Stubs {
   std::vector<uint32_t> absolutes;
 };
 
-// Of the function at `function`. The window's bytes are those of the file, `original`.
+// Writes the stub of the function at `function`. The window's bytes are those of the file,
+// `original`.
 void write_stub(const PartCode& code, const Window& window, Bytes original, uint32_t function,
                 Stubs& stubs);
 

@@ -66,7 +66,7 @@ bool read_augmentation(DwarfReader& reader, const char* text, Cie& cie) {
   return reader.ok();
 }
 
-// Of an entry of .eh_frame without its length. False: not understood.
+// Reads an entry of .eh_frame without its length. False: not understood.
 bool read_cie(Bytes bytes, uint64_t address, Cie& cie) {
   DwarfReader reader(bytes, address);
   (void)reader.take<uint32_t>();
@@ -292,7 +292,7 @@ bool read_frame(const ElfImage& image, uint64_t address, UnwindTable& table,
     reader.skip(end - reader.address());
   }
   if (cie.personality != 0) {
-    // Of a module, a few: they are looked up when all are known.
+    // A module has few of them: they are looked up when all are known.
     auto& found = cie.is_indirect ? slots : table.personalities;
     if (std::find(found.begin(), found.end(), cie.personality) == found.end() &&
         found.size() < kMaxPersonalities) {
@@ -340,7 +340,7 @@ Result<UnwindTable> UnwindTable::read(const ElfImage& image) {
       continue;
     }
     table.frames.push_back(frame);
-    if (table.rows.size() > kMaxRows) return Error{Code::kLimit, "it has too much of it"};
+    if (table.rows.size() > kMaxRows) return Error{Code::kLimit, "its unwind table is too large"};
   }
   for (const uint64_t slot : slots) table.personalities.push_back(image.pointer_in(slot));
   std::sort(table.personalities.begin(), table.personalities.end());

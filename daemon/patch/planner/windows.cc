@@ -41,13 +41,13 @@ class WindowSearch {
   uint32_t bytes_of(uint32_t begin, uint32_t end) const {
     return begin == end ? 0 : all_[end - 1].end() - all_[begin].address;
   }
-  // Whether the instruction can stand in a window that begins before it, or continues behind it.
+  // Whether the instruction can be in a window that begins before it, or continues behind it.
   bool can_join(uint32_t index) const {
     return all_[index].is_movable && all_[index].flow != Flow::kIndirectCall &&
            all_[index].flow != Flow::kCall;
   }
 
-  // Nops behind what does not go on, in the function or behind its end.
+  // Nops behind what does not continue, in the function or behind its end.
   void take_padding(Window& window) const {
     uint32_t next = window.end;
     uint32_t end = all_[window.end - 1].end();

@@ -38,7 +38,7 @@ struct PartCode {
 Refusal find_windows(const CodeMap& map, const PartCode& code, bool has_entry,
                      std::vector<Window>& windows);
 
-// The same for arm64, where a window is one instruction: nothing can lead into it.
+// find_windows() for arm64, where a window is one instruction: nothing can lead into it.
 Refusal find_arm64_windows(const CodeMap& map, const PartCode& code, bool has_entry,
                            std::vector<Window>& windows);
 

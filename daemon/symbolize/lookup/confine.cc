@@ -100,8 +100,7 @@ std::vector<sock_filter> program() {
 Status limit(decltype(RLIMIT_CPU) resource, uint64_t most, const char* name, uint64_t spare = 0) {
   rlimit now{};
   if (::getrlimit(resource, &now) != 0) return errno_error(errno, name);
-  // Never more than whoever started this process left it.
-  // RLIM_INFINITY is the largest.
+  // Never more than the limit that this process inherited. RLIM_INFINITY is the largest.
   const rlimit wanted{std::min<rlim_t>(now.rlim_max, most),
                       std::min<rlim_t>(now.rlim_max, most + spare)};
   if (::setrlimit(resource, &wanted) != 0) return errno_error(errno, name);

@@ -10,12 +10,12 @@
 
 #include "daemon/symbolize/limits.h"
 
-// Of libstdc++.a: 0 when the whole name was handed to the callback.
+// In libstdc++.a: 0 when the whole name was handed to the callback.
 extern "C" int __gcclibcxx_demangle_callback(const char* mangled,
                                              void (*take)(const char*, size_t, void*),
                                              void* opaque);
 
-// Of libiberty.a: other than 0 when the whole name was handed to the callback. Allocates for names
+// In libiberty.a: other than 0 when the whole name was handed to the callback. Allocates for names
 // in other scripts.
 extern "C" int rust_demangle_callback(const char* mangled, int options,
                                       void (*take)(const char*, size_t, void*), void* opaque);

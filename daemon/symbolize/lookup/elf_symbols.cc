@@ -23,8 +23,8 @@ Error elf_error(const std::string& path, const char* what) {
 
 constexpr size_t kStubBytes = 16;
 
-// Global names before weak before local ones: the public one is what a reader looks for. What lies
-// at the address of an indirect function is its resolver, which may have a name of its own.
+// Global names before weak before local ones: the public one is what a reader looks for. At the
+// address of an indirect function is its resolver, which may have a name of its own.
 constexpr uint32_t kIndirectRank = 3;
 uint32_t rank_of(const GElf_Sym& symbol) {
   if (GELF_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC) return kIndirectRank;

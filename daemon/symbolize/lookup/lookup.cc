@@ -14,7 +14,7 @@
 namespace collect::symbolize {
 namespace {
 
-constexpr uint64_t kPageRounding = 2 * 4096;  // image sizes are told in whole pages or in bytes
+constexpr uint64_t kPageRounding = 2 * 4096;  // image sizes are in whole pages or in bytes
 
 using FilePointer = std::unique_ptr<SymbolFile>;
 

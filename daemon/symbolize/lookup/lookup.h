@@ -1,4 +1,4 @@
-// Answers a request from files that are open. Runs in collect-symbolizer, on bytes of anybody's.
+// Answers a request from files that are open. Runs in collect-symbolizer, on untrusted bytes.
 #pragma once
 
 #include <functional>

@@ -66,7 +66,7 @@ class MachOSymbols final : public SymbolFile {
   Elf* elf_ = nullptr;
 };
 
-// Of the image.
+// Reads from the image.
 Status MachOSymbols::read_into(uint64_t offset, MutableBytes out) const {
   if (offset > image_.bytes || out.size() > image_.bytes - offset) {
     return fault(Code::kTruncated, "it ends too early");

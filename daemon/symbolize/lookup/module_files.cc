@@ -123,8 +123,8 @@ std::vector<std::string> entries_of(const std::string& directory,
   return paths;
 }
 
-// Apple's bundles of debug information that lie in `directory`, or that it is, and in the dSYMs of
-// an archive of Xcode: their files, whatever their names are.
+// Apple's bundles of debug information in `directory`, or that it is, and in the dSYMs of an
+// archive of Xcode: their files, under any names.
 std::vector<std::string> dsym_files(const std::string& directory) {
   std::vector<std::string> bundles;
   if (std::string_view(directory).ends_with(kDsymEnding)) bundles.push_back(directory);

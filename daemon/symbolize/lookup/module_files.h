@@ -23,7 +23,7 @@ class ModuleFile {
   int fd() const { return fd_; }
   int release();
   const std::string& path() const { return path_; }
-  bool is_own_path() const { return is_own_path_; }  // where the device says the module lies
+  bool is_own_path() const { return is_own_path_; }  // the path that the device reports
 
  private:
   int fd_;

@@ -43,7 +43,7 @@ class Unit {
   }
 
  private:
-  // Of several rows for an address the first one: the line where a function begins, not that of its
+  // The first of several rows for an address: the line where a function begins, not that of its
   // first statement.
   Dwarf_Line* row_of(uint64_t address) {
     if (rows_ == nullptr && dwarf_getsrclines(&die_, &rows_, &count_) != 0) count_ = 0;

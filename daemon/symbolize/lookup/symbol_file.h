@@ -1,4 +1,4 @@
-// The function names of one file of a module: ELF, or Mach-O. The file may be anybody's, so it is
+// The function names of one file of a module: ELF, or Mach-O. The file is untrusted, so it is
 // read with read(2) and not mapped (it may shrink meanwhile), and nothing but its build id is
 // believed before that was compared. Used in collect-symbolizer alone: what bad files do to their
 // readers is bounded there.

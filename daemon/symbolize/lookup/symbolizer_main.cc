@@ -1,6 +1,6 @@
 // collect-symbolizer: reads one request from standard input, writes the answer to standard output.
 // Started by collectord and collectctl, of no use by hand. No signal ends a read or a write early:
-// the only one that is handled (demangle.cc) lets them go on.
+// the only one that is handled (demangle.cc) lets them continue.
 #include <signal.h>
 #include <unistd.h>
 

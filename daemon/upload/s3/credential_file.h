@@ -12,7 +12,8 @@ namespace collect::upload {
 
 inline constexpr size_t kMaxCredentialFileBytes = 1u << 20;
 
-// Of one section. kPermission: it is not there, or lacks a key. `path` is for the sentence.
+// The credentials of one section. kPermission: it is not there, or lacks a key. `path` is for the
+// sentence.
 Result<Credentials> credentials_of_profile(std::string_view text, std::string_view profile,
                                            const std::string& path);
 

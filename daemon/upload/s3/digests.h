@@ -17,7 +17,7 @@ using Md5 = std::array<uint8_t, 16>;
 Sha256 sha256(Bytes bytes);
 Sha256 hmac_sha256(Bytes key, std::string_view text);
 Md5 md5(Bytes bytes);
-// Of the checksum's four bytes, the highest first: x-amz-checksum-crc32c.
+// Base64 of the checksum's four bytes, the highest first: x-amz-checksum-crc32c.
 std::string base64_crc32c(uint32_t crc);
 
 inline Bytes bytes_of(std::string_view text) {

@@ -163,7 +163,7 @@ void HttpConnection::State::prepare(const HttpRequest& request, Exchange& exchan
   if (request.method == "HEAD") {
     curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
   } else if (request.method == "PUT" || request.method == "POST") {
-    // As an upload, so that the body is read from where it lies, and libcurl adds no content-type.
+    // As an upload, so that the body is read without a copy, and libcurl adds no content-type.
     curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
     curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
   }

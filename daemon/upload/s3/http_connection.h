@@ -31,7 +31,7 @@ class HttpConnection {
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
-  // The server's answer, whatever its status. With `sink`, the body goes there
+  // The server's answer with any status. With `sink`, the body goes there
   // when the status is the request's sink_status.
   // kUnavailable: no connection, it broke, or a bound was reached; kCancelled; kLimit: the answer
   // is longer than the request allows; what the sink said.

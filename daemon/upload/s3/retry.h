@@ -55,7 +55,7 @@ class Retries {
           std::function<void(const Error&)> failed)
       : settings_(settings), pauses_(pauses), random_(seed), failed_(std::move(failed)) {}
 
-  // Whether the last request came to nothing: tells errors of a server from those of this machine.
+  // Whether the last request failed: distinguishes errors of a server from those of this machine.
   bool last_failed() const { return last_failed_; }
   void forget_failure() { last_failed_ = false; }
 

@@ -276,7 +276,7 @@ Result<ListPage<ObjectInfo>> S3Client::list(std::string_view prefix, const std::
   if (xml->child_text("IsTruncated") == "true") {
     page.next = xml->child_text("NextContinuationToken");
     if (page.next.empty()) {
-      return damaged(call, {Code::kDamaged, "a list that is cut says not where it continues"});
+      return damaged(call, {Code::kDamaged, "truncated list without a continuation token"});
     }
   }
   return page;
@@ -352,7 +352,7 @@ Result<ListPage<PartInfo>> S3Client::list_parts(std::string_view key, const std:
   if (xml->child_text("IsTruncated") == "true") {
     page.next = xml->child_text("NextPartNumberMarker");
     if (page.next.empty()) {
-      return damaged(call, {Code::kDamaged, "a list that is cut says not where it continues"});
+      return damaged(call, {Code::kDamaged, "truncated list without a continuation token"});
     }
   }
   return page;
@@ -360,7 +360,7 @@ Result<ListPage<PartInfo>> S3Client::list_parts(std::string_view key, const std:
 
 Result<ListPage<OpenUpload>> S3Client::list_uploads(std::string_view prefix,
                                                     const std::string& from) {
-  // Where a page ends is said by two values, which travel as one here.
+  // The end of a page is two values, which travel as one here.
   const size_t split = from.find('\n');
   Call call{"GET", ""};
   call.query = {{"uploads", ""}, {"prefix", std::string(prefix)}, {"max-uploads", "1000"}};
@@ -379,7 +379,7 @@ Result<ListPage<OpenUpload>> S3Client::list_uploads(std::string_view prefix,
   if (xml->child_text("IsTruncated") == "true") {
     page.next = xml->child_text("NextKeyMarker") + "\n" + xml->child_text("NextUploadIdMarker");
     if (page.next == "\n") {
-      return damaged(call, {Code::kDamaged, "a list that is cut says not where it continues"});
+      return damaged(call, {Code::kDamaged, "truncated list without a continuation token"});
     }
   }
   return page;

@@ -112,7 +112,7 @@ class S3Client {
     credentials_.cancel();
   }
 
-  // Of the last answer; 0: there was none.
+  // Status of the last answer; 0: there was none.
   int last_status() const { return last_status_; }
   // What is added to this machine's clock.
   int64_t clock_correction_s() const { return clock_correction_s_; }

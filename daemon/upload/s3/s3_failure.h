@@ -14,7 +14,7 @@ struct S3Failure {
   std::string message{};  // of the server, cut
 };
 
-// Of an answer's body; an answer without XML, as HEAD has, gives an empty one.
+// Reads an answer's body; an answer without XML, as HEAD has, gives an empty one.
 S3Failure read_failure(std::string_view body);
 // `status` 200: an error that came with it, in the body.
 Code code_of(int status, std::string_view s3_code);

@@ -85,7 +85,7 @@ Result<XmlElement> read_xml(std::string_view xml) {
   if (xml.size() > kMaxXmlBytes) {
     return Error{Code::kLimit, "XML of more than " + std::to_string(kMaxXmlBytes) + " bytes"};
   }
-  // While S3 completes a large object it sends spaces, which may stand before the declaration.
+  // While S3 completes a large object it sends spaces, which may come before the declaration.
   const size_t start = xml.find_first_not_of(" \t\r\n");
   if (start == std::string_view::npos) return Error{Code::kDamaged, "no XML, but an empty body"};
   xml.remove_prefix(start);

@@ -12,7 +12,7 @@ namespace collect::upload {
 
 // All but A–Z, a–z, 0–9, '-', '.', '_' and '~' becomes %XX.
 std::string encode_uri(std::string_view text);
-// The same, and '/' stays: for the keys of objects.
+// encode_uri(), but '/' stays: for the keys of objects.
 std::string encode_path(std::string_view path);
 // "a=1&b=": encoded, sorted by encoded name and value.
 std::string canonical_query(const QueryFields& query);

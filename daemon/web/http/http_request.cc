@@ -32,7 +32,7 @@ std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-// What may stand in a head after `before`: text, blanks, and line ends of two bytes.
+// What may be in a head after `before`: text, blanks, and line ends of two bytes.
 bool may_follow(char before, char c) {
   if (before == '\r') return c == '\n';
   if (c == '\n') return false;
@@ -80,7 +80,7 @@ HttpReader::Step HttpReader::push_head(std::string_view& bytes) {
     bytes.remove_prefix(1);
     const bool is_first = head_.empty();
     if (is_first ? !is_token_byte(c) : !may_follow(head_.back(), c)) {
-      fail(400, "a byte that has no place in the head of a request");
+      fail(400, "a byte that is not allowed in the head of a request");
       return Step::kBad;
     }
     head_ += c;
@@ -149,7 +149,7 @@ bool HttpReader::check_fields() {
     return std::count_if(fields.begin(), fields.end(),
                          [name](const auto& one) { return one.first == name; });
   };
-  if (count_of("host") != 1) return fail(400, "there has to be one Host");
+  if (count_of("host") != 1) return fail(400, "exactly one Host is needed");
   for (const std::string_view name : {"content-length", "origin", "cookie", "content-type"}) {
     if (count_of(name) > 1) return fail(400, "more than one " + std::string(name));
   }

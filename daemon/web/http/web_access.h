@@ -35,7 +35,7 @@ class WebAccess {
 
   // Why nothing is served: a Host that is neither a name of this machine's loopback nor the bound
   // address, as after DNS rebinding; a POST of another origin; a request that a page of another
-  // origin makes. Nothing: go on.
+  // origin makes. Nothing: continue.
   std::optional<HttpAnswer> refusal(const HttpRequest& request) const;
   // Whether it has the cookie.
   bool is_signed_in(const HttpRequest& request) const;

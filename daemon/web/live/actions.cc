@@ -21,7 +21,7 @@ HttpAnswer done() {
   return json_answer("{}\n");
 }
 
-// Of the outcomes, one for each agent, the first error.
+// The first error among the outcomes, one for each agent.
 template <class Outcomes>
 HttpAnswer answer_of(const Outcomes& outcomes) {
   for (const auto& outcome : outcomes) {
@@ -95,7 +95,7 @@ void Actions::run(const HttpRequest& request, AnswerTo answer) {
           return answer_of(response.outcomes());
         }));
   } else if (path == kStart) {
-    // Of its agent, which has stopped.
+    // Starts a session of its agent, which has stopped.
     api::StartSessionRequest start;
     *start.mutable_target() = *target;
     collector_.methods().call<api::StartSessionResponse>(

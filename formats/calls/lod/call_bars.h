@@ -1,5 +1,5 @@
 // What is drawn of a thread in a window of time: a bar for each call that is wide enough, and one
-// for several calls that lie in the same column. Bars come from calls, as a sink of ThreadCalls, or
+// for several calls in the same column. Bars come from calls, as a sink of ThreadCalls, or
 // from the nodes of index.lod where the calls would be too many to read.
 //
 // Used on one thread. Memory: at most 2 bars for each column and depth.
@@ -25,7 +25,7 @@ struct CallBar {
   bool is_call = false;
   bool is_whole = false;  // `total_ns` and `self_ns` are of all of it
   EndReason reason{};
-  Moment begin;  // which may lie before the window
+  Moment begin;  // which may be before the window
   uint64_t detail_seq_of_end = atf::kNoDetail;
   uint64_t total_ns = 0;
   uint64_t self_ns = 0;
@@ -67,7 +67,7 @@ class CallBars : public CallSink {
   uint64_t deeper_ = 0;
 };
 
-// How many events lie in the leaves of the window, about.
+// How many events are in the leaves of the window, about.
 Result<uint64_t> events_in(const LodReader& lod, const Window& window);
 
 }  // namespace collect::calls

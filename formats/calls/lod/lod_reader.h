@@ -51,7 +51,7 @@ class LodReader {
 
   Result<std::unique_ptr<LodSummary>> summary() const;
 
-  // The last leaf that begins before `ns` and from which pairing can go on; nullopt: the first
+  // The last leaf that begins before `ns` and from which pairing can continue; nullopt: the first
   // event has to be read.
   Result<std::optional<uint64_t>> leaf_before(uint64_t ns) const;
   // Numbers of the events of the calls that are open where this leaf begins, outermost first.

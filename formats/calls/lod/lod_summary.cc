@@ -43,7 +43,7 @@ class Reader {
     bytes_ = bytes_.subspan(read.size);
     return read.value;
   }
-  // Of things that take at least so many bytes each.
+  // A number of things that take at least so many bytes each.
   uint64_t count(uint64_t least_bytes) {
     const uint64_t count = number();
     if (count > bytes_.size() / least_bytes) fail();

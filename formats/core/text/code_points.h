@@ -1,4 +1,4 @@
-// Which characters may stand in front of a person: TEXT.md. No allocation and no exceptions, so the
+// Which characters may be shown to a person: TEXT.md. No allocation and no exceptions, so the
 // agent uses it too.
 #pragma once
 

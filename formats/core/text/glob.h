@@ -6,7 +6,7 @@
 
 namespace collect {
 
-// Never worse than the product of the sizes, whatever the pattern.
+// Takes at most the product of the sizes in time, with any pattern.
 bool matches_glob(std::string_view pattern, std::string_view text);
 
 }  // namespace collect

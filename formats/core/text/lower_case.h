@@ -1,4 +1,4 @@
-// Of A to Z alone, in any locale.
+// Lower case of A to Z alone, in any locale.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What someone may have meant who mistyped a word. Nothing here allocates: the agent uses it too.
+// The known word nearest to a mistyped one. Nothing here allocates: the agent uses it too.
 #pragma once
 
 #include <cstddef>

@@ -46,8 +46,8 @@ size_t plain_text_prefix(std::string_view text);
 // harmless as text.
 void append_json_string(std::string& out, std::string_view text);
 
-// The same with only those escapes that JSON demands, where a published form of a file or dump has
-// its texts so. Not for a terminal.
+// A JSON string with only those escapes that JSON demands, where a published form of a file or dump
+// has its texts so. Not for a terminal.
 void append_minimal_json_string(std::string& out, std::string_view text);
 
 // JSON that someone else put together: what is not printable becomes \uXXXX. ASCII stays as it is.

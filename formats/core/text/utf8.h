@@ -19,7 +19,7 @@ struct Utf8Step {
 
 namespace utf8_detail {
 
-// What the first byte promises: how many bytes follow, and between which two the next of them lies.
+// What the first byte promises: how many bytes follow, and the bounds of the next of them.
 struct Lead {
   uint8_t following;
   uint8_t low;

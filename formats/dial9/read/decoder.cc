@@ -66,8 +66,8 @@ std::optional<StackView> Event::stack(size_t field) const {
 std::optional<Problem> Decoder::finish(Bytes rest) {
   if (problem_) return problem_;
   if (!rest.empty()) {
-    Visitor nobody;
-    const Decoded tail = decode(rest, nobody);
+    Visitor ignored;
+    const Decoded tail = decode(rest, ignored);
     if (tail.state == DecodeState::kFailed) return problem_;
     if (tail.state == DecodeState::kNeedMore) {
       problem_ = Problem{Rule::kTruncated, offset_, offset_ + rest.size() - tail.bytes,
@@ -106,7 +106,7 @@ void Decoder::note_trouble(const FrameReader& reader) {
                      sentence_of(rule, too_long ? reader.need() : reader.detail())};
 }
 
-// The same event as read_event(), with every end checked and every fault named.
+// read_event() with every end checked and every fault named.
 Decoder::EventStep Decoder::read_event_carefully(const uint8_t* at, const uint8_t* end) {
   FrameReader reader(Bytes(at, end));
   const auto stop = [&]() -> EventStep {

@@ -53,8 +53,8 @@ class Event {
 
   const KnownSchema& schema() const { return schema_; }
   bool has_timestamp() const { return schema_.has_timestamp(); }
-  // Of an event without time the base: when the one before it in its sub-stream was, or 0. There is
-  // no order across sub-streams (FORMAT.md "Time").
+  // For an event without time the base: the time of the one before it in its sub-stream, or 0.
+  // There is no order across sub-streams (FORMAT.md "Time").
   uint64_t timestamp_ns() const { return timestamp_ns_; }
   FrameRange range() const { return range_; }
 
@@ -70,7 +70,7 @@ class Event {
   const Pools& pools() const { return pools_; }
   // The text of a String or PooledString; absent for other types, absent values and unknown ids.
   std::optional<std::string_view> text(size_t field) const;
-  // The same for StackFrames and PooledStackFrames.
+  // The stack of StackFrames or PooledStackFrames; absent as text().
   std::optional<StackView> stack(size_t field) const;
 
  private:

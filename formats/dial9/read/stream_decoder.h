@@ -36,9 +36,9 @@ class StreamDecoder {
       : decoder_({options.pools == PoolStorage::kBorrow ? PoolStorage::kCopy : options.pools,
                   options.max_frame_bytes, options.max_state_bytes}) {}
 
-  // Takes the next bytes. kEnd and kNeedMore: go on. kFailed: nothing more is taken, problem() says
-  // why; whole_bytes() hold. kStopped: the visitor wants no more; the rest waits for the next push,
-  // which may be empty.
+  // Takes the next bytes. kEnd and kNeedMore: continue. kFailed: nothing more is taken, problem()
+  // says why; whole_bytes() hold. kStopped: the visitor wants no more; the rest waits for the next
+  // push, which may be empty.
   template <class V>
   DecodeState push(Bytes bytes, V& visitor);
   // The stream has ended: what is wrong with its end, if anything.

@@ -70,7 +70,7 @@ function changeColour(node) {
   const change = here + there > 0 ? (here - there) / Math.max(here, there) : 0, light = 92 - 42 * Math.min(1, 2 * Math.abs(change));
   return `hsl(${change > 0 ? 4 : 212} ${Math.abs(change) < 0.02 ? 0 : 75}% ${light}%)`;
 }
-// Where a node lies: row, begin and end, of 0 to 1.
+// The position of a node: row, begin and end, from 0 to 1.
 function extentOf(node) {
   const t = tree(), path = [];
   for (; node !== 0; node = t.parent[node]) path.unshift(node);

@@ -92,7 +92,7 @@ function sayTime() {
   let text = timeRange.isWhole ? "the whole: " + time(span) : "shown " + wordsOf([timeRange.low, timeRange.high]);
   if (pointed !== null) text += "; the pointer is at " + since(pointed);
   const deeper = data.threads.reduce((sum, thread) => sum + barsOf(thread).deeper, 0);
-  if (deeper > 0 && selectedTime === null) text += "\n" + counted(deeper, "call") + " lie deeper than is drawn";
+  if (deeper > 0 && selectedTime === null) text += "\n" + counted(deeper, "call") + " below, not drawn";
   if (selectedTime !== null) text += "\nselected" + selectedWhat + " " + wordsOf(selectedTime);
   if (selectedBar !== null) text += sayBar(selectedBar);
   if (markedTime !== null) text += "\nmarked " + wordsOf(markedTime);

@@ -32,7 +32,7 @@ bool too_deep(std::string_view text) {
   return !check_json_shape(text, {kMaxMetaDepth, kMaxMetaBytes}).ok();
 }
 
-// An element of the array. Numbers stand as they were written: a parser's double has 15 digits, and
+// An element of the array. Numbers stay as they were written: a parser's double has 15 digits, and
 // the seconds of an offset, or what an application keeps in a key of its own, may have 19.
 struct Element {
   bool is_object = false;
@@ -135,7 +135,7 @@ json value_of(const std::string& text) {
   return json::parse(text, nullptr, false);
 }
 
-// Reads one object of the array; what cannot be used is said in `complaints`.
+// Reads one object of the array; what cannot be used is reported in `complaints`.
 class EntryReader {
  public:
   EntryReader(const Element& element, std::vector<std::string>& complaints)

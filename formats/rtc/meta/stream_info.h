@@ -43,7 +43,7 @@ struct Format {
   std::optional<size_t> value_bytes() const;
   // Integer, real, LEB128 or timespec: something that a clock may tick in.
   bool is_number() const;
-  // Of an annotation: what is behind "annotate/".
+  // For an annotation: what is behind "annotate/".
   Format annotated() const;
 };
 

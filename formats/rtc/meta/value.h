@@ -49,7 +49,7 @@ Result<AnnotationText> decode_annotation(Bytes payload, Endian writer);
 
 // The payload of a clock of format "timespec", in little-endian order; 12 bytes.
 void encode_timespec(const Timespec& time, std::span<uint8_t, kTimespecBytes> out);
-// The same from nanoseconds since the epoch.
+// encode_timespec() from nanoseconds since the epoch.
 void encode_timespec_ns(uint64_t ns, std::span<uint8_t, kTimespecBytes> out);
 
 }  // namespace collect::rtc

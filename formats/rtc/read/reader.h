@@ -63,7 +63,7 @@ struct ReaderOptions {
   // Costs one bit for each byte of two Units.
   bool exact_index_targets = false;
   uint64_t max_object_bytes = uint64_t{1} << 32;
-  // Of all unfinished objects together; 4 Mi of 1024 bytes are 4 GiB.
+  // For all unfinished objects together; 4 Mi of 1024 bytes are 4 GiB.
   size_t max_open_fragments = size_t{4} << 20;
   ReaderObserver* observer = nullptr;  // outlives the reader
 };
@@ -83,8 +83,8 @@ class Object {
  public:
   uint64_t offset = 0;                 // of its first frame
   const StreamInfo* stream = nullptr;  // never null once next() returned it
-  // Of the stream's clock when its first frame came; of a clock its own new value. Absent without a
-  // clock or before the clock's first value.
+  // The time of the stream's clock when its first frame came; for a clock its own new value. Absent
+  // without a clock or before the clock's first value.
   std::optional<int64_t> time_ns;
   uint32_t frames = 0;
   uint64_t size = 0;  // bytes of payload
@@ -96,7 +96,7 @@ class Object {
 
   // The whole payload; gathered into the reader's own buffer when it is in several frames.
   Bytes payload() const;
-  // The same without copying, in order; empty ones are left out.
+  // The payload without copying, in order; empty fragments are left out.
   std::span<const Bytes> fragments() const { return fragments_; }
 
  private:

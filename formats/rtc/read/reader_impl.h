@@ -113,8 +113,8 @@ class Reader::Impl {
   uint64_t search_minors(Impl& probe, int64_t time_ns, const std::string& clock) const;
 
   uint64_t marker_ = kNowhere;      // of the Unit we are in
-  uint64_t unit_end_ = kNowhere;    // where the next Marker should stand
-  uint64_t next_minor_ = kNowhere;  // where the next index should stand
+  uint64_t unit_end_ = kNowhere;    // where the next Marker should be
+  uint64_t next_minor_ = kNowhere;  // where the next index should be
   uint64_t boundary_ = kNowhere;    // the nearer of the two
   std::optional<uint64_t> count_;
   bool after_crc_ = false;

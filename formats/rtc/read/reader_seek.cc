@@ -1,4 +1,4 @@
-// Moving: to a Unit, to a position, to a time. Reads what is where it goes, never all that lies
+// Moving: to a Unit, to a position, to a time. Reads what is at the target, never all that is
 // between.
 #include <algorithm>
 
@@ -224,7 +224,7 @@ uint64_t Reader::Impl::search_units(Impl& probe, int64_t time_ns, const std::str
       high = middle;
     }
   }
-  // Off the grid, where short recordings stand one behind another.
+  // Off the grid, where short recordings are one behind another.
   for (auto head = first_unit_from(best + 1); head && is_before(*head);
        head = first_unit_from(best + 1)) {
     best = head->offset;
@@ -232,7 +232,7 @@ uint64_t Reader::Impl::search_units(Impl& probe, int64_t time_ns, const std::str
   return best;
 }
 
-// The same among the indices of the Unit that we stand in front of.
+// Searches the indices of the Unit that the reader is in front of.
 uint64_t Reader::Impl::search_minors(Impl& probe, int64_t time_ns, const std::string& clock) const {
   const uint64_t index_at = unit_.offset + kMarkerBytes;
   const uint64_t until = std::min<uint64_t>(unit_.offset + geometry_.unit_bytes, file_.size());

@@ -22,9 +22,9 @@ class UnitRoom {
   void remove(const StreamInfo& info, size_t json_bytes);
   static Error full(const StreamInfo& info, const Geometry& geometry);
 
-  // Of a Unit, behind its Marker: Index, Meta and clocks.
+  // Bytes at the head of a Unit, behind its Marker: Index, Meta and clocks.
   uint64_t head_bytes() const;
-  // Of a unit: index and clocks.
+  // Bytes at the head of a unit: index and clocks.
   uint64_t section_head_bytes() const;
 
   // Where sections of a Unit begin that nothing was written into yet, and where the last one ends.

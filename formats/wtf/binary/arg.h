@@ -48,7 +48,7 @@ class Arg {
     arg.elements_ = Bytes(reinterpret_cast<const uint8_t*>(elements.data()), elements.size_bytes());
     return arg;
   }
-  // Elements of `type` as they lie in the file.
+  // Elements of `type` as they are in the file.
   static Arg array(ArgType type, Bytes elements) {
     Arg arg;
     arg.kind_ = Kind::kArray;

@@ -18,7 +18,7 @@ const Part* Chunk::find(PartType part) const {
   return nullptr;
 }
 
-// Whether a whole chunk of a known type, with known parts that lie within it, begins here.
+// Whether a whole chunk of a known type, with known parts within it, begins here.
 bool ChunkCursor::plausible(uint64_t offset) const {
   const uint64_t left = file_.size() - offset;
   if (left < kChunkHeaderBytes + kPartEntryBytes) return false;

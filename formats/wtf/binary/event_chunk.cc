@@ -42,7 +42,7 @@ constexpr Range range_of(ArgType type) {
   }
 }
 
-// Whether elements of one type may stand in an array of the other.
+// Whether elements of one type may be in an array of the other.
 bool elements_fit(ArgType wanted, ArgType given) {
   if (wanted == given) return true;
   if (wanted == ArgType::kChar) return given == ArgType::kUint8 || given == ArgType::kInt8;

@@ -17,7 +17,7 @@
 
 namespace collect::wtf {
 
-// Of texts and arrays in one argument.
+// Limit of texts and arrays in one argument.
 inline constexpr size_t kMaxArgumentBytes = size_t{64} << 20;
 
 class EventChunk {

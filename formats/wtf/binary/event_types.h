@@ -37,7 +37,7 @@ std::string_view arg_type_name(ArgType type);  // "uint16"
 constexpr bool is_string(ArgType type) {
   return type >= ArgType::kAscii;
 }
-// Types that may stand in an array: int8 to float32, char, wchar.
+// Types that may be in an array: int8 to float32, char, wchar.
 constexpr bool may_be_array(ArgType type) {
   return type >= ArgType::kInt8 && type <= ArgType::kWchar;
 }

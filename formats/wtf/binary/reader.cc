@@ -58,7 +58,7 @@ Result<std::unique_ptr<Reader>> Reader::open(Bytes file, Findings& findings) {
   return reader;
 }
 
-// Looks for the header chunk, which may stand anywhere, without reading the others.
+// Looks for the header chunk, which may be anywhere, without reading the others.
 Status Reader::open_chunked() {
   if (file_.size() % 4 != 0 || file_.size() < kMinFileBytes) {
     findings_->add(Severity::kError, Rule::kFileLength, file_.size(),

@@ -30,7 +30,7 @@ class TypeTable {
   TypeTable(TypeTable&&) = default;
   TypeTable& operator=(TypeTable&&) = default;
 
-  // Null when undefined. The pointer holds as long as the table, whatever is defined later.
+  // Null when undefined. The pointer is valid as long as the table, also when more is defined.
   const EventType* find(uint32_t wire_id) const {
     return wire_id < by_wire_id_.size() ? by_wire_id_[wire_id] : nullptr;
   }
@@ -56,7 +56,7 @@ class TypeTable {
 
   std::vector<std::unique_ptr<EventType>> types_;
   std::vector<const EventType*> by_wire_id_;
-  std::unordered_map<std::string_view, const EventType*> first_of_name_;  // keys lie in types_
+  std::unordered_map<std::string_view, const EventType*> first_of_name_;  // keys are in types_
   size_t bytes_ = 0;
 };
 

@@ -91,7 +91,7 @@ class Writer {
 
   // First of all: file header and header chunk.
   Status begin(const FileHeader& header);
-  // The same with the header part of another file as it is there; a JSON object.
+  // begin() with the header part of another file as it is there; a JSON object.
   Status begin_with(std::string_view header_json);
   // After begin(), instead of definitions: the same wire ids and zone ids as in the file that
   // `state` is from, and its open scopes entered again at `ns`, their arguments zero or null.
@@ -99,7 +99,7 @@ class Writer {
   // Take it before finish(), which closes scopes.
   WriterState state() const;
 
-  // Whether an event at `ns` can stand in this file.
+  // Whether an event at `ns` can be in this file.
   bool takes(uint64_t ns) const {
     return ns >= options_.epoch_ns && (ns - options_.epoch_ns) / 1000 <= kMaxTimeUs;
   }
@@ -243,7 +243,7 @@ class Writer {
 
   std::vector<std::unique_ptr<EventType>> types_;  // by wire id
   std::vector<bool> plain_scope_;                  // by wire id: a scope without arguments
-  std::unordered_map<std::string_view, uint32_t> wire_ids_;  // keys lie in types_
+  std::unordered_map<std::string_view, uint32_t> wire_ids_;  // keys are in types_
   uint32_t leave_type_ = 0;                                  // if it has no arguments
 
   std::vector<OpenZone> zones_;  // by zone id; 0 is none

@@ -32,7 +32,7 @@ struct JsonOptions {
 struct JsonTotals {
   uint64_t chunks = 0;
   uint64_t events = 0;       // definitions and zone events too; base64 buffers count as well
-  uint64_t json_events = 0;  // those of them that stand there as JSON
+  uint64_t json_events = 0;  // those of them that are there as JSON
   JsonMode mode = JsonMode::kComplete;
 };
 

@@ -268,7 +268,7 @@ bool ChunkParser::put_events(const Part& part, std::vector<uint8_t>& bytes) {
 void ChunkParser::learn(const Part& part, Bytes buffer) {
   const std::string table = parser_.table_bytes();
   const StringTable strings(bytes_of(table));
-  Findings again;  // whoever reads the binary file finds them
+  Findings again;  // a reader of the binary file reports them
   EventWalker walker(buffer, part.whole.offset, Encoding::kWords, strings, types_, again);
   for (Event event; walker.next(event);) ++totals_.events;
 }

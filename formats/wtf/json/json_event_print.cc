@@ -132,7 +132,7 @@ bool padding_is_zero(const Event& event) {
 }
 
 // "args" of an event that has some; false, and nothing usable in `out`, when its bytes have to
-// stand as they are.
+// stay as they are.
 bool print_arguments(std::string& out, const Event& event, TextOrdinals& ordinals) {
   if (!padding_is_zero(event)) return false;
   const bool list = !event.type->unique_names;

@@ -132,7 +132,7 @@ Verdict unasked_feature(AgentBench& bench) {
   own.wait([&own] { return own.connection(kControl)->is_over || own.is_open(); });
   if (own.is_open()) {
     return Verdict::failed("that a Welcome with a feature that was not offered is refused",
-                           "the agent went on");
+                           "the agent continued");
   }
   return own.refused(kControl, wire::REFUSE_VERSION);
 }

@@ -75,7 +75,7 @@ void AgentBench::play_session() {
            own.connection(wire::CHANNEL_CONTROL)->is_over;
   };
   if (!own.wait(is_over, kSessionBound)) {
-    incomplete_ = "the program's agent said no Bye within 60 s";
+    incomplete_ = "the program's agent sent no Bye within 60 s";
     return;
   }
   data_ended_ = own.wait([&own] { return own.connection(wire::CHANNEL_DATA)->is_over; });

@@ -50,10 +50,10 @@ class PlayedCollector {
   void send_probe();
   void send_command(const wire::Command& command);
   void send_acks();
-  void drop();  // closes both, without a word
+  void drop();  // closes both, without a message
   // The verdict on an agent that had to refuse and close this channel.
   Verdict refused(wire::Channel channel, wire::RefuseCode code = wire::REFUSE_PROTOCOL);
-  // The verdict on one that had to go on: it answers a probe or a command.
+  // The verdict on one that had to continue: it answers a probe or a command.
   Verdict goes_on();
 
   // How it plays.

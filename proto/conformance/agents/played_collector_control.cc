@@ -165,7 +165,7 @@ Verdict PlayedCollector::refused(wire::Channel channel, wire::RefuseCode code) {
   const std::string expected = "Refuse(" + name.erase(0, 7) + ") and the end of the connection";
   if (!own.refuse) {
     return Verdict::failed(expected,
-                           over ? "the connection ended without a Refuse" : "the agent went on");
+                           over ? "the connection ended without a Refuse" : "the agent continued");
   }
   if (own.refuse->code() != code) {
     return Verdict::failed(expected, refusal_text(*own.refuse) + " came");

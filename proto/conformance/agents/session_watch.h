@@ -46,7 +46,7 @@ class SessionWatch {
   uint32_t recording() const { return recording_; }
   bool has_ended() const { return has_ended_; }  // RecordingEnd came
   const std::map<uint32_t, Stream>& streams() const { return streams_; }
-  // Of everything that came, of any number of streams.
+  // The Ack for everything that came, of any number of streams.
   wire::Ack ack() const;
   // What has come beyond these positions counts as not sent: it has to come again.
   void forget_beyond(const wire::Ack& kept);

@@ -18,7 +18,7 @@ std::span<const CollectorCheck> collector_frame_checks();
 std::span<const CollectorCheck> collector_opening_checks();
 std::span<const CollectorCheck> collector_recording_checks();
 
-// Of a check whose subject was not reached.
+// The verdict of a check whose subject was not reached.
 inline Verdict not_reached(const Status& step) {
   return Verdict::skipped("not reached: " + step.error().message);
 }

@@ -25,7 +25,7 @@ Verdict refuses(const Target& target, wire::Channel channel, const Octets& bytes
   return agent.refused(channel, wire::REFUSE_PROTOCOL);
 }
 
-// The same on both channels.
+// refuses() on both channels.
 Verdict refuses_on_both(const Target& target, const Octets& bytes) {
   const Verdict control = refuses(target, kControl, bytes);
   if (control.outcome != Outcome::kOk) return control;

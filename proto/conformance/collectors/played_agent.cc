@@ -344,7 +344,7 @@ Verdict PlayedAgent::refused(wire::Channel which, wire::RefuseCode code) {
   const std::string expected = "Refuse(" + name.erase(0, 7) + ") and the end of the connection";
   if (!own.refuse) {
     return Verdict::failed(
-        expected, over ? "the connection ended without a Refuse" : "the collector went on");
+        expected, over ? "the connection ended without a Refuse" : "the collector continued");
   }
   if (own.refuse->code() != code)
     return Verdict::failed(expected, refusal_text(*own.refuse) + " came");

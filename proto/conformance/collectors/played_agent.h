@@ -78,7 +78,7 @@ class PlayedAgent {
 
   // The verdict on a collector that had to refuse and close this channel.
   Verdict refused(wire::Channel channel, wire::RefuseCode code);
-  // The verdict on one that had to go on: a frame must come that a live control channel has.
+  // The verdict on one that had to continue: a frame must come that a live control channel has.
   Verdict goes_on();
 
   Channel& channel(wire::Channel which) { return which == wire::CHANNEL_CONTROL ? control : data; }

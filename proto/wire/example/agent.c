@@ -119,7 +119,7 @@ static void sha256_block(uint32_t state[8], const uint8_t* block) {
   for (int i = 0; i < 8; ++i) state[i] += s[i];
 }
 
-/* Of at most MAX_HASHED bytes. */
+/* Hashes at most MAX_HASHED bytes. */
 enum { MAX_HASHED = 512, DIGEST = 32, BLOCK = 64 };
 
 static void sha256(const uint8_t* bytes, size_t count, uint8_t digest[DIGEST]) {

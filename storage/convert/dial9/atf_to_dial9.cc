@@ -102,7 +102,7 @@ class SessionStream {
   Status detail(size_t position, const atf::IndexEvent& event);
   Status gaps_before(size_t position, Lane lane, uint64_t seq, uint64_t ns);
   Status markers_before(uint64_t ns);
-  Status explain(uint64_t ns, uint64_t function_id);
+  Status describe_function(uint64_t ns, uint64_t function_id);
   Status function(uint64_t ns, uint64_t function_id, bool is_symbol);
   Status rest();
 
@@ -181,7 +181,7 @@ Status SessionStream::threads() {
   for (const storage::Gap* next : sorted_by(manifest_.gaps, &storage::Gap::before_seq)) {
     const storage::Gap& gap = *next;
     const auto of = positions.find(gap.thread);
-    // Of a thread that was not asked for, or that is missing and said to be.
+    // A gap of a thread that was not asked for, or whose absence is already reported.
     if (of == positions.end()) continue;
     states_[of->second].gaps[static_cast<size_t>(gap.lane)].list.push_back(next);
   }
@@ -198,7 +198,7 @@ Status SessionStream::event(const atf::MergedEvent& merged) {
   if (has_detail) {
     COLLECT_TRY(gaps_before(merged.thread, Lane::kDetail, event.detail_seq, event.timestamp_ns));
   }
-  COLLECT_TRY(explain(event.timestamp_ns, event.function_id));
+  COLLECT_TRY(describe_function(event.timestamp_ns, event.function_id));
   COLLECT_TRY(out_.event(session_.threads()[merged.thread].n, event));
   ++events_;
   return has_detail ? detail(merged.thread, event) : Status();
@@ -217,7 +217,7 @@ Status SessionStream::detail(size_t position, const atf::IndexEvent& event) {
   return {};
 }
 
-Status SessionStream::explain(uint64_t ns, uint64_t function_id) {
+Status SessionStream::describe_function(uint64_t ns, uint64_t function_id) {
   if (described_.contains(function_id)) return {};
   if (described_.size() == kMaxDescribed) described_.clear();
   described_.insert(function_id);

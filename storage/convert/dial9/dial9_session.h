@@ -22,12 +22,11 @@
 // clang-format on
 //
 // Numbers are Varint, texts String, names and files of functions pooled, payloads Bytes. A reader
-// does without end_ns, file and line: earlier streams lack them. Calls of all threads
-// stand in the order of time. A FunctionInfo is before the first event of its function;
-// is_symbol is false where the name was made from the module and the offset. A Detail is
-// directly behind its event, a Gap before the first event (or Detail) behind the loss. The first
-// two types are those of dial9's own recorder, so that its viewers show what they can; ids below
-// 256 are its own.
+// does without end_ns, file and line: earlier streams lack them. Calls of all threads are in the
+// order of time. A FunctionInfo is before the first event of its function; is_symbol is false where
+// the name was made from the module and the offset. A Detail is directly behind its event, a Gap
+// before the first event (or Detail) behind the loss. The first two types are those of dial9's own
+// recorder, so that its viewers show what they can; ids below 256 are its own.
 #pragma once
 
 #include <string_view>

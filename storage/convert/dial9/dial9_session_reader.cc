@@ -244,9 +244,9 @@ Status Dial9SessionReader::add(const SessionEventType& type, const dial9::Event&
 
 Status Dial9SessionReader::finish() {
   COLLECT_TRY(flush_call());
-  left_out_.tell(log_, "no part of the session in the stream");
-  not_kept_.tell(log_, "a session that is built from events has no place for it");
-  of_second_.tell(log_, "of another session behind the first one; convert it by itself");
+  left_out_.report(log_, "no part of the session in the stream");
+  not_kept_.report(log_, "a session that is built from events has no place for it");
+  of_second_.report(log_, "of another session behind the first one; convert it by itself");
   return {};
 }
 
@@ -293,7 +293,7 @@ Status Dial9SessionReader::detail(const SessionEventType& type, const dial9::Eve
   const auto thread = threads_.find(event[type.fields[0]].u64());
   const Bytes payload = event[type.fields[3]].bytes();
   if (!call_ || thread == threads_.end() || thread->second != call_->thread) {
-    log_.leave_out("detail records that do not stand behind an event of their thread");
+    log_.leave_out("detail records that are not behind an event of their thread");
     return {};
   }
   if (payload.empty() || payload.size() > storage::kMaxPageBytes / 2) {

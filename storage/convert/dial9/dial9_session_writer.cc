@@ -13,7 +13,7 @@ using dial9::FieldType;
 
 constexpr uint16_t kFirstTypeId = 256;
 
-// Of amounts; viewers would show a moment with a unit as one.
+// Units of amounts only; viewers would show a moment with a unit as an amount.
 std::string_view unit_of(std::string_view field_name) {
   if (field_name == "offset_ns" || field_name == "uncertainty_ns") return "ns";
   return field_name == "size" ? "bytes" : "";

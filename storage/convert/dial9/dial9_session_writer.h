@@ -32,7 +32,7 @@ class Dial9SessionWriter {
   Status detail(uint32_t n, const atf::DetailRecord& record);
   Status gap(uint64_t ns, const storage::Gap& gap);
   Status marker(const storage::Marker& marker);
-  // Nothing but this is said after the last event.
+  // Nothing but this is written after the last event.
   Status flush() { return out_.flush(); }
 
  private:

@@ -158,8 +158,8 @@ Status Dial9Workers::end(Worker& worker, const Pending& event) {
 
 Status Dial9Workers::finish() {
   while (!window_.empty()) COLLECT_TRY(give_on());
-  left_out_.tell(log_, "an ATF session has calls and returns of threads");
-  too_many_workers_.tell(log_, "of more than " + std::to_string(kMaxWorkers) + " workers");
+  left_out_.report(log_, "an ATF session has calls and returns of threads");
+  too_many_workers_.report(log_, "of more than " + std::to_string(kMaxWorkers) + " workers");
   return {};
 }
 

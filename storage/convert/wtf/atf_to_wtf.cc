@@ -71,7 +71,7 @@ class AtfToWtf {
   std::vector<Thread> threads_;  // as in session_
   std::vector<const storage::Marker*> markers_;
   size_t next_marker_ = 0;
-  uint32_t marker_thread_ = kNone;  // whose zone the markers stand in
+  uint32_t marker_thread_ = kNone;  // whose zone has the markers
   std::vector<Item> batch_;
   std::vector<uint32_t> touched_;  // threads with something in batch_
   uint64_t done_ = 0, all_ = 0;

@@ -13,8 +13,8 @@ namespace collect::convert {
 
 class WtfBinary {
  public:
-  // `file` outlives it. What the conversion of JSON finds ends in `findings`. `directory` is where
-  // the temporary file lies.
+  // `file` outlives it. What the conversion of JSON finds ends in `findings`. `directory` is for
+  // the temporary file.
   static Result<WtfBinary> of(Bytes file, wtf::Findings& findings,
                               const std::string& directory = read::temporary_directory());
 

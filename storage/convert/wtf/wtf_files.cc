@@ -107,7 +107,7 @@ wtf::FileHeader WtfFiles::header_at(uint64_t first_ns, uint64_t& epoch_ns) {
     header.timebase_ms = has_room ? static_cast<double>(*day / kNsPerMs)
                                   : static_cast<double>(*day / kNsPerUs) / 1000;
   } else {
-    // Without a time of day the files still stand at the right distance from each other.
+    // Without a time of day the files are still at the right distance from each other.
     header.timebase_ms = static_cast<double>((epoch_ns - first_epoch_ns_) / kNsPerUs) / 1000;
   }
   header.context->title = header_text(identity_.process_name);

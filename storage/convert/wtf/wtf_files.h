@@ -17,7 +17,7 @@
 
 namespace collect::convert {
 
-// Of one session: more than a year of them.
+// For one session: more than a year of them.
 inline constexpr size_t kMaxWtfFiles = 10000;
 
 // One file is open at a time. Unless finish() is reached, none of them stays, also after Ctrl-C.

@@ -203,7 +203,7 @@ Status WtfScopes::next_file(uint64_t ns, bool types_full) {
   return {};
 }
 
-// Only the types of open calls, and those that are no functions, go on into the next file.
+// Only the types of open calls, and those that are no functions, continue into the next file.
 void WtfScopes::keep_open_types(wtf::WriterState& state) {
   std::vector<uint32_t> renumbered(size_t{wtf::kMaxWireId} + 1);
   size_t kept = 0;

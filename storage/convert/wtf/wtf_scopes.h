@@ -45,7 +45,7 @@ class WtfScopes {
   Status mark(uint64_t ns, std::string_view text, std::string_view json_value = "null");
   uint64_t last_ns(uint32_t thread) const { return threads_[thread].last_ns; }
 
-  // Closes what is open, ends the last file and tells the log.
+  // Closes what is open, ends the last file and reports to the log.
   Status finish();
 
  private:
@@ -81,7 +81,7 @@ class WtfScopes {
   std::vector<Thread> threads_;
   Thread* thread_ = nullptr;  // that is selected
 
-  // Of our own events, the same in every file.
+  // Types of our own events, the same in every file.
   uint32_t exception_type_ = 0, return_type_ = 0, unwind_type_ = 0;
   calls::FunctionSlots slots_;
   std::vector<uint32_t> type_of_slot_;  // 0: not defined in this file

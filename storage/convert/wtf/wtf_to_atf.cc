@@ -31,7 +31,7 @@ constexpr uint64_t kMaxLost = uint64_t{1} << 48;        // in all; more is not b
 
 constexpr std::string_view kOtherFunctions = "(all other functions)";
 
-// What cannot be told in an ATF session, by kind.
+// What an ATF session cannot hold, by kind.
 std::string_view left_out_name(wtf::Role role) {
   switch (role) {
     case wtf::Role::kScopeAppendData:
@@ -202,7 +202,7 @@ uint64_t WtfToAtf::function_of(const wtf::EventType& type) {
   return id;
 }
 
-// Of a name that is in an event: there may be as many as there are events.
+// The function of a name that is in an event: there may be as many as there are events.
 uint64_t WtfToAtf::function_named(std::string_view name) {
   const std::string safe = wtf::safe_event_name(name);
   if (!named_.contains(safe)) {

@@ -17,8 +17,8 @@ struct ZoneName {
 
 ZoneName parse_zone_name(std::string_view text);
 
-// Of two threads with the same numbers, as a system gives them out again, the second is
-// distinguished by its place in the session: "app (12) / worker (34) [thread 7]".
+// The second of two threads with the same numbers, as a system gives them out again, is
+// distinguished by its number in the session: "app (12) / worker (34) [thread 7]".
 std::string numbered_zone_name(std::string_view name, uint32_t n);
 
 }  // namespace collect::convert

@@ -94,7 +94,7 @@ class DrainPartsTest : public testing::Test {
   std::vector<wire::DetailState> detail_states() {
     std::vector<wire::DetailState> states;
     const auto out = std::make_unique<SendBuffer>();
-    EXPECT_TRUE(parts_->shipper.metadata_sender().explain(parts_->shipper.streams(), *out));
+    EXPECT_TRUE(parts_->shipper.metadata_sender().send(parts_->shipper.streams(), *out));
     for (const SentFrame& frame : take_frames(*out)) {
       if (frame.type != wire::FrameType::kDetailState) continue;
       EXPECT_TRUE(states.emplace_back().ParseFromString(frame.body));

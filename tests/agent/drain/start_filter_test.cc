@@ -129,7 +129,7 @@ TEST_F(StartFilterPartTest, ProgramThatWasLetGoIsRecordedLateAndThatIsSaidOnce) 
       ": no function filter has come yet; the program continues, and is recorded when it comes\n"));
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1);
   filter().has_come();
-  ASSERT_TRUE(parts_->shipper.metadata_sender().explain(parts_->shipper.streams(), *out_));
+  ASSERT_TRUE(parts_->shipper.metadata_sender().send(parts_->shipper.streams(), *out_));
   const auto frames = take_frames(*out_);
   wire::RecordingStart start;
   ASSERT_EQ(frames.at(0).type, FrameType::kRecordingStart);

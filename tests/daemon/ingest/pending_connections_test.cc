@@ -15,7 +15,7 @@ TEST(PendingConnectionsTest, OldestGivesWayWhenAllSlotsAreTaken) {
   std::vector<uint32_t> gone;
   for (uint32_t index = 0; index < kMaxPendingConnections + 2; ++index) {
     leases.push_back(pending->admit("", [&gone, index](const std::string& why) {
-      EXPECT_EQ(why, "more than 1024 connections have not said hello");
+      EXPECT_EQ(why, "more than 1024 connections have not sent a hello");
       gone.push_back(index);
     }));
   }
@@ -31,7 +31,7 @@ TEST(PendingConnectionsTest, AddressUsesUpItsOwnShareOnly) {
   std::vector<std::string> gone;
   const auto admit = [&](const std::string& origin) {
     leases.push_back(pending->admit(origin, [&gone, origin](const std::string& why) {
-      EXPECT_EQ(why, "more than 128 connections of this address have not said hello");
+      EXPECT_EQ(why, "more than 128 connections of this address have not sent a hello");
       gone.push_back(origin);
     }));
   };

@@ -232,7 +232,7 @@ TEST(ChildProgram, EndsAtItsLimitOfCpuTime) {
 // Both were said to have used too much CPU time.
 TEST(ChildProgram, TellsOtherEndsFromTheCpuLimit) {
   const Probed mute = probe("mute");
-  EXPECT_EQ(mute.fault, "ended: it closed its output and went on");
+  EXPECT_EQ(mute.fault, "ended: it closed its output and continued");
   EXPECT_EQ(mute.exit_code, -1);
   EXPECT_EQ(probe("killed").fault, "ended: someone killed it, or memory ran out");
 }

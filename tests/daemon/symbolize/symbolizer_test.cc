@@ -244,7 +244,7 @@ TEST(SymbolizerTest, NamesThatWereNotAskedForEndTheAnswer) {
         most_names, most_bytes);
   };
   const NamedAddress one{0x10, "one"}, two{0x20, "two"}, other{0x11, "other"};
-  constexpr char kRefused[] = "ended: it named what was not asked for";
+  constexpr char kRefused[] = "ended: it sent names that were not asked for";
   const Answer whole = answered({one, two}, 2, 6);
   EXPECT_TRUE(whole.is_whole) << whole.problem;
   EXPECT_EQ(whole.names.size(), 2u);
@@ -273,7 +273,7 @@ TEST(SymbolizerTest, LinesThatWereNotAskedForCostNoNames) {
     EXPECT_EQ(answer.names.size(), 2u);
     return answer;
   };
-  constexpr char kRefused[] = "ended: it told lines that were not asked for";
+  constexpr char kRefused[] = "ended: it sent lines that were not asked for";
   const Answer whole = answered({{0x20, 7, "two.c"}});
   EXPECT_TRUE(whole.is_whole) << whole.problem;
   EXPECT_EQ(whole.names.at(0).file, "");

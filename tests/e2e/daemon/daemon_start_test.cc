@@ -137,8 +137,9 @@ TEST(DaemonStartTest, TwoSignalsEndIt) {
     ASSERT_TRUE(has_logged(collector, "is ready"));
     collector.process().send_signal(number);
     EXPECT_TRUE(collector.process().wait(seconds(30)).exited_with(0));
-    EXPECT_THAT(collector.process().errors(),
-                HasSubstr(number == SIGINT ? "told to stop (SIGINT)" : "told to stop (SIGTERM)"));
+    EXPECT_THAT(
+        collector.process().errors(),
+        HasSubstr(number == SIGINT ? "received SIGINT, stopping" : "received SIGTERM, stopping"));
   }
 }
 

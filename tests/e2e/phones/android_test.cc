@@ -171,7 +171,7 @@ TEST_F(AndroidTest, WithoutAnAgentNothingWasRecorded) {
   // And one that is not.
   replace("pidof", "exit 1");
   expect_refused(ctl(recording()),
-                 "the app did not come to run before its agent reached the collector: `adb "
+                 "the app did not start before its agent reached the collector: `adb "
                  "logcat` says why");
 }
 

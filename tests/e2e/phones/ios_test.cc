@@ -171,7 +171,7 @@ TEST_F(IosTest, AppWithAnotherTagIsNotTheOne) {
   const Ending& ending = job->wait(kRunLimit);
   EXPECT_THAT(
       ending.errors,
-      HasSubstr("nothing was recorded: no one started it with COLLECT_TAG=com.example.app"));
+      HasSubstr("nothing was recorded: the app was not started with COLLECT_TAG=com.example.app"));
   const size_t said = ending.errors.find(" runs there with ");
   EXPECT_EQ(ending.errors.find(" runs there with ", said + 1), std::string::npos) << "once";
   app->send_signal(SIGKILL);  // it handles SIGTERM
@@ -311,7 +311,8 @@ TEST_F(IosTest, LockdowndThatDoesNotAnswer) {
   const auto other = start(recording());
   ASSERT_TRUE(says(*other, "collectctl: com.example.app on " + kPhone + "\n")) << other->errors();
   other->send_signal(SIGINT);
-  expect_refused(other->wait(kRunLimit), "no one started it with COLLECT_TAG=com.example.app");
+  expect_refused(other->wait(kRunLimit),
+                 "the app was not started with COLLECT_TAG=com.example.app");
 }
 
 TEST_F(IosTest, CableComesOutWhileItRecords) {

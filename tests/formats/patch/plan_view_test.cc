@@ -156,7 +156,7 @@ TEST(PlanViewTest, RefusesASledThatIsNone) {
   for (size_t i = 0; i < kSledBodyBytes + kSledHeadBytes; ++i) {
     std::vector<uint8_t> bytes = small_plan();
     bytes[sizeof(PlanHeader) + kBody + i] ^= 1;
-    EXPECT_EQ(parse(bytes), "it has a sled that is none") << i;
+    EXPECT_EQ(parse(bytes), "it has an invalid sled") << i;
   }
   const uint32_t last = load_le<uint32_t>(small_plan().data() + kSleds + 8);
   EXPECT_EQ(last, 0x0000ED00u);
@@ -179,7 +179,7 @@ TEST(PlanViewTest, ReadsArm64) {
   for (size_t i = 0; i < kArm64SledBytes; ++i) {
     std::vector<uint8_t> bytes = small_arm64_plan();
     bytes[sizeof(PlanHeader) + kStubsBegin + i] ^= 1;
-    EXPECT_EQ(parse(bytes), "it has a sled that is none") << i;
+    EXPECT_EQ(parse(bytes), "it has an invalid sled") << i;
   }
   const auto changed = [](size_t at, uint32_t value) {
     std::vector<uint8_t> bytes = small_arm64_plan();
@@ -189,7 +189,7 @@ TEST(PlanViewTest, ReadsArm64) {
   EXPECT_EQ(changed(kSites, kFunction + 2), "it has a window that is no instruction");
   EXPECT_EQ(changed(kSites + 4, kStubsBegin + 2), "it has a window that is no instruction");
   EXPECT_EQ(changed(kSites + 8, 5), "it has a window that overlaps or leads nowhere");
-  EXPECT_EQ(changed(kSleds, kStubsBegin + 2), "it has a sled that is none");
+  EXPECT_EQ(changed(kSleds, kStubsBegin + 2), "it has an invalid sled");
   EXPECT_EQ(changed(kRelatives, kStubsBegin + 20), "it has a fix-up that is no jump");
   EXPECT_EQ(changed(kRelatives, kStubsBegin + 26), "it has a fix-up that is no jump");
 }

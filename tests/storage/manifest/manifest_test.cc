@@ -70,7 +70,7 @@ Manifest full_manifest() {
   m.symbols_tries = 2;
   m.gaps = {{3, Lane::kDetail, kLostOverwritten | kLostUnlinked, 8, 6, 5, 120, 130, 2}};
   m.stalls = {make_stall(StallKind::kStopped, 10, 30), {StallKind::kPageWait, 40, 90, 35, 4, 3}};
-  m.input_missing = {{"pages that do not hold", 3}, {"the end of the session", 0}};
+  m.input_missing = {{"damaged pages", 3}, {"the end of the session", 0}};
   m.input_missing_left_out = 7;
   m.detail_windows = {{"on", 10, 20, 5, 99, "command"}};
   m.detail_windows_left_out = 1;
@@ -197,7 +197,7 @@ constexpr char kFullJson[] = R"({
   "stalls": [{"kind": "stopped", "first_ns": 10, "last_ns": 30},
              {"kind": "page_wait", "first_ns": 40, "last_ns": 90, "thread": 3, "joined": 4,
               "stalled_ns": 35}],
-  "input_missing": [{"what": "pages that do not hold", "count": 3},
+  "input_missing": [{"what": "damaged pages", "count": 3},
                     {"what": "the end of the session"}],
   "input_missing_left_out": 7,
   "detail_windows": [{"mode": "on", "start_ns": 10, "end_ns": 20, "pre_roll_from_ns": 5,

@@ -64,15 +64,15 @@ TEST(SessionHealthTest, NamesUpToThreeMissingInputs) {
             "much is not known");
   facts.state = SessionState::kRecovered;
   facts.reason = "converted from dial9";
-  facts.input_missing.push_back({"pages that do not hold", 1});
+  facts.input_missing.push_back({"damaged page", 1});
   EXPECT_EQ(health_of(facts).missing,
             "what it was made from lacked 2 events that were cut off, the end of the stream, 1 "
-            "pages that do not hold; how much is not known");
+            "damaged page; how much is not known");
   facts.input_missing.push_back({"frames", 3});
   facts.input_missing_left_out = 4;
   EXPECT_EQ(health_of(facts).missing,
             "what it was made from lacked 2 events that were cut off, the end of the stream, 1 "
-            "pages that do not hold and 5 more; how much is not known");
+            "damaged page and 5 more; how much is not known");
   // That storing ended is graver.
   facts.state = SessionState::kFailed;
   EXPECT_EQ(health_of(facts).state, SessionState::kFailed);

@@ -296,11 +296,11 @@ TEST_F(SessionConversionTest, CountsUnreadableInputAsMissing) {
       damaged("thread_0/index.atf", [](auto& bytes) { bytes[bytes.size() - 64 - 32 + 8] ^= 1; });
   EXPECT_THAT(said(flipped), HasSubstr("thread_0/index.atf: its checksum does not fit"));
   EXPECT_EQ(flipped.report.totals.events, recorded.promised_totals.events);
-  // A kind that is none: its page does not hold.
+  // A kind that is none: its page is damaged.
   const auto odd = damaged("thread_1/index.atf", [](auto& bytes) { bytes[64 + 24] = 9; });
   EXPECT_THAT(said(odd), HasSubstr("thread_1/index.atf: an event of no known kind"));
   EXPECT_THAT(said(odd), HasSubstr("9 events that were stored and are not in the session's files"));
-  EXPECT_THAT(said(odd), HasSubstr("1 pages that do not hold"));
+  EXPECT_THAT(said(odd), HasSubstr("1 damaged page"));
   // Cut in the middle of the fifth event.
   const auto cut =
       damaged("thread_1/index.atf", [](auto& bytes) { bytes.resize(64 + 4 * 32 + 16); });

@@ -52,7 +52,7 @@ void add_inspect(const CommandGroup& group) {
       "--at-collector", line->at_collector,
       "Show a session of the collector (default: its newest): manifest and files; with --json, the "
       "manifest as it is");
-  (void)command.flag("--files", line->files, "Of a session of the collector, only list the files")
+  (void)command.flag("--files", line->files, "Only list the files of a session of the collector")
       .needs(at_collector);
   command.collector();
   command.run([line](const Invocation& invocation) {

@@ -31,7 +31,7 @@ void add_top(const CommandGroup& group) {
   command.flag("--threads", top_options.shows_threads, "Show the threads first");
   const Argument times =
       command.number("-n,--times", "N", &top_options.times, "Print so many tables, and end");
-  (void)command.flag("--once", options->once, "The same as -n 1").excludes(times);
+  (void)command.flag("--once", options->once, "As -n 1").excludes(times);
   command.footer(
       "On a terminal it is a page with keys: q quit; s, t, c, l: sort by self time, total time,\n"
       "calls, longest call; h threads or functions; / shows what has a text in its name; p pause.\n"

@@ -13,9 +13,8 @@ void add_doctor(const CommandGroup& group) {
       "doctor", "Check whether this machine and its phones can record, and say what prevents it");
   const auto options = std::make_shared<DoctorOptions>();
   command.option("-o,--output", "DIRECTORY", &options->root, kSessionsHelp);
-  command.option("-s,--serial", "SERIAL", &options->serial,
-                 "Of Android phones, check this one alone");
-  command.option("-u,--udid", "UDID", &options->udid, "Of iPhones, check this one alone");
+  command.option("-s,--serial", "SERIAL", &options->serial, "The only Android phone to check");
+  command.option("-u,--udid", "UDID", &options->udid, "The only iPhone to check");
   command.option("--agent", "FILE", &options->phone_agent, kPhoneAgentHelp);
   command.collector();
   command.json();

@@ -12,7 +12,7 @@ namespace collect::ctl {
 namespace {
 
 constexpr uint32_t kPageSize = 1000;
-// Of one list, all pages together, whatever the collector says.
+// The limits of one list, all pages together, for any answers of a collector.
 constexpr uint64_t kMaxListedEntries = 1'000'000;
 constexpr uint64_t kMaxListedBytes = 1u << 30;
 
@@ -23,7 +23,7 @@ Request named(const std::string& name) {
   return request;
 }
 
-// For what the word means, whatever it is; empty: whatever the call does then.
+// For all that the word means; empty: for all that the call takes by default.
 template <class Request>
 Request about(const std::string& word) {
   Request request;
@@ -217,7 +217,7 @@ Result<api::ConversionEnd> Client::convert_session(
       connection_->read_all(context, &Connection::Stub::ConvertSession, request, take);
   if (!read.ok()) return read.error();
   if (end) return std::move(*end);
-  return Error{Code::kDamaged, "the collector ended the conversion without a word"};
+  return Error{Code::kDamaged, "the collector closed the stream without a result"};
 }
 
 Result<api::Session> Client::snapshot_session(const std::string& name) {

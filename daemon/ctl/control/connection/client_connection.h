@@ -76,8 +76,9 @@ struct Client::Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Before each call. gRPC would connect by itself, and again after an end, to whoever listens
-  // then: so a plain connection is made here, once its server is known, and again by the next call.
+  // Before each call. gRPC would connect by itself, and again after an end, to any process that
+  // listens then: so a plain connection is made here, once its server is known, and again by the
+  // next call.
   Status open() {
     if (fault) return *fault;
     if (!is_plain(target) || (plain >= 0 && !has_ended(plain))) return {};

@@ -8,14 +8,14 @@ namespace collect::ctl {
 inline constexpr const char* kDefaultControlAddress = "127.0.0.1:7711";
 inline constexpr const char* kServiceControlSocket = "/run/collectord/control.sock";
 
-// Where a collector is when no one said so: a daemon at kDefaultControlAddress if one of this user
+// The default address of a collector: a daemon at kDefaultControlAddress if one of this user
 // or of root listens there, else the service's socket if this user may use it, else the former.
 std::string default_control_address();
 
 // Where a collector that listens everywhere is dialled on this machine.
 std::string dialable(const std::string& address);
 
-// Paths of files; TLS is spoken when tls_ca is given. A Unix socket is plain whatever is given.
+// Paths of files; TLS is spoken when tls_ca is given. A Unix socket is always plain.
 struct ControlTarget {
   ControlTarget() = default;
   ControlTarget(std::string to) : address(std::move(to)) {}  // implicit: plain

@@ -104,7 +104,7 @@ Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const Cont
 
 std::string tls_advice(const ControlTarget& target, const std::string& reason) {
   if (target.tls_ca.empty()) {
-    // A server that speaks TLS ends a plain connection without a word.
+    // A server that speaks TLS ends a plain connection without an answer.
     return holds(reason, "Socket closed") || holds(reason, "reset by peer") ||
                    holds(reason, "GOAWAY")
                ? "something answers but speaks no plain gRPC; if the collector uses TLS, give "

@@ -13,7 +13,7 @@ namespace collect::ctl {
 // user of this machine does (daemon/DAEMON.md "Who gets in").
 Result<int> connect_plain(const std::string& address);
 
-// What is said of an address whose host is not known.
+// The message for an address whose host is not known.
 Error no_host(const std::string& host);
 
 // Whether the peer of a connection has ended it.

@@ -74,7 +74,7 @@ Json json_of_part(const pb::Message& part) {
   return json_of(part);
 }
 
-// Of a repeated field the element `at`.
+// For a repeated field the element `at`.
 Json json_of_value(const pb::Message& message, const FieldDescriptor& field, int at) {
   const pb::Reflection& of = *message.GetReflection();
   const auto value = [&](auto single, auto repeated) {
@@ -213,7 +213,7 @@ class MessageReader {
       }
     }
     const std::string word = value.is_string() ? value.get<std::string>() : value.dump();
-    return wrong(where, "\"" + word + "\" is none of its words" + nearest(word, words));
+    return wrong(where, "\"" + word + "\" is not one of its words" + nearest(word, words));
   }
 
   Status put_message(const FieldDescriptor& field, const Json& value, const std::string& where) {

@@ -17,7 +17,7 @@ std::string enum_word(const google::protobuf::EnumValueDescriptor& value);
 
 // The message as an object, without a version.
 Json json_of(const google::protobuf::Message& message);
-// The same as a whole line, which begins with the version.
+// The object as a whole line, which begins with the version.
 std::string message_line(const google::protobuf::Message& message);
 
 // kInvalidArgument: not JSON, of another version, or not what the message holds; the sentence says

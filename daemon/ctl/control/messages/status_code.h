@@ -1,4 +1,4 @@
-// What the code of a gRPC status means to whoever asked.
+// What the code of a gRPC status means to the caller.
 #pragma once
 
 #include <grpcpp/support/status_code_enum.h>

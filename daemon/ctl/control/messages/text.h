@@ -52,7 +52,7 @@ class Table {
  public:
   explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
   void right(size_t column) { right_.push_back(column); }
-  // Whatever a cell holds stays in its cell: it goes through printable_sentence.
+  // Any text stays in its cell: it goes through printable_sentence.
   void add(std::vector<std::string> row);
   std::string text(size_t columns = 0) const;  // of the terminal; 0: it is none, nothing is cut
 

@@ -165,7 +165,7 @@ class PageExport {
     return static_cast<uint32_t>(std::min<size_t>(kPageColumns, most_bars()));
   }
 
-  // Of a thread that is not shown.
+  // For a thread that is not shown.
   void add_totals(ThreadPart& part, calls::FunctionSlots& slots, calls::FunctionTotals& totals) {
     if (part.lod && part.session.functions.everything() && part.session.window().is_everything()) {
       totals.add(slots, part.lod->summary->totals, part.lod->summary->slots);

@@ -156,7 +156,7 @@ class StackExport {
         });
   }
 
-  void tell(convert::ConvertLog& log) const {
+  void report(convert::ConvertLog& log) const {
     const std::string folded =
         ": they are one frame, " + std::string(kDeeper) + "; chrome and parquet have each of them";
     log.leave_out("calls nested deeper than " + std::to_string(kMaxFrames) + folded, deeper_);
@@ -329,7 +329,7 @@ Status export_folded(ExportedSessions& sessions, ByteSink& out, convert::Convert
         }));
     writer.pop();
   }
-  stacks.tell(log);
+  stacks.report(log);
   return writer.finish();
 }
 
@@ -362,7 +362,7 @@ Status export_pprof(ExportedSessions& sessions, ByteSink& out, convert::ConvertL
     comments.push_back("function calls of " + session->name_of_process() + ", pid " +
                        std::to_string(identity.pid) + ", recorded by collectord");
   }
-  stacks.tell(log);
+  stacks.report(log);
   for (const std::string& remark : log.remarks()) comments.push_back(remark);
   const uint64_t start_unix_ns = sessions.front()->about.identity.start_unix_ns;
   return writer.finish(start_unix_ns, duration_ns, comments);

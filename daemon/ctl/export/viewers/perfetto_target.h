@@ -30,7 +30,7 @@ class PerfettoTarget final : public TimeLineTarget {
   const Status& status() const override { return writer_.status(); }
 
  private:
-  // The lower bits of a track's id; the number of its thread, and of its process, lie above.
+  // The lower bits of a track's id; the number of its thread, and of its process, are above.
   enum class Role : uint8_t {
     kCalls,
     kLost,

@@ -1,5 +1,5 @@
 // A format with a time line, as the exporter fills it: process by process, thread by thread. Each
-// format has one; what it does with a call is said in its room's FORMAT.md.
+// format has one; what it does with a call is in its room's FORMAT.md.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,8 @@ class TimeLineTarget {
   // Events are missing: all calls have been ended, those known to be open afterwards begin again.
   virtual void lose(uint64_t first_ns, uint64_t last_ns, uint64_t events,
                     std::string_view reasons) = 0;
-  // Of the thread, or of the process where `thread` is null. Each once; it may lie between calls.
+  // A stall of the thread, or of the process where `thread` is null. Each once; it may be between
+  // calls.
   virtual void stall(const ExportedThread* thread, const storage::Stall& stall, uint64_t first_ns,
                      uint64_t last_ns) = 0;
   // Any stall of this thread, cut where its next event is: for formats that show it within calls.

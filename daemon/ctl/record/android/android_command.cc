@@ -54,7 +54,7 @@ std::string device_text(const AdbDevice& device) {
 std::string no_agent_text(End end, const AppWatch& watch, const std::string& package) {
   if (end == End::kInterrupted) return "it was ended before the app's agent reached the collector";
   if (end == End::kAppEnded) {
-    return std::string(watch.was_seen() ? "the app ended" : "the app did not come to run") +
+    return std::string(watch.was_seen() ? "the app ended" : "the app did not start") +
            " before its agent reached the collector: `adb logcat` says why";
   }
   return "no agent of " + package + " reached the collector within " +
@@ -177,8 +177,8 @@ int attach_prepared(const AndroidOptions& options, AndroidPhone& phone, JobSigna
     if (is_sealed(session)) wait.before.insert(session.name());
   }
   AppWatch watch(device, options.package, log_lines(options, err));
-  std::ostringstream unheard;
-  AppRecording recording(watch, client, wait, options.quiet || options.json ? unheard : err);
+  std::ostringstream discarded;
+  AppRecording recording(watch, client, wait, options.quiet || options.json ? discarded : err);
   recording.start_idle_agent();
   const End end = recording.follow(phone.interruption());
   RunOutcome outcome;
@@ -282,9 +282,9 @@ int attach_dynamic(const AndroidOptions& options, AndroidPhone& phone, JobSignal
     if (!trouble.empty()) err << "collectctl: " << printable_sentence(trouble) << "\n";
     return kExitRunFailed;
   };
-  std::ostringstream unheard;
-  std::ostream& spoken = speaks ? err : unheard;
-  LibraryPull libraries(device, target->app, spoken);
+  std::ostringstream discarded;
+  std::ostream& messages = speaks ? err : discarded;
+  LibraryPull libraries(device, target->app, messages);
   const auto plans = plans_of_app(target->process, target->app, options.dynamic, libraries);
   if (!plans.ok()) return give_up(plans.error());
   Result<RunCollector> collector = find_collector(
@@ -292,17 +292,17 @@ int attach_dynamic(const AndroidOptions& options, AndroidPhone& phone, JobSignal
   if (!collector.ok()) return give_up(collector.error());
   AgentSettings settings = options.agent;
   settings.tag = new_run_tag();
-  spoken << "collectctl: " << options.package << " on " << device_text(device) << "\n";
-  announce(*collector, settings.start_idle, spoken);
+  messages << "collectctl: " << options.package << " on " << device_text(device) << "\n";
+  announce(*collector, settings.start_idle, messages);
   const Status prepared =
       prepare_running(options, device, *target, *plans, settings, preparation, err);
   if (!prepared.ok()) return give_up(prepared.error());
-  say_plans(*plans, spoken);
+  say_plans(*plans, messages);
   Client client(collector->control);
   AppWatch watch(device, options.package, log_lines(options, err));
   SealWait wait;
   wait.tag = settings.tag;
-  AppRecording recording(watch, client, wait, spoken);
+  AppRecording recording(watch, client, wait, messages);
   recording.set_limits(options.agent);
   const End end = recording.follow(phone.interruption());
   RunOutcome outcome;
@@ -358,8 +358,8 @@ int android_run(const AndroidOptions& options, std::ostream& err) {
   AppWatch watch(device, options.package, log_lines(options, err));
   SealWait wait;
   wait.tag = settings.tag;
-  std::ostringstream unheard;
-  AppRecording recording(watch, client, wait, options.quiet || options.json ? unheard : err);
+  std::ostringstream discarded;
+  AppRecording recording(watch, client, wait, options.quiet || options.json ? discarded : err);
   recording.set_limits(options.agent);
   const End end = recording.follow(phone.interruption());
   RunOutcome outcome;
@@ -369,7 +369,7 @@ int android_run(const AndroidOptions& options, std::ostream& err) {
   if (!followed.agent_seen && followed.trouble.empty()) {
     followed.trouble = no_agent_text(end, watch, options.package);
   }
-  LibraryPull libraries(device, target->app, options.quiet || options.json ? unheard : err);
+  LibraryPull libraries(device, target->app, options.quiet || options.json ? discarded : err);
   return conclude(options, options.package, *collector, std::move(outcome), std::move(followed),
                   signals, err,
                   [&libraries](const std::string& session) { return libraries.fetch(session); });

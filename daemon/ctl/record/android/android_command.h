@@ -1,4 +1,4 @@
-// `collectctl android …`: an app on a phone, recorded by one command. Everything is said to the adb
+// `collectctl android …`: an app on a phone, recorded by one command. Everything is sent to the adb
 // server itself; no adb program is needed beyond it.
 #pragma once
 
@@ -10,14 +10,14 @@
 
 namespace collect::ctl {
 
-// Of `agent`, library, connect and tag are filled in here.
+// The fields library, connect and tag of `agent` are filled in here.
 struct AndroidOptions : RecordingOptions {
   std::string serial;  // empty: ANDROID_SERIAL, or the only device
   std::string package;
   std::string activity;    // empty: what a launcher starts
   std::string library;     // the agent's; empty: the installed one for the phone
   std::string token_file;  // with the token that the collector asks agents for; empty: it does not
-  // Of `android attach`: libraries whose code is changed, as of --dynamic; empty: the app has the
+  // For `android attach`: libraries whose code is changed, as of --dynamic; empty: the app has the
   // agent in it.
   std::vector<std::string> dynamic;
 };

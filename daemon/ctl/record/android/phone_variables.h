@@ -1,4 +1,4 @@
-// What an agent on a phone is told: COLLECT_* variables, "NAME=value" each.
+// The settings of an agent on a phone: COLLECT_* variables, "NAME=value" each.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace collect::ctl {
 
-// Of `settings`, nothing from the environment of this program. It listens for the collector, keeps
-// in `spool` what is recorded before one comes, and does not hold the app up where the ring is full
-// unless `settings` says so.
+// The variables for `settings`, with nothing from the environment of this program. The agent
+// listens for the collector, keeps in `spool` what is recorded before one comes, and does not let
+// the app wait for room in the ring unless `settings` says so.
 Result<std::vector<std::string>> phone_variables(const AgentSettings& settings,
                                                  const std::string& spool);
 

@@ -79,8 +79,8 @@ class Iphone {
   IphoneFacts facts_;
 };
 
-// Sessions that were sealed before, and agents that are gone.
-Result<std::set<std::string>> what_was_before(Client& collector) {
+// Names of sealed sessions, and of agents that are gone.
+Result<std::set<std::string>> finished_names(Client& collector) {
   std::set<std::string> names;
   const auto sessions = collector.sessions("");
   if (!sessions.ok()) return sessions.error();
@@ -148,8 +148,8 @@ class Others {
   std::set<std::string> said_;
 };
 
-std::string nobody_started(const std::string& bundle) {
-  return "nothing was recorded: no one started it with COLLECT_TAG=" + bundle;
+std::string no_start(const std::string& bundle) {
+  return "nothing was recorded: the app was not started with COLLECT_TAG=" + bundle;
 }
 
 std::string no_answer(const std::string& address) {
@@ -198,7 +198,7 @@ int ios_run(const IosOptions& options, std::ostream& err) {
       find_collector({options.root, options.control, Phones::kIos}, signals);
   if (!collector.ok()) return run_failed(options, err, collector.error());
   Client client(collector->control);
-  auto before = what_was_before(client);
+  auto before = finished_names(client);
   if (!before.ok()) return run_failed(options, err, before.error());
   const bool speaks = !options.quiet && !options.json;
   if (speaks) {
@@ -211,15 +211,15 @@ int ios_run(const IosOptions& options, std::ostream& err) {
   wait.device = device_prefix(phone.serial());
   wait.before = std::move(*before);
   IphoneApp app(phone.client(), phone.serial(), "");
-  std::ostringstream unheard;
-  std::ostream& heard = speaks ? err : unheard;
-  Others others(client, wait.device, options.bundle, heard);
-  AppRecording recording(app, client, wait, heard);
-  recording.wait_for_somebody([&others] { others.say(); });
+  std::ostringstream discarded;
+  std::ostream& messages = speaks ? err : discarded;
+  Others others(client, wait.device, options.bundle, messages);
+  AppRecording recording(app, client, wait, messages);
+  recording.wait_for_start([&others] { others.say(); });
   recording.start_idle_agent();
   const End end = recording.follow(phone.interruption());
   return finish(options, options.bundle, phone, *collector, recording, end,
-                nobody_started(options.bundle), signals, err);
+                no_start(options.bundle), signals, err);
 }
 
 int ios_attach(const IosOptions& options, std::ostream& err) {
@@ -235,7 +235,7 @@ int ios_attach(const IosOptions& options, std::ostream& err) {
       find_collector({options.root, options.control, Phones::kIos}, signals);
   if (!collector.ok()) return run_failed(options, err, collector.error());
   Client client(collector->control);
-  auto before = what_was_before(client);
+  auto before = finished_names(client);
   if (!before.ok()) return run_failed(options, err, before.error());
   const bool speaks = !options.quiet && !options.json;
   if (speaks) {
@@ -245,8 +245,8 @@ int ios_attach(const IosOptions& options, std::ostream& err) {
   SealWait wait;
   wait.before = std::move(*before);
   IphoneApp app(phone.client(), phone.serial(), address);
-  std::ostringstream unheard;
-  AppRecording recording(app, client, wait, speaks ? err : unheard);
+  std::ostringstream discarded;
+  AppRecording recording(app, client, wait, speaks ? err : discarded);
   recording.start_idle_agent();
   const End end = recording.follow(phone.interruption());
   return finish(options, address, phone, *collector, recording, end, no_answer(address), signals,

@@ -1,4 +1,4 @@
-// `collectctl ios …`: an app on an iPhone, recorded through usbmuxd. Everything is said to usbmuxd
+// `collectctl ios …`: an app on an iPhone, recorded through usbmuxd. Everything is sent to usbmuxd
 // itself. Apps are started by Xcode: that needs a pairing with the phone, and TLS.
 #pragma once
 
@@ -19,7 +19,7 @@ struct IosOptions : RecordingOptions {
 // Exit codes as those of `run`: 0, or 125 (kExitRunFailed). To be called before any other thread
 // exists.
 //
-// Waits until the app is started by someone, and records it.
+// Waits until the user starts the app, and records it.
 int ios_run(const IosOptions& options, std::ostream& err);
 // An app that runs, and has the agent in it.
 int ios_attach(const IosOptions& options, std::ostream& err);

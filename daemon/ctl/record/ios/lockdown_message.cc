@@ -58,8 +58,8 @@ Result<LockdownAnswer> decode_lockdown_answer(Bytes body) {
       !text("Value", answer.value) || !text("Error", answer.error) || !text("Result", result)) {
     return damaged("a text of more than " + std::to_string(kMaxLockdownTextBytes) + " bytes");
   }
-  if (answer.request.empty()) return damaged("an answer to nothing");
-  // Before iOS 5 it is "Result" that says so.
+  if (answer.request.empty()) return damaged("an answer without a request");
+  // Before iOS 5 "Result" has it.
   if (answer.error.empty() && result == "Failure") answer.error = result;
   return answer;
 }

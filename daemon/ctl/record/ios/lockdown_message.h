@@ -1,6 +1,6 @@
-// What is said to lockdownd, which answers on port 62078 of every iPhone, and what it says: four
-// bytes of length, the highest first, then an XML property list. Only what needs no pairing: no
-// session, no TLS, nothing that changes anything. Bytes in, values out; no sockets here.
+// Messages to and from lockdownd, which answers on port 62078 of every iPhone: four bytes of
+// length, the highest first, then an XML property list. Only what needs no pairing: no session, no
+// TLS, nothing that changes anything. Bytes in, values out; no sockets here.
 #pragma once
 
 #include <chrono>
@@ -30,7 +30,7 @@ struct LockdownAnswer {
 std::string lockdown_query_type();
 std::string lockdown_get_value(const std::string& key);
 
-// Of the property list behind these four bytes; kDamaged: one that can't be believed.
+// The length of the property list behind these four bytes; kDamaged: one that can't be believed.
 Result<uint32_t> decode_lockdown_length(Bytes bytes);
 Result<LockdownAnswer> decode_lockdown_answer(Bytes body);
 

@@ -41,7 +41,7 @@ Result<std::vector<std::string>> UsbmuxClient::list() {
   return serials;
 }
 
-// The watch tells of one device after the other, and not when these were all.
+// The watch reports one device after the other, and not when these were all.
 Status UsbmuxClient::connect() {
   const Result<std::vector<std::string>> there = list();
   if (!there.ok()) return there.error();

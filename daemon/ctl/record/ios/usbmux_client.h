@@ -22,7 +22,7 @@ class UsbmuxClient {
   const std::vector<attach::SourceDevice>& devices() const { return devices_; }
   bool has(const std::string& serial) const;
 
-  // The ports of the range of agents on which someone listens.
+  // The ports of the range of agents on which an app listens.
   Result<std::vector<uint16_t>> find_agents(const std::string& serial);
   // kNotFound: no one listens there.
   Result<attach::Socket> open(const std::string& serial, uint16_t port);
@@ -40,7 +40,7 @@ class UsbmuxClient {
   std::vector<attach::SourceDevice> devices_;
 };
 
-// usbmuxd's address as everybody finds it.
+// usbmuxd's address as other programs find it.
 Result<attach::UsbmuxAddress> usbmuxd_address();
 
 }  // namespace collect::ctl

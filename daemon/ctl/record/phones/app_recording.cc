@@ -72,7 +72,7 @@ bool AppRecording::look() {
     return session.state() == api::SESSION_STATE_INTERRUPTED;
   });
   if (!agent_is_away || was_away_) agent_there_ = Clock::now();
-  // Of a process that was killed no one says how it ended.
+  // If a process was killed, nothing says how it ended.
   const bool is_lost = any([](const api::Session& session) {
     return session.state() == api::SESSION_STATE_RECOVERED && !session.has_process_end();
   });

@@ -26,7 +26,7 @@ inline constexpr std::chrono::milliseconds kInterruptedSilence{3'000};
 // How long the agent of an app that runs has to reach the collector.
 inline constexpr std::chrono::milliseconds kAgentBound{30'000};
 
-// Ctrl-C, SIGTERM, SIGHUP: remembered once seen.
+// Ctrl-C, SIGTERM, SIGHUP: kept once seen.
 class Interruption {
  public:
   explicit Interruption(JobSignals& signals) : signals_(signals) {}
@@ -58,12 +58,12 @@ class AppRecording {
   RunSessions finish(End end, JobSignals& signals);
   // Whether a recording begins by a command of ours, as soon as the agent is there.
   void start_idle_agent() { starts_idle_ = true; }
-  // What the agent was told: after --max-time it ends the recording by itself, which shows in no
+  // The agent's settings: after --max-time it ends the recording by itself, which shows in no
   // session where nothing was called.
   void set_limits(const AgentSettings& agent);
-  // The agent comes when someone starts the app: it is waited for without a bound, and
+  // The agent comes when the user starts the app: it is waited for without a bound, and
   // `meanwhile` is called at each look.
-  void wait_for_somebody(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
+  void wait_for_start(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
 
  private:
   // False: the collector does not answer.

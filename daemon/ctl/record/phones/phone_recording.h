@@ -1,4 +1,5 @@
-// What `android` and `ios` share of a recording: its options, and what is said when it has ended.
+// What `android` and `ios` share of a recording: its options, and what is printed when it has
+// ended.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,7 @@ namespace collect::ctl {
 struct RecordingOptions {
   std::string root;                  // given: an embedded collector stores there
   ControlTarget control;             // address empty: not given
-  AgentSettings agent;               // what the app's agent is told
+  AgentSettings agent;               // settings of the app's agent
   std::vector<std::string> symbols;  // directories with unstripped files
   bool json = false;
   bool quiet = false;

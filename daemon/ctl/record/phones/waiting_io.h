@@ -1,5 +1,5 @@
-// Operations of Asio for a program that has one thread and waits for each answer. What goes on
-// meanwhile moves on while something is waited for.
+// Operations of Asio for a program that has one thread and waits for each answer. Other operations
+// continue during a wait.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>

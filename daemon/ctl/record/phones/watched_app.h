@@ -1,4 +1,4 @@
-// An app on a phone, as whoever records it sees it.
+// An app on a phone, as the recording command sees it.
 //
 // Lives on the thread of the command.
 #pragma once

@@ -26,13 +26,13 @@ std::string name_of(const inject::Target& target) {
   return target.name + " (process " + std::to_string(target.pid) + ")";
 }
 
-// What the agent is told: the caller's own COLLECT_* variables, and the options.
+// The agent's settings: the caller's own COLLECT_* variables, and the options.
 Result<std::vector<std::string>> agent_variables(const AgentSettings& agent) {
   std::vector<std::string> variables;
   for (const std::string& entry : own_environment()) {
     if (entry.starts_with("COLLECT_")) variables.push_back(entry);
   }
-  // It is a guest in a process of someone who did not start it: no process of its own beside it.
+  // The process was not started for a recording: the agent starts no process of its own beside it.
   AgentSettings settings = agent;
   settings.drain = "thread";
   auto environment = agent_environment(variables, settings);
@@ -129,8 +129,8 @@ int attach_process(const ProcessOptions& options, std::ostream& err) {
   SealWait wait;
   wait.tag = agent.tag;
   LocalProcess process(options.pid);
-  std::ostringstream unheard;
-  AppRecording recording(process, client, wait, speaks ? err : unheard);
+  std::ostringstream discarded;
+  AppRecording recording(process, client, wait, speaks ? err : discarded);
   recording.set_limits(agent);
   const End end = recording.follow(interruption);
   RunSessions followed = recording.finish(end, signals);

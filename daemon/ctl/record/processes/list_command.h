@@ -19,8 +19,8 @@ struct ListOptions {
   bool json = false;
 };
 
-// 0: something can be recorded, and of a process: it can be attached to. 1: not, and why was said.
-// 2: there is no such file or process, or it can't be read.
+// 0: something can be recorded, and of a process: it can be attached to. 1: not, and the reason was
+// printed. 2: there is no such file or process, or it can't be read.
 int list(const ListOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace collect::ctl

@@ -13,7 +13,8 @@ struct PlanOptions {
   bool json = false;       // one document, with each of them
 };
 
-// 0: there is a plan. 1: nothing of it can be recorded, and why was said. 2: it can't be read.
+// 0: there is a plan. 1: nothing of it can be recorded, and the reason was printed. 2: it can't be
+// read.
 int plan(const PlanOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace collect::ctl

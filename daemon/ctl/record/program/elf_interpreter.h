@@ -6,7 +6,8 @@
 
 namespace collect::ctl {
 
-// Of a program of 64 bits; empty: it is linked statically. Nothing: it is none, or can't be read.
+// The interpreter of a program of 64 bits; empty: it is linked statically. Nothing: it is no such
+// program, or can't be read.
 std::optional<std::string> elf_interpreter(int file);
 
 }  // namespace collect::ctl

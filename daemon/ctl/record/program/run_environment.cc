@@ -90,7 +90,7 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
   const std::string preloaded = value_of(base, "LD_PRELOAD");
   set(environment, "LD_PRELOAD",
       preloaded.empty() ? settings.library : settings.library + ":" + preloaded);
-  // An agent has one role; a caller's own wish to listen would win over ours.
+  // An agent has one role; a caller's own COLLECT_LISTEN would win over ours.
   std::erase_if(environment,
                 [](const std::string& entry) { return has_name(entry, "COLLECT_LISTEN"); });
   set(environment, "COLLECT_CONNECT", settings.connect);

@@ -1,4 +1,4 @@
-// The environment of a traced program: the caller's, with the agent preloaded and told where to go.
+// The environment of a traced program: the caller's, with the agent preloaded and its settings.
 #pragma once
 
 #include <sys/types.h>
@@ -45,7 +45,7 @@ Status set_recording(std::vector<std::string>& environment, const AgentSettings&
 
 // "NAME=value" entries. What neither `settings` nor the caller's variables say is for someone at a
 // workstation, who wants all of it: full = wait, drain = process. LD_PRELOAD keeps what it had,
-// after the agent. kInvalidArgument when the library's path cannot stand in LD_PRELOAD.
+// after the agent. kInvalidArgument when the library's path cannot be part of LD_PRELOAD.
 Result<std::vector<std::string>> agent_environment(const std::vector<std::string>& base,
                                                    const AgentSettings& settings);
 

@@ -123,7 +123,7 @@ void announce(const patch::ModulePlans& plans, const std::string& program,
       << " without preparation\n";
 }
 
-// Of the patterns that match nothing, so many are compared with the names that there are.
+// So many patterns that match nothing are compared with the existing names.
 constexpr size_t kMaxNearest = 4;
 
 // With the names of the program's own file, which a child process reads.
@@ -143,7 +143,8 @@ void find_nearest(RunOutcome& outcome) {
   }
 }
 
-// Every session of the run on one page. That it cannot be shown is said, and no failure of the run.
+// Every session of the run on one page. That it cannot be shown is printed, and no failure of the
+// run.
 void open_sessions(const std::vector<api::Session>& sessions, std::ostream& err) {
   OpenOptions open;
   for (const api::Session& session : sessions) {
@@ -203,7 +204,7 @@ Status prepare(const RunOptions& options, JobSignals& signals, std::ostream& err
   COLLECT_TRY(take(find_collector(wanted, signals), run.collector));
   run.agent.connect = run.collector.ingest;
   run.agent.run = run.processes->directory();
-  // One that ran already has rules of its own, and has not heard of this run.
+  // One that ran already has rules of its own, and does not know this run.
   if (run.collector.embedded) run.agent.run_key = run.processes->key();
   if (!tag_of_caller.empty()) {
     COLLECT_TRY(take(names_with_tag(run.collector.control, tag_of_caller), run.before));

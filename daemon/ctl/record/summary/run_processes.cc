@@ -278,7 +278,7 @@ std::vector<MissingProcess> RunProcesses::missing(
   std::map<uint32_t, uint32_t> stored;  // sessions by process number
   for (const control::v1::Session& session : sessions) ++stored[session.pid()];
   std::vector<const Process*> owing;
-  // Those that were connected have the sessions; and one that ended in order had nothing to tell.
+  // Those that were connected have the sessions; and one that ended in order had nothing to send.
   for_each([&](const Process& process) {
     const Record& record = process.record;
     if (has(record, run_file::kRecorded) && has(record, run_file::kConnected)) {

@@ -1,9 +1,9 @@
-// The processes below one run that loaded the agent, as they say themselves
-// (formats/core/run_file.h): also those that never reach the collector, whatever their user, root
-// directory or namespaces are.
+// The processes below one run that loaded the agent, as they report themselves
+// (formats/core/run_file.h): also those that never reach the collector, with any user, root
+// directory and namespaces.
 //
 // The folder holds the run's key, too, by which its collector admits processes that became another
-// user. Whoever is to write there must know the name of a folder within it, which cannot be listed.
+// user. To write there, a process must know the name of a folder within it, which cannot be listed.
 #pragma once
 
 #include <sys/types.h>

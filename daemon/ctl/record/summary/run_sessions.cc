@@ -64,7 +64,7 @@ class Waiter {
                           " s; the session was not sealed by its agent";
         return std::move(result_);
       }
-      tell();
+      report_state();
       const auto waited =
           std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin_);
       if (ends_waiting(signals_.wait(std::clamp(waited / 8, kFirstLook, kLastLook)).number)) {
@@ -116,8 +116,8 @@ class Waiter {
            std::none_of(view.agents.begin(), view.agents.end(), waits_for_agent) && !any_ships();
   }
 
-  // Of sessions that are all sealed, one of which failed, so that what a drain process still holds
-  // has nowhere to go. Where there is room for it in another session, it comes at once.
+  // All sessions are sealed, and one of them failed, so that what a drain process still holds has
+  // nowhere to go. Where there is room for it in another session, it comes at once.
   std::string why_storing_ended(const RunView& view) const {
     if (Clock::now() - last_change_ < kConnectGrace) return "";
     const bool is_over =
@@ -147,7 +147,7 @@ class Waiter {
     }
   }
 
-  void tell() {
+  void report_state() {
     if (reported_ || Clock::now() - begin_ < kSealSilence) return;
     reported_ = true;
     const auto running = std::find_if(result_.sessions.begin(), result_.sessions.end(),

@@ -14,8 +14,8 @@
 
 namespace collect::ctl {
 
-// A process that has ended without a word from its agent gets this long to show up: what it sent
-// may still be on its way through the sockets.
+// The wait for an ended process that has not connected: what it sent may still be on its way
+// through the sockets.
 inline constexpr std::chrono::milliseconds kConnectGrace{1000};
 // Without any progress for this long, nothing more is expected.
 inline constexpr std::chrono::milliseconds kSealStallBound{30'000};
@@ -55,7 +55,7 @@ struct SealWait {
   bool agent_outlives = false;
   std::function<bool(pid_t)> process_lives;  // on this machine
   // Whether a process of this run that the collector does not show yet still ships, or is about to;
-  // null: no one can tell.
+  // null: not known.
   std::function<bool()> any_ships = nullptr;
 };
 

@@ -49,10 +49,10 @@ std::string stall_lines(const Session& session) {
 std::string limit_line(const Session& session) {
   if (session.state() != control::v1::SESSION_STATE_COMPLETE) return "";
   if (session.status() == "time limit") {
-    return line("ended", "after the time that --max-time allows; the program went on untraced");
+    return line("ended", "after the time that --max-time allows; the program continued untraced");
   }
   if (session.status() == "size limit") {
-    return line("ended", "at the size that --max-size allows; the program went on untraced");
+    return line("ended", "at the size that --max-size allows; the program continued untraced");
   }
   return "";
 }
@@ -106,7 +106,7 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
   std::string state(state_word(session.state()));
   if (!is_sealed(session)) state += ", not sealed yet";
   std::string text = line("session", printable(session.path()) + "  (" + state + ")");
-  // How a complete recording ended is no news.
+  // How a complete recording ended is not printed.
   if (!session.status().empty() && session.state() != control::v1::SESSION_STATE_COMPLETE) {
     text += line("", printable_sentence(session.status()));
   }
@@ -132,7 +132,7 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
     // What the ring still held went with the process.
     if (session.state() == control::v1::SESSION_STATE_RECOVERED && !outcome.outlived &&
         outcome.app_ending.empty()) {
-      text += line("", "(--drain process ships it, whatever the end was)");
+      text += line("", "(--drain process ships it after any end)");
     }
   } else {
     text += line("lost", lost.empty() ? "not known yet" : lost + " so far");

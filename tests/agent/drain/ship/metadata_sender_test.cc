@@ -32,8 +32,8 @@ class MetadataSenderTest : public testing::Test {
     metadata_sender_->begin_recording(false);
   }
   // All that is to be told now, each frame's type and body.
-  std::vector<SentFrame> explain() {
-    EXPECT_TRUE(metadata_sender_->explain(*streams_, *out_));
+  std::vector<SentFrame> send() {
+    EXPECT_TRUE(metadata_sender_->send(*streams_, *out_));
     return take_frames(*out_);
   }
   // Leaves less room in the buffer than that.
@@ -72,7 +72,7 @@ TEST_F(MetadataSenderTest, EverythingOnceInItsOrder) {
   const uint32_t stream = fake::add_stream(9, "worker \x80");
   streams_->refresh();
   metadata_sender_->add_detail_state(2, {100, 90, 7}, "command");
-  const std::vector<SentFrame> frames = explain();
+  const std::vector<SentFrame> frames = send();
   ASSERT_EQ(frames.size(), 4u);
 
   EXPECT_EQ(frames[0].type, FrameType::kRecordingStart);
@@ -112,45 +112,45 @@ TEST_F(MetadataSenderTest, EverythingOnceInItsOrder) {
   EXPECT_EQ(open.start_ns(), 500u);
   EXPECT_TRUE(open.thread_name().starts_with("worker "));
 
-  EXPECT_TRUE(explain().empty()) << "nothing is told twice";
+  EXPECT_TRUE(send().empty()) << "nothing is sent twice";
   metadata_sender_->begin_link();
   streams_->begin_handshake();
-  EXPECT_EQ(explain().size(), 4u) << "a new collector knows nothing";
+  EXPECT_EQ(send().size(), 4u) << "a new collector knows nothing";
   metadata_sender_->begin_recording(false);
-  EXPECT_EQ(explain().size(), 2u) << "the recording and the modules; its detail has not changed";
+  EXPECT_EQ(send().size(), 2u) << "the recording and the modules; its detail has not changed";
 }
 
 TEST_F(MetadataSenderTest, ThreadWithAnotherNameIsSentAgain) {
   const uint32_t stream = fake::add_stream(9, "program");
   fake::add_stream(10, "other");
   streams_->refresh();
-  (void)explain();
+  (void)send();
   fake::rename_stream(stream, "worker");
-  const std::vector<SentFrame> frames = explain();
+  const std::vector<SentFrame> frames = send();
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_EQ(frames[0].type, FrameType::kStreamOpen);
   const auto open = message<wire::StreamOpen>(frames[0]);
   EXPECT_EQ(open.stream_id(), stream);
   EXPECT_EQ(open.thread_name(), "worker");
   EXPECT_EQ(open.named_ns(), 502u);
-  EXPECT_TRUE(explain().empty());
+  EXPECT_TRUE(send().empty());
   // A frame that did not fit comes when there is room.
   fake::rename_stream(stream, "later");
   fill_up(sizeof(wire::FrameHeader));
-  EXPECT_FALSE(metadata_sender_->explain(*streams_, *out_));
+  EXPECT_FALSE(metadata_sender_->send(*streams_, *out_));
   (void)take_frames(*out_);
-  ASSERT_EQ(explain().size(), 1u);
-  EXPECT_TRUE(explain().empty());
+  ASSERT_EQ(send().size(), 1u);
+  EXPECT_TRUE(send().empty());
 }
 
 TEST_F(MetadataSenderTest, KeepsTheNewestDetailChanges) {
-  (void)explain();
+  (void)send();
   for (uint64_t n = 0; n < kMaxDetailStates + 3; ++n) {
     metadata_sender_->add_detail_state(1 + n % 2, {1000 + n, 0, 0}, "command");
   }
   for (int link = 0; link < 2; ++link) {
     std::vector<uint64_t> times;
-    for (const SentFrame& frame : explain()) {
+    for (const SentFrame& frame : send()) {
       if (frame.type != FrameType::kDetailState) continue;
       const auto state = message<wire::DetailState>(frame);
       EXPECT_EQ(state.mode(), state.at_ns() % 2 == 0 ? wire::DETAIL_ARMED : wire::DETAIL_ON);
@@ -165,7 +165,7 @@ TEST_F(MetadataSenderTest, KeepsTheNewestDetailChanges) {
   for (uint64_t n = 0; n < kMaxDetailStates; ++n)
     metadata_sender_->add_detail_state(1, {n + 1, 0, 0}, "");
   uint64_t expected = 1;
-  for (const SentFrame& frame : explain()) {
+  for (const SentFrame& frame : send()) {
     if (frame.type != FrameType::kDetailState) continue;
     EXPECT_EQ(message<wire::DetailState>(frame).at_ns(), expected++);
   }
@@ -180,11 +180,11 @@ TEST_F(MetadataSenderTest, ModulesAreToldOnceAndTheirUnloadOnce) {
   }
   fake::unload_module(3);
   EXPECT_TRUE(metadata_sender_->modules_changed());
-  EXPECT_EQ(modules(explain()), all);
+  EXPECT_EQ(modules(send()), all);
   EXPECT_FALSE(metadata_sender_->modules_changed());
   const std::vector<uint32_t> unloaded{0, 7, 8, 9, 17, static_cast<uint32_t>(all.size() - 2)};
   for (const uint32_t id : unloaded) fake::unload_module(id);
-  const std::vector<SentFrame> frames = explain();
+  const std::vector<SentFrame> frames = send();
   EXPECT_EQ(modules(frames), unloaded);
   for (const SentFrame& frame : frames) {
     const auto some = message<wire::Modules>(frame);
@@ -194,10 +194,10 @@ TEST_F(MetadataSenderTest, ModulesAreToldOnceAndTheirUnloadOnce) {
     }
   }
   fake::add_module("/lib/last");
-  EXPECT_EQ(modules(explain()), std::vector<uint32_t>{static_cast<uint32_t>(all.size())});
-  EXPECT_TRUE(explain().empty());
+  EXPECT_EQ(modules(send()), std::vector<uint32_t>{static_cast<uint32_t>(all.size())});
+  EXPECT_TRUE(send().empty());
   metadata_sender_->begin_link();
-  EXPECT_EQ(modules(explain()).size(), all.size() + 1);
+  EXPECT_EQ(modules(send()).size(), all.size() + 1);
 }
 
 TEST_F(MetadataSenderTest, SendsTheRestWhenThereIsRoom) {
@@ -207,20 +207,20 @@ TEST_F(MetadataSenderTest, SendsTheRestWhenThereIsRoom) {
   streams_->refresh();
   // Too little for a frame of modules: what comes before them goes, and nothing behind them.
   fill_up(collect_wire_Modules_size + sizeof(wire::FrameHeader) - 200);
-  EXPECT_FALSE(metadata_sender_->explain(*streams_, *out_));
+  EXPECT_FALSE(metadata_sender_->send(*streams_, *out_));
   std::vector<SentFrame> frames = take_frames(*out_);
   EXPECT_EQ(frames.back().type, FrameType::kRecordingStart);
   EXPECT_TRUE(metadata_sender_->modules_changed());
-  frames = explain();
+  frames = send();
   EXPECT_EQ(modules(frames).size(), 40u);
   EXPECT_EQ(frames.back().type, FrameType::kStreamOpen);
   // A buffer that is full takes nothing.
   metadata_sender_->begin_link();
   streams_->begin_handshake();
   fill_up(sizeof(wire::FrameHeader));
-  EXPECT_FALSE(metadata_sender_->explain(*streams_, *out_));
+  EXPECT_FALSE(metadata_sender_->send(*streams_, *out_));
   for (const SentFrame& frame : take_frames(*out_)) EXPECT_EQ(frame.type, FrameType::kBye);
-  frames = explain();
+  frames = send();
   EXPECT_EQ(frames.front().type, FrameType::kRecordingStart);
   EXPECT_EQ(frames.back().type, FrameType::kStreamOpen);
   // Streams that find no room come when there is some, each once.
@@ -228,11 +228,11 @@ TEST_F(MetadataSenderTest, SendsTheRestWhenThereIsRoom) {
   streams_->begin_handshake();
   EXPECT_TRUE(metadata_sender_->report_modules(*out_));
   fill_up(sizeof(wire::FrameHeader) + 60);
-  EXPECT_FALSE(metadata_sender_->explain(*streams_, *out_));
+  EXPECT_FALSE(metadata_sender_->send(*streams_, *out_));
   size_t opened = 0;
   for (int round = 0; round < 2; ++round) {
     if (round == 1) {
-      EXPECT_TRUE(metadata_sender_->explain(*streams_, *out_));
+      EXPECT_TRUE(metadata_sender_->send(*streams_, *out_));
     }
     for (const SentFrame& frame : take_frames(*out_))
       opened += frame.type == FrameType::kStreamOpen;
@@ -245,7 +245,7 @@ TEST_F(MetadataSenderTest, RecordingOfNothingThatNobodyAskedForIsKept) {
   metadata_sender_->begin_recording(true);
   // The fake has lost events of threads without a stream: that is something.
   EXPECT_FALSE(metadata_sender_->keeps_recording(*streams_));
-  EXPECT_FALSE(explain().empty());
+  EXPECT_FALSE(send().empty());
   metadata_sender_->begin_recording(true);
   metadata_sender_->recording_was_asked_for();
   EXPECT_FALSE(metadata_sender_->keeps_recording(*streams_));

@@ -208,7 +208,7 @@ TEST_F(CollectorDevicesTest, AgentThatRefusesIsShownWithItsReason) {
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.code(), Code::kUnsupported);
   EXPECT_THAT(answer.error().message, HasSubstr(std::string(kPlace) + ": "));
-  EXPECT_THAT(answer.error().message, HasSubstr("; collectctl devices shows what comes of it"));
+  EXPECT_THAT(answer.error().message, HasSubstr("; collectctl devices shows its state"));
 }
 
 TEST_F(CollectorDevicesTest, TroubleHasItsOwnAdvice) {

@@ -191,7 +191,7 @@ TEST_F(CollectorFilesTest, SnapshotIsMadeOnceAtATimeAndSaysWhatItIs) {
   EXPECT_EQ(shown_made->start_time().seconds(), recorded.start_time().seconds());
   const auto manifest = storage::read_manifest(fs_, shown_made->path());
   ASSERT_TRUE(manifest.ok());
-  EXPECT_EQ(manifest->reason, "a snapshot; the recording went on");
+  EXPECT_EQ(manifest->reason, "a snapshot; the recording continued");
   ASSERT_EQ(manifest->threads.size(), 1u);
   EXPECT_EQ(manifest->threads[0].end_ns, 1'234'567u) << "the moment that the agent said";
   EXPECT_TRUE(snapshot("").ok()) << "the next may be made";

@@ -107,7 +107,7 @@ TEST_F(PackedFiles, GzipWithSeveralMembersIsOneStream) {
         put("bad.bin.gz", {member.begin(), member.begin() + static_cast<ptrdiff_t>(size)});
     clear();
     EXPECT_EQ(verify({.path = path}, out_, err_), 2);
-    EXPECT_NE(err_.str().find("the gzip data end early, at offset " + std::to_string(size)),
+    EXPECT_NE(err_.str().find("the gzip data ends early, at offset " + std::to_string(size)),
               std::string::npos)
         << err_.str();
     EXPECT_EQ(run_convert(path, Target::kAtf, directory_ / "atf"), 2);
@@ -153,7 +153,7 @@ TEST_F(PackedFiles, GzipWithSeveralMembersIsOneStream) {
   };
   const auto cut_at = [&](size_t size, uint64_t events) {
     read_in_part({member.begin(), member.begin() + static_cast<ptrdiff_t>(size)},
-                 "the gzip data end early, at offset " + std::to_string(size), events);
+                 "the gzip data ends early, at offset " + std::to_string(size), events);
   };
   cut_at(member.size() - 1, 4);  // of the length behind the data
   // Noise does not pack, so that the offset says which events are there.
@@ -161,7 +161,7 @@ TEST_F(PackedFiles, GzipWithSeveralMembersIsOneStream) {
   cut_at(member.size() * 7 / 8, 3);
   ByteVector wrong = member;
   wrong[wrong.size() - 6] ^= 1;  // of the checksum
-  read_in_part(wrong, "the gzip data do not hold at offset ", 4);
+  read_in_part(wrong, "the gzip data is damaged at offset ", 4);
   wrong = member;
   wrong.push_back('x');
   read_in_part(wrong, "is no gzip", 4);

@@ -436,7 +436,7 @@ TEST_F(ManifestAgainstFiles, EachDifferenceIsASentence) {
             "/threads/0/lost_events: says 0 lost, the gaps explain 3\n"
             "/threads/0/lost_detail_records: says 0 lost, the gaps explain 4\n");
   const std::string outside =
-      "/time_start_ns: warning: the events lie outside the manifest's time range\n";
+      "/time_start_ns: warning: the events are outside the manifest's time range\n";
   EXPECT_EQ(said("\"time_start_ns\":1000", "\"time_start_ns\":1001"), outside);
   EXPECT_EQ(said("\"time_end_ns\":1110", "\"time_end_ns\":1109"), outside);
   EXPECT_EQ(said("\"time_start_ns\":1000,\"time_end_ns\":1110",

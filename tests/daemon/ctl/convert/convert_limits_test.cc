@@ -50,7 +50,7 @@ TEST(EventTallies, NamesAreBounded) {
   for (size_t i = 0; i < 1001; ++i) tally.add("name " + std::to_string(i));
   tally.add("name 0");
   convert::ConvertLog log;
-  tally.tell(log, "why");
+  tally.report(log, "why");
   EXPECT_EQ(log.left_out().size(), 1001u);
   EXPECT_EQ(log.left_out().at("name 0: why"), 2u);
   EXPECT_EQ(log.left_out().at("name 999: why"), 1u);
@@ -59,7 +59,7 @@ TEST(EventTallies, NamesAreBounded) {
   few.add(std::string(200, 'a') + "b");
   few.add(std::string(200, 'a') + "c");
   convert::ConvertLog other;
-  few.tell(other, "why");
+  few.report(other, "why");
   EXPECT_EQ(other.left_out(), (Left{{std::string(200, 'a') + ": why", 2}}));
 }
 
@@ -287,7 +287,7 @@ TEST_F(ConvertLimits, DetailRecordsThatFitAndThoseThatDoNot) {
   EXPECT_EQ(made.manifest.totals.detail_records, 2u);
   EXPECT_EQ(made.left_out(),
             (Left{{"Other: no part of the session in the stream", 1},
-                  {"detail records that do not stand behind an event of their thread", 3},
+                  {"detail records that are not behind an event of their thread", 3},
                   {"detail records without a payload, or with one of more than 2097152 bytes", 2},
                   {"times of detail records that differ from their events", 1},
                   {"types of detail records that differ from their events", 1}}));

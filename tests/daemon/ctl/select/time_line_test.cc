@@ -192,7 +192,7 @@ TEST(TimeLine, HowTheClockIsKnownIsSaid) {
   EXPECT_EQ(line.add(alone)->sentence(),
             "placed by the device's own time of day: its clock was not compared");
   EXPECT_EQ(line.add(storage::Manifest()).error().message,
-            "its clock was compared with no one's, and it does not say when it began");
+            "its clock was not compared with a collector's, and it has no start time of day");
 }
 
 class MergedDump : public testing::OfflineTest {

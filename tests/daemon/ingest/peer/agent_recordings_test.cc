@@ -186,7 +186,7 @@ TEST_F(AgentRecordingsTest, EndThatDoesNotComeIsNotWaitedForForEver) {
   record_and_open(1);
   ASSERT_TRUE(recordings().current()->expect_end());
   recordings().sweep(in(kStopIdleDeadline + milliseconds{1}));
-  EXPECT_EQ(sealed()->status, "the agent did not end the recording when told to");
+  EXPECT_EQ(sealed()->status, "the agent did not end the recording on command");
   EXPECT_TRUE(recordings().is_finished(1));
 }
 

@@ -23,7 +23,7 @@ TEST_F(KeepAliveTest, AfterThreeHeartbeatsOfSilenceItIsDead) {
   EXPECT_EQ(keep_alive_.dead_after(), 3 * kHeartbeat);
   EXPECT_NE(after(3 * kHeartbeat), Due::kDead);
   EXPECT_EQ(after(3 * kHeartbeat + milliseconds{1}), Due::kDead);
-  keep_alive_.heard(begin_ + milliseconds{1});
+  keep_alive_.note_received(begin_ + milliseconds{1});
   EXPECT_NE(after(3 * kHeartbeat + milliseconds{1}), Due::kDead);
   EXPECT_EQ(after(3 * kHeartbeat + milliseconds{2}), Due::kDead);
 }

@@ -149,7 +149,7 @@ TEST_F(PeerEndTest, ControlAloneIsNotWaitedForEither) {
   data_ = adopt(wire::CHANNEL_DATA);
   sweep(kPairDeadline + kLate);
   EXPECT_TRUE(has_ended(data_));
-  EXPECT_EQ(shown().status, "no control channel came");
+  EXPECT_EQ(shown().status, "no control channel connected");
 }
 
 TEST_F(PeerEndTest, ByeThatWillComeBackLeavesTheSessionOpen) {

@@ -69,7 +69,7 @@ TEST_F(PeerTest, HalfAPairIsLetGoAfterAWhile) {
   EXPECT_EQ(shown().state, AgentState::kGone);
   EXPECT_EQ(shown().status, "did not come back");
   EXPECT_THAT(watching_.agents[watching_.agents.size() - 2].status,
-              HasSubstr("no data channel came"));
+              HasSubstr("no data channel connected"));
 
   // A process that is known may come with data first.
   data_ = adopt(wire::CHANNEL_DATA);
@@ -193,7 +193,7 @@ TEST_F(SenderTest, ProcessThatIsGoneIsNotWaitedFor) {
   sweep(milliseconds{100});
   const auto sealed = session_in(SessionState::kRecovered);
   ASSERT_TRUE(sealed.has_value());
-  EXPECT_THAT(manifest(*sealed), HasSubstr("its process ended without a word"));
+  EXPECT_THAT(manifest(*sealed), HasSubstr("its process ended without a report"));
   EXPECT_EQ(shown().state, AgentState::kGone);
 }
 
@@ -449,7 +449,7 @@ TEST_F(PeerTest, AgentThatDoesNotStopIsNotWaitedForForEver) {
   ASSERT_TRUE(loop_.run_until([&] { return stopped.has_value() && twice.has_value(); }));
   ASSERT_TRUE(stopped->ok());
   EXPECT_EQ((*stopped)->state, SessionState::kRecovered);
-  EXPECT_EQ((*stopped)->status, "the agent did not end the recording when told to");
+  EXPECT_EQ((*stopped)->status, "the agent did not end the recording on command");
   // That recording is over for good.
   const auto ack = wait_for(control_, FrameType::kAck);
   EXPECT_EQ(ack->parsed<wire::Ack>().recording_ended(), 1u);

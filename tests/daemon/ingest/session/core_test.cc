@@ -244,7 +244,7 @@ TEST(SpareDescriptorTest, TellsWaitingPeersToComeAgain) {
   const Waiting waiting(2);
   EXPECT_EQ(spare.turn_away(waiting.listener(), true), 2u);
   EXPECT_THAT(waiting.told(0), HasSubstr("the collector's machine has no descriptor left"));
-  EXPECT_THAT(waiting.told(1), HasSubstr("come again"));
+  EXPECT_THAT(waiting.told(1), HasSubstr("connect again"));
   EXPECT_EQ(spare.turn_away(waiting.listener(), true), 0u);
   const Waiting others(1);
   EXPECT_EQ(spare.turn_away(others.listener(), false), 1u);
@@ -261,7 +261,7 @@ TEST(SpareDescriptorTest, TurnsSendersAwayWithoutAReset) {
   ASSERT_EQ(::shutdown(waiting.client(1), SHUT_WR), 0);
   EXPECT_EQ(spare.turn_away(waiting.listener(), true), 2u);
   for (const size_t client : {0, 1}) {
-    EXPECT_THAT(waiting.told(client), HasSubstr("come again"));
+    EXPECT_THAT(waiting.told(client), HasSubstr("connect again"));
     char byte = 0;
     EXPECT_EQ(::recv(waiting.client(client), &byte, 1, 0), 0) << "a reset";
   }
@@ -309,7 +309,7 @@ TEST(SpareDescriptorTest, ServesWhereNoDescriptorIsLeft) {
   const uint32_t turned_away = spare.turn_away(waiting.listener(), true);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(turned_away, 3u);
-  EXPECT_THAT(waiting.told(2), HasSubstr("come again"));
+  EXPECT_THAT(waiting.told(2), HasSubstr("connect again"));
 }
 
 }  // namespace

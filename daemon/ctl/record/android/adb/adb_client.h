@@ -1,5 +1,5 @@
 // Conversations with the adb server for a program that has one thread and waits for each answer.
-// What goes on meanwhile (ShellStream) moves on while something is waited for.
+// Other operations (ShellStream) continue during a wait.
 #pragma once
 
 #include <chrono>

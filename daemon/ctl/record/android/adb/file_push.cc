@@ -72,7 +72,7 @@ void FilePush::read_answer() {
         } else if (answer.word == "FAIL") {
           self->read_message(std::min<size_t>(answer.number, kMaxSyncMessageBytes));
         } else {
-          self->finish(Error{Code::kDamaged, "neither OKAY nor FAIL came"});
+          self->finish(Error{Code::kDamaged, "neither OKAY nor FAIL was received"});
         }
       });
 }

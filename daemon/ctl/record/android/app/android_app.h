@@ -29,7 +29,7 @@ struct AndroidApp {
   bool wrap_reads_variables = false;
 };
 
-// kInvalidArgument: no app can have that name. What passes can stand in a shell command.
+// kInvalidArgument: no app can have that name. What passes can be part of a shell command.
 Status check_package_name(const std::string& package);
 
 Result<PhoneFacts> look_at_phone(const AdbDevice& device);

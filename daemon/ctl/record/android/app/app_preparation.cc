@@ -20,7 +20,7 @@ std::string phone_path(const std::string& package, const std::string& ending) {
   return std::string(kPhoneFolder) + "/" + package + ending;
 }
 
-// adbd gives its shells an umask of 0: without it everybody on the phone may write what we lay
+// adbd gives its shells an umask of 0: without it every app on the phone may write what we put
 // down.
 constexpr char kOursAlone[] = "umask 077; ";
 

@@ -1,5 +1,5 @@
-// What is changed on a phone for a recording of one app, and how all of it is undone: by whoever
-// did it, or, when that was killed, by the next one.
+// What is changed on a phone for a recording of one app, and how all of it is undone: by the
+// command that did it, or, when that was killed, by the next one.
 //
 //   /data/local/tmp/collect/PACKAGE.lock   held by a shell of ours as long as we live
 //   /data/local/tmp/collect/PACKAGE.json   the record: the commands that undo what was done

@@ -193,7 +193,7 @@ Result<std::string> attach_agent_to(const AdbDevice& device, const AndroidApp& a
   const auto said = device.shell("am attach-agent " + std::to_string(pid) + " " +
                                  shell_word(library + "=" + options));
   if (!said.ok()) return said.error();
-  // Some versions end with 0 whatever happens.
+  // Some versions always end with 0.
   const std::string words = refusal_of(*said);
   if (said->exit_code != 0 || words.find("Exception") != std::string::npos ||
       words.starts_with("Error")) {

@@ -30,8 +30,9 @@ Result<pid_t> find_process(const AdbDevice& device, const std::string& package);
 // kPermission: run-as may not look at it.
 Result<AppProcess> look_at_process(const AdbDevice& device, const AndroidApp& app);
 
-// Of the app's own libraries whose path or name matches one of `patterns`; of all, where it is
-// patch::kProgramItself. They are copied here by `pull`. kUnsupported, kNotFound: there are none.
+// Plans for the app's own libraries whose path or name matches one of `patterns`; for all, where it
+// is patch::kProgramItself. They are copied here by `pull`. kUnsupported, kNotFound: there are
+// none.
 Result<patch::ModulePlans> plans_of_app(const AppProcess& process, const AndroidApp& app,
                                         const std::vector<std::string>& patterns,
                                         LibraryPull& pull);

@@ -24,8 +24,8 @@ class LibraryPull {
   LibraryPull(const LibraryPull&) = delete;
   LibraryPull& operator=(const LibraryPull&) = delete;
 
-  // Of a sealed session's directory on this machine. The folder with what could be copied, named
-  // by build id; empty: there is nothing.
+  // Copies the libraries of a sealed session, by its directory on this machine. The folder with
+  // what could be copied, named by build id; empty: there is nothing.
   std::string fetch(const std::string& session);
   // A file of the phone under its name. kAlreadyExists: one of that name was copied; kLimit; errors
   // of AdbDevice::pull().

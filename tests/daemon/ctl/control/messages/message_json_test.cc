@@ -132,9 +132,9 @@ TEST(MessageJson, ReportsInvalidValuesWithTheirPlace) {
   EXPECT_EQ(wrong(R"({"rules":[{},{"acton":"idle"}]})"),
             "rules[1]: there is no \"acton\"; did you mean action?");
   EXPECT_EQ(wrong(R"({"rules":[{"action":"ACTION_IDLE"}]})"),
-            "rules[0].action: \"ACTION_IDLE\" is none of its words; there is record, idle");
+            "rules[0].action: \"ACTION_IDLE\" is not one of its words; there is record, idle");
   EXPECT_EQ(wrong(R"({"rules":[{"action":1}]})"),
-            "rules[0].action: \"1\" is none of its words; there is record, idle");
+            "rules[0].action: \"1\" is not one of its words; there is record, idle");
   EXPECT_EQ(wrong(R"({"rules":[{"target":{"pid":"7"}}]})"),
             "rules[0].target.pid: a whole number from 0 to 4294967295 is wanted");
   EXPECT_EQ(wrong(R"({"rules":[{"target":{"pid":4294967296}}]})"),

@@ -108,7 +108,7 @@ TEST(RunSummaryLines, DescribesAStalledAndCutSession) {
           "  recorded   1 event of 2 threads in 0 ms, 72.0 kB\n"
           "  filter     by --only and --except: 4 functions matched\n"
           "  late       the filter came 20 ms late; what was called before is not recorded\n"
-          "  ended      at the size that --max-size allows; the program went on untraced\n"
+          "  ended      at the size that --max-size allows; the program continued untraced\n"
           "  children   not recorded, as --no-follow asks\n"
           "  detail     1 record\n"
           "  lost       1 event and 2 detail records\n"
@@ -156,7 +156,7 @@ TEST(RunSummaryLines, EndsByALimit) {
   api::Session session = recorded();
   session.set_status("time limit");
   EXPECT_THAT(run_summary_text(outcome_of({session})),
-              HasSubstr("  ended      after the time that --max-time allows; the program went on "
+              HasSubstr("  ended      after the time that --max-time allows; the program continued "
                         "untraced\n"));
   session.set_state(api::SESSION_STATE_RECOVERED);
   const std::string recovered = run_summary_text(outcome_of({session}));
@@ -184,7 +184,7 @@ TEST(RunSummaryLines, DrainProcessIsTheRemedyOfARecoveredSessionAlone) {
   session.set_missing("the rest");
   session.set_state(api::SESSION_STATE_RECOVERED);
   RunOutcome outcome = outcome_of({session});
-  const std::string remedy = "             (--drain process ships it, whatever the end was)\n";
+  const std::string remedy = "             (--drain process ships it after any end)\n";
   EXPECT_THAT(run_summary_text(outcome), HasSubstr("  lost       the rest\n" + remedy));
   outcome.outlived = true;
   EXPECT_THAT(run_summary_text(outcome), Not(HasSubstr(remedy)));

@@ -400,7 +400,7 @@ TEST_F(PhoneStream, PushIsAnsweredByOkayOrFail) {
   };
   const Status other = answered("DATA" + u32(0), false);
   EXPECT_EQ(other.code(), Code::kDamaged);
-  EXPECT_EQ(other.error().message, "neither OKAY nor FAIL came");
+  EXPECT_EQ(other.error().message, "neither OKAY nor FAIL was received");
   const std::string most(kMaxSyncMessageBytes, 'y');
   EXPECT_EQ(answered("FAIL" + u32(0xFFFFFFFF) + most + "z", false).error().message, most);
   EXPECT_EQ(answered("FAIL" + u32(100) + "abc", true).error().message, "abc");
