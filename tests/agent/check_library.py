@@ -40,7 +40,7 @@ ALLOWED_IMPORTS = {
         pthread_attr_getstacksize pthread_attr_setstacksize pthread_sigmask sigfillset""",
     "at the start: to be called at fork, at the end of threads and of the process": """
         __register_atfork pthread_atfork pthread_key_create on_exit""",
-    "in a thread's first event: where it is kept, and that its end is told": """
+    "in a thread's first event: where it is kept, and that its end is reported": """
         pthread_self pthread_setspecific gettid""",
     "the drain thread, when it is the last one: the end that the program would have had": "exit",
     "for the functions that the library replaces": "dlsym dlopen dlclose dladdr dlerror _setjmp abort",

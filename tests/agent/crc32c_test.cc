@@ -51,7 +51,7 @@ TEST(AgentCrc32c, AgreesWithIsaL) {
   }
 }
 
-TEST(AgentCrc32c, GoesOnWhereItStopped) {
+TEST(AgentCrc32c, ContinuesFromAnEarlierSum) {
   const auto bytes = noise(20000);
   for (const size_t cut : {size_t{0}, size_t{1}, size_t{777}, size_t{6144}, size_t{20000}}) {
     const uint32_t first = crc32c(Bytes(bytes).first(cut), 0);

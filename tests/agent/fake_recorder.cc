@@ -24,7 +24,7 @@ struct FakeLane {
   uint64_t sent = 0;
   uint64_t acknowledged = 0;
   uint64_t lost = 0;
-  uint64_t lost_told = 0;
+  uint64_t lost_reported = 0;
   uint32_t reasons = 0;
 
   uint64_t count() const { return starts.empty() ? 0 : starts.size() - 1; }
@@ -445,7 +445,7 @@ static bool span_from(const FakeLane& lane, Lane which, uint64_t from, uint32_t 
   span.first_ns = 1000 + from;
   span.last_ns = 1000 + end - 1;
   span.lost_total = lane.lost;
-  if (lane.lost != lane.lost_told) span.lost_reasons = lane.reasons;
+  if (lane.lost != lane.lost_reported) span.lost_reasons = lane.reasons;
   return true;
 }
 
@@ -480,7 +480,7 @@ void mark_sent(Stream& stream, Lane which, const Page& span) {
   const Lock lock(state().mutex);
   FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
   lane.sent = span.first_seq + span.record_count;
-  lane.lost_told = span.lost_total;
+  lane.lost_reported = span.lost_total;
 }
 
 void acknowledge(Stream& stream, Lane which, uint64_t next) {
@@ -493,7 +493,7 @@ void rewind(Stream& stream, Lane which, uint64_t next) {
   const Lock lock(state().mutex);
   FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
   lane.sent = std::max(next, lane.acknowledged);
-  lane.lost_told = 0;
+  lane.lost_reported = 0;
 }
 
 bool take_stall(Stream& stream, ThreadStall& stall) {

@@ -231,8 +231,8 @@ TEST_F(LifecycleTest, SoHasOneWithoutDestructors) {
   }
 }
 
-// Whoever waits for the end of what a program says does not wait for its drain process, which may
-// go on for long.
+// A reader of the program's output sees its end without waiting for the drain process, which may
+// run for long.
 TEST_F(LifecycleTest, DrainProcessHoldsNothingThatTheProgramWroteTo) {
   for (const char* log : {"COLLECT_LOG=0", "COLLECT_LOG=1"}) {
     collector.closed.clear();
@@ -272,7 +272,7 @@ TEST_F(LifecycleTest, ChildIsAProcessOfItsOwn) {
   EXPECT_THAT(said, HasSubstr("child: 1 "));
 }
 
-TEST_F(LifecycleTest, SoIsTheChildOfAProgramWithADrainProcess) {
+TEST_F(LifecycleTest, ChildWithADrainProcessIsItsOwnProcess) {
   start("ForksAChildThatRecords", {address(), "COLLECT_DRAIN=process"});
   collector.welcome_pair(false, kSilentMs);
   Peer parents_control = std::move(collector.control);

@@ -56,7 +56,7 @@ std::string first_line(const std::filesystem::path& path) {
 
 const char of_this_program = 0;
 
-TEST(OwnObject, IsTheExecutableOfAProgramThatLinksTheAgentIn) {
+TEST(OwnObject, IsTheExecutableWhenTheAgentIsLinkedIn) {
   const OwnObject own = find_own_object();
   Dl_info here{};
   ASSERT_NE(dladdr(&of_this_program, &here), 0);
@@ -379,7 +379,7 @@ TEST(Threads, SleepGivesTheProcessorUpOnce) {
 }
 
 // The main thread has left; its other thread looks until it is alone.
-TEST(Threads, LastOneIsSeenWhenTheMainThreadHasLeft) {
+TEST(Threads, CountsTheLastThreadAfterTheMainThreadLeft) {
   int report[2];
   ASSERT_EQ(pipe(report), 0);
   const pid_t child = fork();
@@ -486,7 +486,7 @@ class TracedProcessTest : public testing::Test {
   uint64_t now_ms = 1000;
 };
 
-TEST_F(TracedProcessTest, LivesAndStopsAndGoesOn) {
+TEST_F(TracedProcessTest, LivesAndStopsAndContinues) {
   watch([] {});
   EXPECT_EQ(look(), Life::kLives);
   EXPECT_TRUE(traced.has_memory());

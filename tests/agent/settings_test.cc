@@ -59,7 +59,7 @@ class SettingsTest : public testing::Test {
   }
 };
 
-TEST_F(SettingsTest, WithoutVariablesTheAgentIsOffAndHasItsDefaults) {
+TEST_F(SettingsTest, IsOffWithDefaultsWithoutVariables) {
   for (const Variables& none : {Variables{}, Variables{{"COLLECT_CONNECT", ""},
                                                        {"COLLECT_LISTEN", ""},
                                                        {"COLLECT_BUFFER_MB", ""},
@@ -140,7 +140,7 @@ TEST_F(SettingsTest, TimesHaveAUnit) {
   }
 }
 
-TEST_F(SettingsTest, TimeLimitMayHaveAMomentFromWhichItCounts) {
+TEST_F(SettingsTest, TimeLimitMayHaveAStartTime) {
   Settings settings = read({{"COLLECT_MAX_TIME", "10s"}});
   EXPECT_EQ(settings.max_time_ns, 10'000'000'000u);
   EXPECT_EQ(settings.max_time_since_ns, 0u);
@@ -281,7 +281,7 @@ TEST_F(SettingsTest, UnknownVariablesAreNamedWithTheNearest) {
 }
 
 // As collectctl attach gives them; the environment is the program's own and says nothing then.
-TEST_F(SettingsTest, BlockOfVariablesStandsInTheEnvironmentsPlace) {
+TEST_F(SettingsTest, BlockOfVariablesReplacesTheEnvironment) {
   using namespace std::string_literals;
   ::setenv("COLLECT_TAG", "environment", 1);
   std::string block =

@@ -33,7 +33,7 @@ TEST(TlsArenaTest, GrowingKeepsTheContent) {
   tls_free(block);
 }
 
-TEST(TlsArenaTest, EndsWhereItSaysAndGoesOnWhenSomethingIsFree) {
+TEST(TlsArenaTest, RefusesBeyondItsSizeAndReusesFreedBlocks) {
   EXPECT_EQ(tls_allocate(kMaxTlsBlock), nullptr);  // with its header it is longer
   EXPECT_EQ(tls_allocate(SIZE_MAX), nullptr);
   std::vector<void*> blocks;

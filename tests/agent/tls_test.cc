@@ -53,7 +53,7 @@ TEST_F(TlsTest, CarriesBytesBothWays) {
   EXPECT_EQ(server.wait(), 0);
 }
 
-// What was taken arrives, once and in order, whatever the caller comes back with.
+// What was taken arrives once and in order, for any bytes of the caller's next call.
 TEST_F(TlsTest, DeliversTakenBytesToASlowServer) {
   Signal go_on;
   Server server({}, [&](SSL* ssl, int) {
@@ -81,7 +81,7 @@ TEST_F(TlsTest, DeliversTakenBytesToASlowServer) {
               EXPECT_EQ(client.socket.receive(&byte, 1).status, IoStatus::kAgain);
               go_on.give();
               taken += client.send_all(pattern(taken, 20'000));
-              // The rest goes out with whatever is asked next.
+              // The rest goes out with the next call.
               while (client.socket.poll_events(POLLIN) != POLLIN) {
                 client.wait(POLLIN);
                 (void)client.socket.receive(&byte, 1);
@@ -152,7 +152,7 @@ TEST_F(TlsTest, EveryEndOfTheServerIsAnEnd) {
   }
 }
 
-// Each of them is told nothing: the first byte would come after the handshake.
+// Nothing is sent to any of them: the first byte would come after the handshake.
 TEST_F(TlsTest, SaysWhyAServerIsRefused) {
   struct Case {
     const char* server;

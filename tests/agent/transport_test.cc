@@ -324,11 +324,11 @@ TEST_F(SocketTest, ConnectIsRefusedWithoutAListener) {
 }
 
 // As when it is given the port that it dials: who answers there is no one but itself.
-TEST_F(SocketTest, OneThatIsConnectedToItselfHasNobody) {
+TEST_F(SocketTest, SocketConnectedToItselfHasNoPeerUser) {
   listen_on("tcp:0");
   connect_both();
-  const sockaddr nobody{AF_UNSPEC, {}};
-  ASSERT_EQ(::connect(client.fd(), &nobody, sizeof nobody), 0);
+  const sockaddr unspecified{AF_UNSPEC, {}};
+  ASSERT_EQ(::connect(client.fd(), &unspecified, sizeof unspecified), 0);
   sockaddr_in itself{};
   itself.sin_family = AF_INET;
   itself.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -379,7 +379,7 @@ TEST_F(SocketTest, AnotherUserMayNotConnect) {
 }
 
 // The kernel shows uid 0 for a socket that no one holds any more.
-TEST_F(SocketTest, PeerThatClosedIsUnknownAndOnlyATokenLetsItIn) {
+TEST_F(SocketTest, AdmitsAClosedPeerOnlyWithAToken) {
   if (!can_ask_for_users()) GTEST_SKIP() << "this system has no sock_diag";
   for (const bool asks_for_token : {false, true}) {
     listener.close();
@@ -431,7 +431,7 @@ class ServerTest : public testing::Test {
   Address dialled{};
 };
 
-TEST_F(ServerTest, AnotherUsersListenerIsKnownBeforeAndAfterItAccepts) {
+TEST_F(ServerTest, DetectsAnotherUsersListenerBeforeAndAfterAccept) {
   if (!can_ask_for_users()) GTEST_SKIP() << "this system has no sock_diag";
   for (const Accepts accepts : {Accepts::kNever, Accepts::kAlways, Accepts::kOnce}) {
     struct Case {
@@ -489,7 +489,7 @@ TEST_F(ServerTest, ItsOwnUserServes) {
   }
 }
 
-TEST_F(ServerTest, AnotherUsersUnixSocketIsTrustedOnlyWhereNobodyElseCanPutOne) {
+TEST_F(ServerTest, TrustsAnotherUsersSocketOnlyInAPrivateDirectory) {
   const std::string name = "collect_server_" + std::to_string(getpid());
   const ForeignListener abstract(fakes::unix_name(std::string(1, '\0') + name));
   EXPECT_EQ(server_at("abstract:" + name), PeerUser::kOther);

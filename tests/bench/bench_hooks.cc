@@ -72,7 +72,7 @@ std::string hooks(const char* library) {
 }
 
 // No one answers there: the ring turns over and nothing is shipped.
-std::string nobody() {
+std::string closed_address() {
   return "127.0.0.1:" + std::to_string(e2e::free_port());
 }
 
@@ -145,7 +145,7 @@ std::vector<Variant> variants(const e2e::CollectorProcess& collector, const std:
   e2e::Environment idle = collector.tracing("wait");
   idle["COLLECT_START"] = "idle";
   const e2e::Environment recording = {{"LD_PRELOAD", e2e::agent_library()},
-                                      {"COLLECT_CONNECT", nobody()},
+                                      {"COLLECT_CONNECT", closed_address()},
                                       {"COLLECT_FULL", "overwrite"},
                                       {"COLLECT_BUFFER_MB", "1"}};
   std::vector<Variant> all = {
@@ -156,7 +156,7 @@ std::vector<Variant> variants(const e2e::CollectorProcess& collector, const std:
       {"agent_recording_64mb",
        "hook_loop",
        {{"LD_PRELOAD", e2e::agent_library()},
-        {"COLLECT_CONNECT", nobody()},
+        {"COLLECT_CONNECT", closed_address()},
         {"COLLECT_FULL", "overwrite"}}},
       {"agent_drained", "hook_loop", drained, 1, true},
       {"agent_idle", "hook_loop", idle},
@@ -186,29 +186,27 @@ bool is_taken_again(const Variant& variant) {
   return name == "floor" || name == "agent_recording";
 }
 
-int run(int argc, char** argv) {
-  const uint64_t repeats = take_flag(argc, argv, "--repeats", 5);
-  const uint64_t pairs = take_flag(argc, argv, "--pairs", kPairs);
-  e2e::Scratch scratch;
-  e2e::CollectorProcess collector(scratch);
-  const auto folder = plans();
-  const std::vector<Variant> all =
-      variants(collector, scratch.path(), folder.ok() ? folder->path() : "");
-  std::map<std::string, std::vector<double>> taken;
+using Samples = std::map<std::string, std::vector<double>>;
+
+Samples take_samples(const std::string& scratch, const std::vector<Variant>& all, uint64_t repeats,
+                     uint64_t pairs) {
+  Samples taken;
+  const auto take = [&](const Variant& variant, const std::string& name) {
+    const std::vector<double> numbers = sample(scratch, variant, pairs);
+    taken[name].insert(taken[name].end(), numbers.begin(), numbers.end());
+  };
   for (uint64_t i = 0; i < repeats; ++i) {
-    for (const Variant& variant : all) {
-      const std::vector<double> numbers = sample(scratch.path(), variant, pairs);
-      taken[variant.name].insert(taken[variant.name].end(), numbers.begin(), numbers.end());
-    }
+    for (const Variant& variant : all) take(variant, variant.name);
     const Contention contention;
     for (const Variant& variant : all) {
-      if (!is_taken_again(variant)) continue;
-      const std::vector<double> numbers = sample(scratch.path(), variant, pairs);
-      std::vector<double>& all_numbers = taken[std::string(variant.name) + kContended];
-      all_numbers.insert(all_numbers.end(), numbers.begin(), numbers.end());
+      if (is_taken_again(variant)) take(variant, std::string(variant.name) + kContended);
     }
   }
-  // Google Benchmark shows and exports them: one iteration is one call + return.
+  return taken;
+}
+
+// Google Benchmark shows and exports them: one iteration is one call + return.
+void show(int argc, char** argv, const Samples& taken) {
   for (const auto& [name, numbers] : taken) {
     const double ns = median(numbers);
     benchmark::RegisterBenchmark(name.c_str(),
@@ -220,9 +218,9 @@ int run(int argc, char** argv) {
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
-  std::map<std::string, double> ns;
-  for (const auto& [name, numbers] : taken) ns[name] = median(numbers);
-  std::printf("\n");
+}
+
+void compare(std::map<std::string, double>& ns, bool has_plans) {
   report("hot path: recording / floor", ns["agent_recording"] / ns["floor"], Side::kAtMost, 1.1,
          "x");
   report("  the same, while all processors are busy",
@@ -245,7 +243,7 @@ int run(int argc, char** argv) {
     mention("XRay, detail on / -finstrument-functions (gcc)",
             ns["xray_detail"] / ns["agent_detail"], "x");
   }
-  if (folder.ok()) {
+  if (has_plans) {
     report("not prepared, recording / -finstrument-functions (gcc)",
            ns["unprepared_recording"] / ns["agent_recording"], Side::kAtMost, 1.25, "x");
     report("not prepared, agent idle: over the program without an agent",
@@ -257,6 +255,22 @@ int run(int argc, char** argv) {
   }
   mention("floor, call + return", ns["floor"], "ns");
   mention("recording, call + return", ns["agent_recording"], "ns");
+}
+
+int run(int argc, char** argv) {
+  const uint64_t repeats = take_flag(argc, argv, "--repeats", 5);
+  const uint64_t pairs = take_flag(argc, argv, "--pairs", kPairs);
+  e2e::Scratch scratch;
+  e2e::CollectorProcess collector(scratch);
+  const auto folder = plans();
+  const std::vector<Variant> all =
+      variants(collector, scratch.path(), folder.ok() ? folder->path() : "");
+  const Samples taken = take_samples(scratch.path(), all, repeats, pairs);
+  show(argc, argv, taken);
+  std::map<std::string, double> ns;
+  for (const auto& [name, numbers] : taken) ns[name] = median(numbers);
+  std::printf("\n");
+  compare(ns, folder.ok());
   return ns["agent_recording"] > 0 && ns["floor"] > 0 ? 0 : 1;
 }
 

@@ -1,5 +1,5 @@
 // Memory that a virtual machine has never used, or gave back to its host while it lay free, is paid
-// for at its first touch: some ten times what it costs to write it. Whatever is measured first, or
+// for at its first touch: some ten times what it costs to write it. What is measured first, or
 // writes most, would pay for that.
 #pragma once
 

@@ -155,7 +155,7 @@ if [ "${COLLECT_INSIDE:-}" = drive ]; then
   eventually more_are_sealed "$before" || fail "an agent that waited in the socket is not recorded"
   [ "$(property MainPID)" != "$pid" ] || fail "it was not started again"
   systemctl stop collectord.service collectord.socket collectord-control.socket
-  # An address of others needs TLS, whoever listens there.
+  # An address that others reach needs TLS, also when systemd listens there.
   printf '[Socket]\nListenStream=\nListenStream=0.0.0.0:7710\n' \
     > /etc/systemd/system/collectord.socket.d/reachable.conf
   systemctl daemon-reload
@@ -232,7 +232,7 @@ for file in /etc/collectord/collectord.toml /usr/bin/collectord /usr/bin/collect
 done
 grep -q '^./usr/lib/[^/]*/libcollect_agent.so$' "$scratch/agent.list" ||
   fail "the agent is not in its package"
-# A project finds the agent in its package, wherever that lies.
+# A project finds the agent in its package in any folder.
 dpkg-deb -x "$agent" "$scratch/unpacked"
 example=$scratch/unpacked/usr/share/doc/libcollect-agent/example
 cmake -G Ninja -S "$example" -B "$scratch/example" -DCMAKE_PREFIX_PATH="$scratch/unpacked/usr" > "$scratch/log" &&

@@ -342,7 +342,7 @@ class TutorialTest(DayTest):
 
 
 class TwoTerminalsTest(DayTest):
-    def test_after_a_run_report_and_its_like_take_its_recording_whoever_stored_it(self):
+    def test_commands_without_a_path_take_the_last_run_of_any_collector(self):
         self.build()
         self.does("collectctl run -- ./app")  # an older one, in this directory
         older = self.does("collectctl inspect --json").stdout

@@ -118,7 +118,7 @@ void CollectorProcess::start() {
   Arguments command = launcher_;
   command.insert(command.end(),
                  {daemon_, "--root", root_, "--ingest", ingest(), "--control", control()});
-  // Whoever runs the tests may have phones of their own.
+  // The user who runs the tests may have phones.
   for (const char* source : {"--adb", "--usbmux"}) {
     if (std::find(more_.begin(), more_.end(), source) != more_.end()) continue;
     command.insert(command.end(), {source, "off"});

@@ -1,5 +1,5 @@
-// An agent by hand: one connection to a collector's ingest port, on which a test says whatever it
-// likes, rightly or wrongly. Blocking, with a bound on every wait.
+// An agent by hand: one connection to a collector's ingest port, on which a test sends any bytes,
+// right or wrong. Blocking, with a bound on every wait.
 #pragma once
 
 #include <chrono>
@@ -63,7 +63,7 @@ Octets page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records,
 // The same encoded; raw where that is no shorter.
 Octets encoded_page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records,
                           Codec codec = Codec::kColumns);
-// A page frame with this header and whatever bytes, its checksums right.
+// A page frame with this header and any bytes, its checksums right.
 Octets page_frame(PageHeader page, const Octets& sent);
 // `count` events beginning at this time, calls and returns in turn.
 Octets events(uint64_t first_ns, uint32_t count);

@@ -157,7 +157,7 @@ std::vector<std::string> session_directories(const std::string& root, int pid) {
   for (const auto& session : fs::directory_iterator(root, none)) {
     const std::string session_name = session.path().filename().string();
     if (!session_name.starts_with("session_")) continue;
-    // The tenth of one second comes after the ninth, whatever their letters say.
+    // The tenth of one second comes after the ninth, although it sorts before it.
     const std::string second = session_name.substr(0, kSecondLength);
     // What was made of a session comes behind it, by its path.
     const std::string recorded = session_name.substr(0, session_name.find("_atf"));

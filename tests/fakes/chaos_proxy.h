@@ -27,7 +27,7 @@ class ChaosProxy {
 
   uint16_t port() const { return port_; }
 
-  // Ends connections now, whatever is on its way: all of them, or the one that `which` picks.
+  // Ends connections now, also with bytes on their way: all of them, or the one that `which` picks.
   void cut_all(bool reset);
   void cut_one(uint64_t which, bool reset);
   // Nothing moves in either direction until it is called with false; new connections are accepted

@@ -60,8 +60,8 @@ inline std::vector<uint8_t> dial9_stream_with_large_event(size_t bytes) {
 // How many bytes at the front are whole frames, as the decoder sees them that holds all the bytes.
 inline size_t dial9_whole_bytes(Bytes bytes) {
   dial9::Decoder decoder;
-  dial9::Visitor nobody;
-  return decoder.decode(bytes, nobody).bytes;
+  dial9::Visitor ignored;
+  return decoder.decode(bytes, ignored).bytes;
 }
 
 }  // namespace collect::fakes

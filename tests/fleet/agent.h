@@ -1,7 +1,7 @@
 // An agent of the simulation: speaks WIRE.md over a socket that no one waits for, holds
 // unacknowledged records in a ring that may be full, and goes from one collector to another as the
 // real one does, with the real one's list of collectors. It is no program that records: its records
-// are a function of their numbers, so that whoever reads them knows what each must be.
+// are a function of their numbers, so that a reader knows what each must be.
 //
 // One thread: that of the simulation.
 #pragma once

@@ -87,7 +87,7 @@ TEST_F(AuditTest, FindsAcknowledgedRecordsThatAreNowhere) {
   EXPECT_THAT(result.violations.front(), HasSubstr("20 acknowledged records are nowhere"));
 }
 
-TEST_F(AuditTest, FindsARecordThatIsNotWhatTheAgentRecorded) {
+TEST_F(AuditTest, FindsAChangedRecord) {
   store(0, 100, 33);
   const AuditResult result = judge();
   EXPECT_THAT(result.violations, ElementsAre(HasSubstr("recorded as number 33")));
@@ -99,7 +99,7 @@ TEST_F(AuditTest, FindsPartsThatDisagree) {
   EXPECT_THAT(judge().violations, ElementsAre(HasSubstr("can't be merged")));
 }
 
-TEST_F(AuditTest, FindsRecordsThatNobodyMade) {
+TEST_F(AuditTest, FindsRecordsThatWereNeverMade) {
   run_.streams[0] = {90, 0, 90};
   store(0, 100);
   EXPECT_THAT(judge().violations, testing::Contains(HasSubstr("record 99 was never made")));

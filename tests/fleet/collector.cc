@@ -66,7 +66,7 @@ bool HeldPauses::pause(uint64_t ns) {
 void HeldPauses::let_go() {
   {
     const std::lock_guard lock(mutex_);
-    waiting_ = false;  // here, so that whoever looks next sees that it works
+    waiting_ = false;  // here, so that the next look sees that it works
     let_go_ = true;
   }
   changed_.notify_all();

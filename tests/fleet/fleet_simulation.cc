@@ -127,6 +127,34 @@ int simulate(const FleetSettings& all, uint32_t parts, uint32_t at_once) {
   return failed || !totals.is_kept() ? 1 : 0;
 }
 
+// Numbers that belong to a scenario, as far as the command line has them.
+using Given = std::map<std::string, std::optional<uint64_t>>;
+
+FleetSettings chosen_settings(const std::string& scenario, const FleetSettings& shown,
+                              Given& given) {
+  FleetSettings settings;
+  for (const auto& [value, name] : kScenarios) {
+    if (scenario == name) settings = settings_of(value);
+  }
+  settings.collectors = shown.collectors;
+  settings.agents = shown.agents;
+  settings.seed = shown.seed;
+  settings.threads = shown.threads;
+  settings.events_per_s = shown.events_per_s;
+  settings.ring_events = shown.ring_events;
+  settings.merge_every = shown.merge_every;
+  settings.horizon_s = given["--horizon"].value_or(settings.horizon_s);
+  settings.runs = static_cast<uint32_t>(given["--runs"].value_or(settings.runs));
+  settings.run_s = given["--run"].value_or(settings.run_s);
+  settings.away_s = given["--away"].value_or(settings.away_s);
+  settings.heartbeat_ms =
+      static_cast<uint32_t>(given["--heartbeat"].value_or(settings.heartbeat_ms));
+  settings.tick_ms = given["--tick"].value_or(settings.tick_ms);
+  settings.probe_bursts =
+      static_cast<uint32_t>(given["--probe-bursts"].value_or(settings.probe_bursts));
+  return settings;
+}
+
 int main_of(int argc, char** argv) {
   CLI::App app{
       "Simulates a fleet of collectors and agents, and checks that no record is lost in "
@@ -138,7 +166,7 @@ int main_of(int argc, char** argv) {
   const auto number = [&app](const char* name, auto& value, const char* text) {
     app.add_option(name, value, text);
   };
-  std::map<std::string, std::optional<uint64_t>> given;
+  Given given;
   FleetSettings shown;
   number("--collectors", shown.collectors, "Collectors");
   number("--agents", shown.agents, "Agents");
@@ -160,26 +188,7 @@ int main_of(int argc, char** argv) {
   number("--log", log, "Level of the collectors' log");
   CLI11_PARSE(app, argc, argv);
 
-  FleetSettings settings;
-  for (const auto& [value, name] : kScenarios) {
-    if (scenario == name) settings = settings_of(value);
-  }
-  settings.collectors = shown.collectors;
-  settings.agents = shown.agents;
-  settings.seed = shown.seed;
-  settings.threads = shown.threads;
-  settings.events_per_s = shown.events_per_s;
-  settings.ring_events = shown.ring_events;
-  settings.merge_every = shown.merge_every;
-  settings.horizon_s = given["--horizon"].value_or(settings.horizon_s);
-  settings.runs = static_cast<uint32_t>(given["--runs"].value_or(settings.runs));
-  settings.run_s = given["--run"].value_or(settings.run_s);
-  settings.away_s = given["--away"].value_or(settings.away_s);
-  settings.heartbeat_ms =
-      static_cast<uint32_t>(given["--heartbeat"].value_or(settings.heartbeat_ms));
-  settings.tick_ms = given["--tick"].value_or(settings.tick_ms);
-  settings.probe_bursts =
-      static_cast<uint32_t>(given["--probe-bursts"].value_or(settings.probe_bursts));
+  const FleetSettings settings = chosen_settings(scenario, shown, given);
   if (settings.collectors == 0 || settings.agents == 0 || settings.runs == 0 ||
       settings.run_s == 0 || settings.threads == 0 || settings.events_per_s == 0 ||
       settings.horizon_s < settings.runs || at_once == 0) {

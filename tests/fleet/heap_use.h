@@ -1,5 +1,5 @@
-// Who has how much of the heap: operator new and delete of this program count for whoever runs at
-// that moment on that thread. Memory of malloc() alone is not seen.
+// Who has how much of the heap: operator new and delete of this program count for the part
+// that runs at that moment on that thread. Memory of malloc() alone is not seen.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ class MemoryDisk {
 
   // Every call fails from now on.
   void die() { dead_ = true; }
-  // For whoever looks at what was on it.
+  // For a test that looks at what was on it.
   void revive() { dead_ = false; }
   bool is_dead() const { return dead_; }
   uint64_t used_bytes() const { return used_; }

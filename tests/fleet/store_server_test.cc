@@ -65,7 +65,7 @@ TEST_F(StoreServerTest, CommitIsWrittenOnce) {
   EXPECT_EQ(put("v1/COMMIT", "second", true).code(), Code::kAlreadyExists);
 }
 
-TEST_F(StoreServerTest, AwayNobodyListensAndAfterwardsAllIsThere) {
+TEST_F(StoreServerTest, RefusesWhileAwayAndKeepsAllAfterwards) {
   ASSERT_TRUE(put("v1/x", "body").ok());
   store_.set_away(true);
   EXPECT_EQ(put("v1/y", "body").code(), Code::kUnavailable);

@@ -62,7 +62,7 @@ class Readers(unittest.TestCase):
     maxDiff = 2000
 
     def assert_agrees(self, found, expected, place=""):
-        """Whatever both documents have; of sentences, how many there are."""
+        """What both documents have; of sentences, how many there are."""
         if place.endswith((".errors", ".warnings")):
             self.assertEqual(len(found), len(expected), f"{place}: {found}")
         elif isinstance(expected, dict):

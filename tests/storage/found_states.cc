@@ -194,10 +194,10 @@ std::string with_containers(const std::string& root) {
   return directory;
 }
 
-std::vector<FoundState> make_states() {
-  constexpr SessionState kComplete = SessionState::kComplete;
-  std::vector<FoundState> states;
-  const auto add = [&states](FoundState state) { states.push_back(state); };
+constexpr SessionState kComplete = SessionState::kComplete;
+using AddState = std::function<void(const FoundState&)>;
+
+void add_recordings(const AddState& add) {
   add({.row = "SealedWithLeftovers",
        .make =
            [](const std::string& root) {
@@ -235,6 +235,9 @@ std::vector<FoundState> make_states() {
        .lost_events = 20,
        .detail_records = 20,
        .has_problems = true});
+}
+
+void add_interrupted_seals(const AddState& add) {
   // Two threads; 3 events overwritten and 2 dropped; 3 detail records without their events.
   for (const uint64_t later : {0, 2, 4, 6, 9}) {
     static std::string (*const kMakers[])(const std::string&) = {
@@ -260,6 +263,9 @@ std::vector<FoundState> make_states() {
        .events = 126,
        .lost_events = 2,
        .detail_records = 126});
+}
+
+void add_damaged_records(const AddState& add) {
   add({.row = "NoManifest",
        .make =
            [](const std::string& root) {
@@ -312,6 +318,9 @@ std::vector<FoundState> make_states() {
        .events = kEvents,
        .detail_records = kEvents,
        .has_problems = true});
+}
+
+void add_damaged_threads(const AddState& add) {
   add({.row = "AThreadThatCannotBeRead",
        .make = bad_thread,
        .events = kEvents,
@@ -371,6 +380,9 @@ std::vector<FoundState> make_states() {
            },
        .events = kEvents,
        .detail_records = kEvents});
+}
+
+void add_damaged_containers_and_streams(const AddState& add) {
   add({.row = "ContainersOpenAndMissing",
        .make = with_containers,
        .events = kEvents,
@@ -407,6 +419,14 @@ std::vector<FoundState> make_states() {
              }
            },
        .removed = true});
+}
+
+std::vector<FoundState> make_states() {
+  std::vector<FoundState> states;
+  for (const auto add_some : {add_recordings, add_interrupted_seals, add_damaged_records,
+                              add_damaged_threads, add_damaged_containers_and_streams}) {
+    add_some([&states](const FoundState& state) { states.push_back(state); });
+  }
   return states;
 }
 

@@ -1,5 +1,5 @@
 // Session directories in every state that STORAGE.md "Recovery" names, made for real: by a session
-// that is left, or that is killed at one of its changes. Whoever recovers them is compared with the
+// that is left, or that is killed at one of its changes. Each recovery is compared with the
 // same row.
 #pragma once
 

@@ -25,7 +25,7 @@ inline std::vector<uint8_t> without_link(Bytes record, size_t link_offset) {
 
 // Every event of the thread is the one that the gaps say it is, byte for byte; of the detail
 // records, all that were promised and have their event are there. Numbers below `promise` are
-// stored or lost for a reason of the agent's, none of them is damaged. `lost_details`: told so by
+// stored or lost for a reason of the agent's, none of them is damaged. `lost_details`: reported by
 // the agent.
 inline void expect_kept(const std::string& directory, const Manifest& manifest,
                         const FakeStream& stream, const StreamPosition& promise,

@@ -5,7 +5,7 @@
 // The model, for each file: its bytes as of the last sync, and every write and cut since. Since
 // then each 512-byte sector may be as of any moment, and so may the length; what was never written
 // is zeros. For each directory: its names as of its last sync; every name made, replaced or removed
-// since is kept or not, whatever became of the file's bytes. A rename is kept whole or not at all.
+// since is kept or not, independent of the file's bytes. A rename is kept whole or not at all.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the session tests share: a directory of their own, a clock that stops until it is
-// told otherwise, and the independent checker of the reference pack.
+// What the session tests share: a directory of their own, a clock that stops until it
+// is set, and the independent checker of the reference pack.
 #pragma once
 
 #include <gtest/gtest.h>

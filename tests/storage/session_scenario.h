@@ -102,7 +102,7 @@ class Scenario {
   FakeStream two_;
 };
 
-// What must hold of the scenario's session, whatever happened to it.
+// What must hold of the scenario's session after any fault.
 class ScenarioTest : public SessionTest {
  protected:
   SessionOptions options_for(Durability durability) {

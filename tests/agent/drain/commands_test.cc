@@ -79,7 +79,7 @@ TEST_F(CommandsTest, DoesNotAnswerUnreadableCommands) {
   EXPECT_EQ(ask(wire::Command()).error(), kUnknown);
 }
 
-TEST_F(CommandsTest, StartIsAnsweredWithTheTimeAndNumberOfTheRecording) {
+TEST_F(CommandsTest, StartReturnsTimeAndNumberOfTheRecording) {
   const auto first = ask(start());
   EXPECT_TRUE(first.ok());
   EXPECT_EQ(first.recording(), 1u);
@@ -90,7 +90,7 @@ TEST_F(CommandsTest, StartIsAnsweredWithTheTimeAndNumberOfTheRecording) {
   EXPECT_EQ(again.recording(), 1u);
 }
 
-TEST_F(CommandsTest, StopEndsTheRecordingAndIsDoneWhereNoneRuns) {
+TEST_F(CommandsTest, StopSucceedsWithAndWithoutARecording) {
   EXPECT_TRUE(ask(stop()).ok());
   EXPECT_EQ(recording().phase(), Phase::kIdle);
   EXPECT_TRUE(ask(start()).ok());
@@ -132,7 +132,7 @@ TEST_F(CommandsTest, StopTakesAStartBackThatWaits) {
   EXPECT_FALSE(is_recording());
 }
 
-TEST_F(CommandsTest, WhenTheDrainEndsNothingIsDoneAndNoStartWaits) {
+TEST_F(CommandsTest, RefusesStartOnceTheDrainEnds) {
   EXPECT_TRUE(ask(start()).ok());
   EXPECT_TRUE(ask(stop()).ok());
   give(start(), 7);
@@ -198,7 +198,7 @@ TEST_F(CommandsTest, FunctionFilterHoldsWhenItsLastPartHasCome) {
   EXPECT_EQ(fake::function_filters(), 1u);
 }
 
-TEST_F(CommandsTest, FunctionsAreSwitchedOffButNotAmongThePartsOfAnotherFilter) {
+TEST_F(CommandsTest, RefusesFunctionsSwitchedOffWithinAnUnfinishedFilter) {
   wire::Command less = filter(0, true, {5});
   less.mutable_set_function_filter()->set_mode(wire::SetFunctionFilter::LESS);
   EXPECT_TRUE(ask(less).ok());
@@ -210,7 +210,7 @@ TEST_F(CommandsTest, FunctionsAreSwitchedOffButNotAmongThePartsOfAnotherFilter) 
   EXPECT_TRUE(ask(less).ok());
 }
 
-TEST_F(CommandsTest, PartsOfAFunctionFilterComeInOrderAndOnOneLink) {
+TEST_F(CommandsTest, RefusesFunctionFilterPartsOutOfOrder) {
   const std::string missing = "a part of the function filter is missing";
   EXPECT_EQ(ask(filter(1, true, {3})).error(), missing);
   EXPECT_TRUE(ask(filter(0, false, {1})).ok());

@@ -48,7 +48,7 @@ class ControlReaderTest : public DrainPartsTest {
   uint32_t probes_ = 0;
 };
 
-TEST_F(ControlReaderTest, ProbeIsAnsweredWithWhenItCameAndWhenItsAnswerWent) {
+TEST_F(ControlReaderTest, AnswersAProbeWithReceiveAndSendTimes) {
   come_up();
   const uint64_t before_ns = now_ns();
   wire::ClockProbe probe;
@@ -66,7 +66,7 @@ TEST_F(ControlReaderTest, ProbeIsAnsweredWithWhenItCameAndWhenItsAnswerWent) {
   EXPECT_LE(reply.t3_ns(), now_ns());
 }
 
-TEST_F(ControlReaderTest, AckFreesRecordsAndEndsTheRecordingThatItSeals) {
+TEST_F(ControlReaderTest, AckFreesRecordsAndEndsASealedRecording) {
   come_up();
   recording().ask();
   const uint32_t stream = fake::add_stream(1, "main");
@@ -208,7 +208,7 @@ class StatusReportsTest : public DrainPartsTest {
   StatusReports& reports() { return parts_->reports; }
 };
 
-TEST_F(StatusReportsTest, HeartbeatGoesAtOnceAndThenTwiceInItsInterval) {
+TEST_F(StatusReportsTest, SendsHeartbeatAtOnceAndAfterHalfItsInterval) {
   const std::vector<FrameType> heartbeat{FrameType::kHeartbeat};
   EXPECT_EQ(types(due()), heartbeat);
   EXPECT_TRUE(due().empty());
@@ -249,7 +249,7 @@ TEST_F(StatusReportsTest, HeartbeatHasTheNumbersOfTheRecorder) {
   EXPECT_EQ(heartbeat.spooled_bytes(), 0u);
 }
 
-TEST_F(StatusReportsTest, CountersGoWhenTheyHaveChangedAndNotTooOften) {
+TEST_F(StatusReportsTest, SendsChangedCountersAtMostOncePerInterval) {
   (void)due();
   set_counter("depth", 7);
   wire::Counters sent = counters(due());

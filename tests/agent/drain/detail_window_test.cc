@@ -42,7 +42,7 @@ TEST_F(DetailWindowTest, RecordingBeginsWithTheModeThatIsSet) {
   EXPECT_EQ(states[0].reason(), "start");
 }
 
-TEST_F(DetailWindowTest, LastsAsLongAsItWasAskedForAndReturnsToModeAndFilterBefore) {
+TEST_F(DetailWindowTest, RestoresModeAndFilterAfterItsDuration) {
   begin_recording();
   (void)change(kArmed, 0, 3);
   EXPECT_EQ(detail().until_ns(), 0u);
@@ -70,7 +70,7 @@ TEST_F(DetailWindowTest, LastsAsLongAsItWasAskedForAndReturnsToModeAndFilterBefo
   EXPECT_EQ(detail_mode(), kOff) << "it ended once";
 }
 
-TEST_F(DetailWindowTest, SecondCommandWithinTheTimeDoesNotChangeWhatItReturnsTo) {
+TEST_F(DetailWindowTest, SecondTimedCommandRestoresTheSameMode) {
   begin_recording();
   (void)change(kOn, 5000, 1);
   const DetailChange second = change(kOn, 9000, 0, 4);
@@ -80,7 +80,7 @@ TEST_F(DetailWindowTest, SecondCommandWithinTheTimeDoesNotChangeWhatItReturnsTo)
   EXPECT_EQ(fake::detail_filter_functions(), 0u);
 }
 
-TEST_F(DetailWindowTest, OnlyOnHasADurationAndOneBeyondTheClockIsForEver) {
+TEST_F(DetailWindowTest, OnlyModeOnHasADuration) {
   (void)change(kArmed, 5000);
   EXPECT_EQ(detail().until_ns(), 0u);
   (void)change(kOff, 5000);
@@ -91,7 +91,7 @@ TEST_F(DetailWindowTest, OnlyOnHasADurationAndOneBeyondTheClockIsForEver) {
   EXPECT_EQ(detail_mode(), kOn);
 }
 
-TEST_F(DetailWindowTest, EndsWithItsRecordingAndTheNextBeginsAsTheSettingsSay) {
+TEST_F(DetailWindowTest, EndsWithItsRecordingAndRestoresTheSettings) {
   settings().detail = kArmed;
   begin_recording();
   (void)change(kOn, 5000, 7);

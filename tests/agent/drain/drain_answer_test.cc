@@ -92,7 +92,7 @@ TEST_F(DrainAnswerTest, UnreadableFramesEndTheLink) {
   }
 }
 
-TEST_F(DrainAnswerTest, OnTheDataChannelACollectorSaysNothingButRefuse) {
+TEST_F(DrainAnswerTest, RefusesOtherFramesOnTheDataChannel) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();
   collector.data.send_frame(static_cast<FrameType>(200), "of a later version");

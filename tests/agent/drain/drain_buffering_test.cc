@@ -32,7 +32,7 @@ TEST_F(DrainBufferingTest, CommandChangesFullRingPolicy) {
 }
 
 // Both sides of a lane cut pages out of it then, and have to agree on that.
-TEST_F(DrainBufferingTest, OverwriteIsChosenAndLeftOnlyWhileNothingIsRecorded) {
+TEST_F(DrainBufferingTest, OverwriteChangesOnlyWhileNotRecording) {
   Settings settings = connecting();
   settings.start_recording = false;
   ASSERT_TRUE(drain_start(settings));
@@ -51,7 +51,7 @@ TEST_F(DrainBufferingTest, OverwriteIsChosenAndLeftOnlyWhileNothingIsRecorded) {
   EXPECT_EQ(full_policy(), FullPolicy::kOverwrite);
 }
 
-TEST_F(DrainBufferingTest, CountersAreSentWhenTheyChangeAndAgainToANewCollector) {
+TEST_F(DrainBufferingTest, SendsChangedCountersAndAllToANewCollector) {
   ASSERT_TRUE(shared_memory_init(false));
   ASSERT_TRUE(counters_init());
   ASSERT_TRUE(drain_start(connecting()));

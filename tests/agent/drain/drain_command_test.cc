@@ -56,7 +56,7 @@ TEST_F(DrainCommandTest, StopsARecordingAndStartsTheNext) {
   EXPECT_EQ(started.recording(), 2u);
   EXPECT_TRUE(fake::was_released(stream));
 
-  // The second session knows nothing of the first: modules are told again.
+  // The second session knows nothing of the first: modules are sent again.
   const size_t modules_before = collector.modules.size();
   const uint32_t next = fake::add_stream(1, "main");
   fake::write_index(next, 3);
@@ -72,7 +72,7 @@ TEST_F(DrainCommandTest, StopsARecordingAndStartsTheNext) {
   EXPECT_EQ(running.recording(), 2u);
 }
 
-TEST_F(DrainCommandTest, IdleAgentRecordsNothingUntilItIsTold) {
+TEST_F(DrainCommandTest, IdleAgentRecordsNothingBeforeACommand) {
   Settings settings = connecting();
   settings.start_recording = false;
   ASSERT_TRUE(drain_start(settings));
@@ -85,7 +85,7 @@ TEST_F(DrainCommandTest, IdleAgentRecordsNothingUntilItIsTold) {
   EXPECT_EQ(collector.take()->type, FrameType::kRecordingStart);
 }
 
-TEST_F(DrainCommandTest, RecordingEndsAfterItsTimeAndTheNextHasItsOwn) {
+TEST_F(DrainCommandTest, EachRecordingEndsAfterItsOwnTimeLimit) {
   Settings settings = connecting();
   settings.max_time_ns = 1;
   ASSERT_TRUE(drain_start(settings));
@@ -132,7 +132,7 @@ TEST_F(DrainCommandTest, RecordingEndsAtItsSize) {
 }
 
 // The program may be over before the drain looks.
-TEST_F(DrainCommandTest, EndOfTheProgramIsNotTheReasonWhereItsRecordingHadItsSize) {
+TEST_F(DrainCommandTest, SizeLimitRemainsTheReasonWhenTheProgramEnds) {
   ASSERT_TRUE(drain_start(connecting()));
   fake::write_index(fake::add_stream(1, "main"), 100);
   collector.welcome_pair();
@@ -188,13 +188,13 @@ class StartFilterTest : public DrainCommandTest {
     wire::WantFunctionFilter want;
     const auto frame = collector.control.next_of(FrameType::kWantFunctionFilter, &before);
     EXPECT_TRUE(frame && want.ParseFromString(frame->body));
-    size_t told = 0;
+    size_t sent = 0;
     for (const GotFrame& one : before) {
       wire::Modules some;
       if (one.type != FrameType::kModules || !some.ParseFromString(one.body)) continue;
-      told += static_cast<size_t>(some.modules_size());
+      sent += static_cast<size_t>(some.modules_size());
     }
-    EXPECT_EQ(told, modules);
+    EXPECT_EQ(sent, modules);
     return want;
   }
 };
@@ -251,7 +251,7 @@ TEST_F(StartFilterTest, IdleAgentHasItsFilterAndStaysIdle) {
   EXPECT_TRUE(is_recording());
 }
 
-TEST_F(StartFilterTest, WithoutACollectorTheProgramGoesOnUnrecorded) {
+TEST_F(StartFilterTest, ProgramContinuesUnrecordedWithoutACollector) {
   ASSERT_TRUE(drain_start(filtered()));
   drain_hold_for_filter();
   EXPECT_FALSE(is_recording());
@@ -290,7 +290,7 @@ TEST_F(DrainCommandTest, RecordingEndIsRepeatedUntilItIsAcknowledged) {
   collector.seal();
 }
 
-TEST_F(DrainCommandTest, DetailGoesOnForATimeAndBackToWhatItWas) {
+TEST_F(DrainCommandTest, TimedDetailReturnsToTheEarlierMode) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();
   ASSERT_TRUE(collector.command(set_detail(wire::DETAIL_ARMED)).ok());
@@ -316,7 +316,7 @@ TEST_F(DrainCommandTest, DetailGoesOnForATimeAndBackToWhatItWas) {
   EXPECT_EQ(fake::detail_filter_functions(), 0u);
 }
 
-TEST_F(DrainCommandTest, DetailReturnsToTheModeAndFilterBeforeTheFirstLimitedCommand) {
+TEST_F(DrainCommandTest, LimitedDetailReturnsToTheModeBeforeTheFirst) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();
   wire::Command armed = set_detail(wire::DETAIL_ARMED);
@@ -410,7 +410,7 @@ TEST_F(DrainCommandTest, HalfAFunctionFilterEndsWithItsLink) {
   EXPECT_EQ(fake::function_filters(), 0u);
 }
 
-TEST_F(DrainCommandTest, DetailChangesAreToldAgainAfterAReconnectAndEndWithTheRecording) {
+TEST_F(DrainCommandTest, ResendsDetailChangesUntilTheRecordingEnds) {
   Settings settings = connecting();
   ASSERT_TRUE(drain_start(settings));
   collector.welcome_pair();
@@ -463,11 +463,11 @@ TEST_F(DrainCommandTest, UnknownCommandsAndModesGetAnError) {
   EXPECT_FALSE(empty.error().empty());
   EXPECT_FALSE(collector.command(set_detail(static_cast<wire::DetailMode>(77))).ok());
   // A frame of a later version is skipped.
-  collector.control.send_frame(static_cast<FrameType>(200), "whatever");
+  collector.control.send_frame(static_cast<FrameType>(200), "anything");
   EXPECT_TRUE(collector.command(set_detail(wire::DETAIL_OFF)).ok());
 }
 
-TEST_F(DrainCommandTest, CommandBeyondTheLimitsEndsTheLinkWithAReason) {
+TEST_F(DrainCommandTest, OversizedCommandEndsTheLinkWithAReason) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();
   wire::Command on = set_detail(wire::DETAIL_ON);
@@ -574,7 +574,7 @@ TEST_F(DrainCommandTest, RecordingEndHasTheExitCode) {
   stopping.join();
 }
 
-TEST_F(DrainCommandTest, StopWaitsNoLongerThanItMayForACollectorThatDoesNotSeal) {
+TEST_F(DrainCommandTest, StopGivesUpOnACollectorThatNeverSeals) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();
   ASSERT_TRUE(eventually([] { return drain_connected(); }));

@@ -76,7 +76,7 @@ TEST_F(DrainDataTest, ModuleGoesBeforeThePageThatRefersToIt) {
 }
 
 // So many in that moment that not all of them fit in what is sent at once.
-TEST_F(DrainDataTest, ManyModulesGoBeforeThePageThatRefersToThem) {
+TEST_F(DrainDataTest, SendsManyModulesBeforeThePageThatUsesThem) {
   constexpr size_t kModules = 1000;
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
@@ -92,7 +92,7 @@ TEST_F(DrainDataTest, ManyModulesGoBeforeThePageThatRefersToThem) {
   EXPECT_EQ(collector.modules.size(), kModules);
 }
 
-TEST_F(DrainDataTest, UnloadIsToldOnceMore) {
+TEST_F(DrainDataTest, SendsAnUnloadedModuleOnceMore) {
   fake::add_module("/usr/lib/plugin.so");
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();
@@ -197,7 +197,7 @@ TEST_F(DrainDataTest, AckReachesNoFurtherThanWhatWasSent) {
   expect_index(stream, 55);
 }
 
-TEST_F(DrainDataTest, LossesAreCumulativeAndTheLastOneGetsAPageOfItsOwn) {
+TEST_F(DrainDataTest, LossesAddUpAndTheLastHasAPage) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 10);
@@ -243,7 +243,7 @@ TEST_F(DrainDataTest, CloseHasEveryNumberOfItsStream) {
 }
 
 // The link is cut while a frame is on its way; the collector has the first part of the data.
-TEST_F(DrainDataTest, GoesOnAfterACutInTheMiddleOfAFrame) {
+TEST_F(DrainDataTest, ContinuesAfterACutWithinAFrame) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 200000);

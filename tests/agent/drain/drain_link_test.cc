@@ -144,7 +144,7 @@ TEST_F(DrainLinkTest, WelcomeWithFeaturesThatWereNotOfferedIsRefused) {
             wire::REFUSE_VERSION);
 }
 
-TEST_F(DrainLinkTest, GarbageFromTheCollectorIsRefusedAndTheAgentComesBack) {
+TEST_F(DrainLinkTest, RefusesGarbageFromTheCollectorAndReconnects) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();
   collector.control.send_bytes("HTTP/1.1 400 Bad Request\r\n\r\n");
@@ -207,7 +207,7 @@ TEST_F(DrainLinkTest, CollectorThatDoesNotKnowTheTokenGetsNothing) {
   collector.take_records(stream, 0, 10);
 }
 
-TEST_F(DrainLinkTest, AgentThatIsNotBelievedGoesOnAsAnotherProcess) {
+TEST_F(DrainLinkTest, RefusedResumeContinuesAsAnotherProcess) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();
@@ -438,7 +438,7 @@ TEST_F(DrainLinkTest, ShortProgramStillReachesItsCollector) {
 }
 
 // The collector was away when the program ended, came back, and the link broke once more.
-TEST_F(DrainLinkTest, LinkThatBreaksWhileTheRestIsShippedIsMadeAgain) {
+TEST_F(DrainLinkTest, ReconnectsWhenTheLinkBreaksDuringTheFinalFlush) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.accept().close();
   // That attempt is over, and not the one that is still made when the program ends.
@@ -459,7 +459,7 @@ TEST_F(DrainLinkTest, LinkThatBreaksWhileTheRestIsShippedIsMadeAgain) {
 }
 
 // The program ends while the collector restarts: it tries again until the collector is there.
-TEST_F(DrainLinkTest, CollectorThatSaidItReturnsIsWaitedForAtTheEnd) {
+TEST_F(DrainLinkTest, FinalFlushWaitsForACollectorThatWillReturn) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();
@@ -481,7 +481,7 @@ TEST_F(DrainLinkTest, CollectorThatSaidItReturnsIsWaitedForAtTheEnd) {
 }
 
 // The cable is pulled, and the program ends before it is back.
-TEST_F(DrainLinkTest, CollectorThatWasThereJustNowIsWaitedForAtTheEnd) {
+TEST_F(DrainLinkTest, FinalFlushWaitsForACollectorSeenRecently) {
   Settings settings = connecting();
   settings.exit_flush_ms = 600000;
   ASSERT_TRUE(drain_start(settings));
@@ -501,7 +501,7 @@ TEST_F(DrainLinkTest, CollectorThatWasThereJustNowIsWaitedForAtTheEnd) {
   expect_index(stream, 20);
 }
 
-TEST_F(DrainLinkTest, CollectorThatIsAwayForLongIsNotWaitedForAtTheEnd) {
+TEST_F(DrainLinkTest, FinalFlushSkipsACollectorAwayForLong) {
   Settings settings = connecting();
   settings.exit_flush_ms = 0;
   ASSERT_TRUE(drain_start(settings));

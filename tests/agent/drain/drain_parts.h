@@ -45,7 +45,7 @@ class DrainPartsTest : public testing::Test {
     parts_->shipper.streams().spool().close();
   }
 
-  // Anew after each cut. Without `pair` the control channel alone is opened.
+  // Again after each cut. Without `pair` the control channel alone is opened.
   void come_up(bool pair = true) {
     if (settings().role == Role::kNone) {
       settings().role = Role::kConnect;

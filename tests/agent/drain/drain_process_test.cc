@@ -185,7 +185,7 @@ TEST_F(DrainProcessEndTest, ChildByTheSystemCallAloneWritesNothing) {
   EXPECT_EQ(stored(), 4 * kPairs);
 }
 
-TEST_F(DrainProcessEndTest, ProgramGoesOnWithoutItsDrainProcess) {
+TEST_F(DrainProcessEndTest, ProgramContinuesWithoutItsDrainProcess) {
   // With overwrite both sides take a lock; the program must not wait for one that no one gives
   // back.
   for (const uint32_t full : {COLLECT_FULL_DROP, COLLECT_FULL_OVERWRITE}) {

@@ -216,7 +216,7 @@ TEST_F(DrainSpoolTest, LinksThatBreakWhileItIsHandedOver) {
 }
 
 // Rings that fill up while the spool is handed over go to its end, not to waste.
-TEST_F(DrainSpoolTest, RecordingGoesOnWhileItIsHandedOver) {
+TEST_F(DrainSpoolTest, RecordingContinuesWhileTheSpoolIsSent) {
   ASSERT_TRUE(drain_start(spooling()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::fill_buffer(true);
@@ -257,7 +257,7 @@ TEST_F(DrainSpoolTest, RingsThatFillWhileTheLinkIsUp) {
   }
 }
 
-// What was sent stays nowhere but in the spool, for whoever comes back for it.
+// What was sent remains in the spool alone, for the collector that asks for it.
 TEST_F(DrainSpoolTest, MovesSentUnacknowledgedRecordsOutOfTheRings) {
   ASSERT_TRUE(drain_start(spooling()));
   const uint32_t stream = fake::add_stream(1, "main");

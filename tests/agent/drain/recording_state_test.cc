@@ -13,7 +13,7 @@ using Phase = RecordingState::Phase;
 class RecordingStateTest : public DrainPartsTest {
  protected:
   RecordingStateTest() { settings().start_recording = true; }
-  // Told of what the recorder holds, and asked whether that is enough.
+  // Reports what the recorder holds, and asks whether that is enough.
   void count_and_look() {
     recording().count(recorder_stats());
     recording().end_at_limit(now_ms_, now_ns());
@@ -119,7 +119,7 @@ TEST_F(RecordingStateTest, EndsWhereTheHooksReachedItsSize) {
   EXPECT_EQ(shipped_end().reason(), "size limit");
 }
 
-TEST_F(RecordingStateTest, EndOfTheProcessIsTheReasonUnlessTheSizeWas) {
+TEST_F(RecordingStateTest, SizeLimitOutranksTheProcessEndAsReason) {
   come_up();
   collect_wire_ProcessEnd killed = collect_wire_ProcessEnd_init_zero;
   killed.how = collect_wire_ProcessEnd_How_SIGNALED;
@@ -153,7 +153,7 @@ TEST_F(RecordingStateTest, CollectorEndsTheOneThatThereIs) {
   EXPECT_FALSE(recording().collector_ended(now_ms_, 1)) << "it is over";
 }
 
-TEST_F(RecordingStateTest, OneThatHoldsNothingIsOverOnceTheCollectorHasSeenTheProcess) {
+TEST_F(RecordingStateTest, EmptyRecordingEndsOnceTheLinkIsUp) {
   fake::lose_without_stream(0);
   recording().begin_by_itself();
   recording().end_kept(now_ms_);
@@ -166,7 +166,7 @@ TEST_F(RecordingStateTest, OneThatHoldsNothingIsOverOnceTheCollectorHasSeenThePr
   EXPECT_EQ(recording().phase(), Phase::kIdle);
 }
 
-TEST_F(RecordingStateTest, OneThatSomebodyAskedForIsReportedThoughItHoldsNothing) {
+TEST_F(RecordingStateTest, ReportsAnEmptyRecordingThatWasCommanded) {
   fake::lose_without_stream(0);
   come_up();
   recording().begin_by_itself();
@@ -179,7 +179,7 @@ TEST_F(RecordingStateTest, OneThatSomebodyAskedForIsReportedThoughItHoldsNothing
 }
 
 // Half a page can't be taken back.
-TEST_F(RecordingStateTest, EndInTheMiddleOfAPageBreaksTheLink) {
+TEST_F(RecordingStateTest, EndWithinAPageBreaksTheLink) {
   come_up();
   recording().ask();
   const uint32_t stream = fake::add_stream(1, "main");

@@ -58,7 +58,7 @@ TEST_F(StartFilterPartTest, IsWantedWithAPatternOnly) {
   EXPECT_FALSE(filter().is_wanted());
 }
 
-TEST_F(StartFilterPartTest, IsAskedForOnceOnALinkBehindTheModules) {
+TEST_F(StartFilterPartTest, AsksOncePerLinkAfterTheModules) {
   EXPECT_FALSE(control().filter_asked);
   EXPECT_EQ(asked(), question_);
   EXPECT_TRUE(control().filter_asked);
@@ -66,7 +66,7 @@ TEST_F(StartFilterPartTest, IsAskedForOnceOnALinkBehindTheModules) {
   filter().link_is_down();
   EXPECT_FALSE(control().filter_asked) << "no one is there who would answer";
   EXPECT_EQ(asked(), (std::vector<FrameType>{FrameType::kWantFunctionFilter}))
-      << "the modules are told again by the link's begin";
+      << "the link's begin sends the modules again";
   filter().link_is_down();
   parts_->shipper.metadata_sender().begin_link();
   EXPECT_EQ(asked(), question_);
@@ -83,7 +83,7 @@ TEST_F(StartFilterPartTest, AsksAgainWhenThereWasNoRoom) {
   EXPECT_TRUE(control().filter_asked);
 }
 
-TEST_F(StartFilterPartTest, CollectorThatMakesNoneIsNotAskedAndNotWaitedFor) {
+TEST_F(StartFilterPartTest, SkipsACollectorThatMakesNoFilters) {
   enable_log(true);
   const std::string lines = lines_of([&] {
     EXPECT_TRUE(asked(~kFeatures).empty());
@@ -98,7 +98,7 @@ TEST_F(StartFilterPartTest, CollectorThatMakesNoneIsNotAskedAndNotWaitedFor) {
   EXPECT_EQ(asked(), question_) << "the next one may make one";
 }
 
-TEST_F(StartFilterPartTest, WithItTheRecordingBeginsAndTheProgramGoesOn) {
+TEST_F(StartFilterPartTest, ReceivedFilterBeginsTheRecordingAndReleasesTheProgram) {
   EXPECT_EQ(asked(), question_);
   filter().has_come();
   EXPECT_FALSE(filter().is_wanted());
@@ -117,7 +117,7 @@ TEST_F(StartFilterPartTest, IdleAgentStaysIdle) {
   EXPECT_FALSE(control().holds);
 }
 
-TEST_F(StartFilterPartTest, ProgramThatWasLetGoIsRecordedLateAndThatIsSaidOnce) {
+TEST_F(StartFilterPartTest, ReportsOnceThatARecordingBeginsLate) {
   enable_log(true);
   EXPECT_EQ(lines_of([&] { filter().say_if_late(); }), "") << "it is held";
   control().released_ns.store(now_ns() - 5'000'000);

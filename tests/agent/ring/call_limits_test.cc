@@ -80,7 +80,7 @@ class MaxDepthTest : public ::testing::TestWithParam<int> {
   }
 };
 
-TEST_P(MaxDepthTest, DeeperCallsAndTheirReturnsAreLeftOutAndCounted) {
+TEST_P(MaxDepthTest, LeavesOutAndCountsDeeperCallsAndTheirReturns) {
   begin(2);
   for (int round = 0; round < 2; ++round) {
     for (uint64_t n = 1; n <= 4; ++n) call(n);
@@ -207,7 +207,7 @@ TEST_P(LongerThanTest, ShortCallIsLeftOutWithItsReturn) {
   EXPECT_EQ(recorded.left_out, 10u);
 }
 
-TEST_P(LongerThanTest, SoIsAShortCallWithShortCallsInIt) {
+TEST_P(LongerThanTest, LeavesOutAShortCallWithItsShortCalls) {
   begin(kHour);
   for (uint64_t n = 1; n <= 4; ++n) call(n);
   for (uint64_t n = 4; n >= 1; --n) leave(n);
@@ -263,7 +263,7 @@ TEST_P(LongerThanTest, RecordsOnlyCallsOverTheLimit) {
 }
 
 // The thread stays in its call and runs no hook: the drain shows the call, and its end comes later.
-TEST_P(LongerThanTest, DrainShowsACallThatGoesOn) {
+TEST_P(LongerThanTest, DrainShowsACallThatContinues) {
   begin(kMillisecond);
   call(1);
   call(2);

@@ -13,7 +13,7 @@ namespace collect::agent {
 namespace {
 
 // The counter is used where the processor says that it counts at one rate.
-TEST(Clock, ReadsTheCounterWhereTheProcessorHasAnInvariantOne) {
+TEST(Clock, ReadsTheCounterIfItIsInvariant) {
   ASSERT_TRUE(clock_init());
   std::ifstream cpus("/proc/cpuinfo");
   const std::string text((std::istreambuf_iterator<char>(cpus)), {});

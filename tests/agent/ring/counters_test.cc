@@ -47,7 +47,7 @@ TEST_F(CountersTest, ForkedChildHasNoneOfItsParents) {
   EXPECT_EQ(read_all().at(0).highest, INT64_MIN);
 }
 
-TEST_F(CountersTest, ReadingHasTheNewestAndTheHighestValueSinceTheLastOne) {
+TEST_F(CountersTest, ReadsTheNewestAndTheHighestValue) {
   const uint32_t changes = counter_changes();
   set_counter("depth", -5);
   EXPECT_NE(counter_changes(), changes);

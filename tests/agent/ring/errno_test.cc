@@ -30,7 +30,7 @@ void record_and_look(uint64_t events, int expected) {
   }
 }
 
-// Records too, in the middle of whatever it interrupts.
+// Records too, in the middle of the hook that it interrupts.
 void handle(int) {
   const int saved_errno = errno;
   record_and_look(2, kOfHandler);
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, ErrnoTest,
                          testing::Values(FullPolicy::kWait, FullPolicy::kDrop,
                                          FullPolicy::kOverwrite));
 
-TEST_P(ErrnoTest, IsKeptWhateverInterruptsTheHook) {
+TEST_P(ErrnoTest, IsKeptWhenASignalInterruptsTheHook) {
   record_and_look(10, kOfProgram);  // nothing is recorded yet
   start_recording();
   constexpr uint64_t kSignals = 50;

@@ -98,7 +98,7 @@ TEST(FunctionTable, IdsThatShareAPlace) {
   EXPECT_FALSE(add_to_function_filter(&none, 1)) << "no function has it";
 }
 
-// Taken out of a list, in whatever order: the others that share a place are found all the same.
+// Taken out of a list in any order: the others that share a slot are still found.
 TEST(FunctionTable, LessOfAList) {
   ASSERT_TRUE(recorder_init(Settings{}));
   std::vector<uint64_t> ids;

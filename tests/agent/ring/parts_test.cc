@@ -348,7 +348,7 @@ TEST_F(PartsTest, WithoutAStreamEventsAreCounted) {
 TEST_F(PartsTest, DoesNotWaitForAPageInVain) {
   start_recording();
   stream_->recording = current_recording();
-  // There is room: who asks is told at once to try again.
+  // There is room: the answer is to try again at once.
   EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull), Wait::kRetry);
   EXPECT_EQ(wait_for_page(*stream_, Lane::kDetail, kLostRingFull), Wait::kRetry);
   EXPECT_EQ(stream_->waiting, 0u);

@@ -328,7 +328,7 @@ TEST(Recorder, RecordingsFollowEachOtherWithStreamsOfTheirOwn) {
 }
 
 // The slot of a stream of the recording before was given to another thread, and both wrote to it.
-TEST(Recorder, ThreadThatWasAwayDoesNotWriteToTheStreamOfAnother) {
+TEST(Recorder, ReturningThreadDoesNotWriteToAnotherThreadsStream) {
   ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop)));
   std::atomic<uint32_t> step{0};
   const auto wait_for = [&](uint32_t wanted) {
@@ -366,7 +366,7 @@ void hold(int) {
 }
 
 // The stream that it waited with was given back while it waited.
-TEST(Recorder, ThreadThatWaitsOverTheEndOfARecordingGoesOnInTheNext) {
+TEST(Recorder, WaitingThreadContinuesInTheNextRecording) {
   constexpr uint64_t kRoom = 16 * kEventsPerPage;  // 1 MiB
   ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kWait)));
   is_held = go_on = false;
@@ -466,7 +466,7 @@ TEST(Recorder, EndedThreadsAreFoundAndTheirSlotsUsedAgain) {
   EXPECT_EQ(recorder_stats().recorded, 1800u);
 }
 
-// Slots that several threads gave back are all found again, whatever the order.
+// Slots that several threads gave back are all found again, in any order.
 TEST(Recorder, EverySlotOfSeveralEndedThreadsIsUsedAgain) {
   ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop, 2)));
   RingDrain drain;

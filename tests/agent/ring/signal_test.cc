@@ -1,5 +1,5 @@
 // Hooks in signal handlers, also when the signal lands inside another hook: each is recorded once,
-// at its place by time, whatever the interrupted hook was doing.
+// in its order by time, at any point of the interrupted hook.
 #include <gtest/gtest.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -207,7 +207,7 @@ TEST(SignalInsideAHook, EveryEventOfTheHandlerIsRecordedInOrder) {
 
 // Of a handler that interrupted a call, or its hook, nothing is recorded; of one that came between
 // two calls all is.
-TEST(SignalInsideAHook, CallsOfTheHandlerThatAreTooDeepAreCounted) {
+TEST(SignalInsideAHook, CountsHandlerCallsThatAreTooDeep) {
   RingDrain drain;
   const uint64_t pairs = record_under_alarms({.max_depth = 1}, drain);
   EXPECT_EQ(drain.lost(), 0u);

@@ -178,7 +178,7 @@ class WaitingThread : public testing::Test {
 constexpr uint64_t kMoreThanTheRing = 64'000;  // events; a page of 2 KiB of them, 16 pages
 constexpr uint64_t kHeldNs = 200'000'000;
 
-TEST_F(WaitingThread, StandsStillBetweenTwoOfItsEvents) {
+TEST_F(WaitingThread, MeasuresAStallBetweenTwoOfItsEvents) {
   std::atomic<bool> done{false};
   std::thread thread([&] {
     record(kMoreThanTheRing);
@@ -208,7 +208,7 @@ TEST_F(WaitingThread, StandsStillBetweenTwoOfItsEvents) {
 }
 
 // Although nothing is taken out of the ring.
-TEST_F(WaitingThread, GoesOnWhenAFullRingDropsFromNowOn) {
+TEST_F(WaitingThread, ContinuesWhenAFullRingBeginsToDrop) {
   std::thread thread([] { record(kMoreThanTheRing); });
   EXPECT_TRUE(waits_soon());
   set_full_policy(FullPolicy::kDrop);
@@ -218,7 +218,7 @@ TEST_F(WaitingThread, GoesOnWhenAFullRingDropsFromNowOn) {
   EXPECT_EQ(drain_.records() + recorder_stats().lost, kMoreThanTheRing);
 }
 
-TEST_F(WaitingThread, StallThatTheEndOfTheRecordingEndsIsKnown) {
+TEST_F(WaitingThread, ReportsAStallEndedByTheRecordingsEnd) {
   std::atomic<bool> done{false};
   std::thread thread([&] {
     record(kMoreThanTheRing);
@@ -242,7 +242,7 @@ void on_signal(int) {
 }
 
 // The handler's own events lie in the time of the wait: that time was none of standing still.
-TEST_F(WaitingThread, SignalHandlerThatRecordsIsNoPartOfAStall) {
+TEST_F(WaitingThread, SignalHandlerThatRecordsIsNoStall) {
   if (fakes::kLosesSignals) GTEST_SKIP() << "the signal may never reach the thread";
   struct sigaction action{};
   action.sa_handler = on_signal;

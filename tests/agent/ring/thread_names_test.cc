@@ -1,4 +1,4 @@
-// Names of threads, whoever gives them and whenever.
+// Names of threads, given by any thread and at any time.
 #include <gtest/gtest.h>
 #include <pthread.h>
 

@@ -351,7 +351,7 @@ void* open_plugin() {
 }
 
 // From the beginning of a dlclose on another library may come to lie where the closed one was.
-TEST_F(ShimsTest, ModulesAreLookedUpAnewWhileOneIsClosed) {
+TEST_F(ShimsTest, LooksUpModulesAgainWhileOneIsClosed) {
   running = true;
   void* const library = open_plugin();
   const ModuleRecord* const module = plugin_module();
@@ -367,7 +367,7 @@ TEST_F(ShimsTest, ModulesAreLookedUpAnewWhileOneIsClosed) {
   EXPECT_EQ(events(), "+leaf -leaf +leaf -leaf ");
 }
 
-// What stays where it is keeps its number, whatever comes and goes beside it.
+// A module that stays loaded keeps its number while others come and go.
 TEST_F(ShimsTest, ModulesKeepTheirNumbers) {
   running = true;
   const auto module_of = [](const void* address) {
@@ -411,7 +411,7 @@ TEST_F(ShimsTest, WithoutAnAgentALibraryIsJustClosed) {
 
 // ---- _exit
 
-TEST_F(ShimsTest, CodeOfAnExitIsToldBeforeTheProcessEnds) {
+TEST_F(ShimsTest, ReportsTheExitCodeBeforeTheProcessEnds) {
   void (*const exits[])(int) = {[](int code) { ::_exit(code); }, [](int code) { ::_Exit(code); }};
   for (const auto exit_by : exits) {
     int report[2];
@@ -425,7 +425,7 @@ TEST_F(ShimsTest, CodeOfAnExitIsToldBeforeTheProcessEnds) {
     int code = -1;
     EXPECT_EQ(read(report[0], &code, sizeof code), ssize_t{sizeof code});
     EXPECT_EQ(code, 200);
-    EXPECT_EQ(read(report[0], &code, sizeof code), 0) << "told twice";
+    EXPECT_EQ(read(report[0], &code, sizeof code), 0) << "reported twice";
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status));

@@ -25,8 +25,8 @@ const char* no_variable(const char*) {
   return nullptr;
 }
 
-// What was told on the thread of the devices, for the test's own.
-class Told : public DeviceObserver {
+// What was reported on the thread of the devices, for the test's own thread.
+class Reports : public DeviceObserver {
  public:
   void device_changed(const DeviceView& device, bool) override {
     change([&] { shown_ = device; });
@@ -80,15 +80,15 @@ class AttachTest : public testing::Test {
   }
   // A phone with one agent on it, which is attached.
   void serve() {
-    auto made = Attach::create(options_, no_variable, told_);
+    auto made = Attach::create(options_, no_variable, reports_);
     ASSERT_TRUE(made.ok()) << made.error().message;
     attach_ = std::move(*made);
     ASSERT_TRUE(attach_->run().ok());
     server_.plug("A", FakePhone{});
     server_.serve("A", "collect_agent_7", [](int fd) { ::close(fd); });
-    ASSERT_TRUE(told_.wait_dialled(kPlace));
+    ASSERT_TRUE(reports_.wait_dialled(kPlace));
     attach_->agent_is(kPlace, "agents/1", true, false);
-    ASSERT_TRUE(told_.wait_state(DeviceState::kServing));
+    ASSERT_TRUE(reports_.wait_state(DeviceState::kServing));
   }
   static Result<Socket> open(Attach& attach, const std::string& address) {
     std::promise<Result<Socket>> answer;
@@ -98,7 +98,7 @@ class AttachTest : public testing::Test {
 
   FakeAdbServer server_;
   AttachOptions options_;
-  Told told_;
+  Reports reports_;
   std::unique_ptr<Attach> attach_;  // ends before what it tells
 };
 
@@ -111,25 +111,25 @@ TEST_F(AttachTest, AgentIsFoundOpenedAndDetached) {
   EXPECT_EQ(open(*attach_, "adb:B:collect_agent_7").code(), Code::kUnavailable);
   attach_->report(kPlace, {EndpointReport::Trouble::kNone, "not now"});
   attach_->agent_is(kPlace, "agents/1", false, false);
-  EXPECT_TRUE(told_.wait_status("not now"));
+  EXPECT_TRUE(reports_.wait_status("not now"));
   attach_->release(kPlace);
-  EXPECT_TRUE(told_.wait_status("detached by command"));
+  EXPECT_TRUE(reports_.wait_status("detached by command"));
 }
 
-TEST_F(AttachTest, AbsentDeviceIsShownAsLongAsItsAgentsMayResume) {
+TEST_F(AttachTest, ShowsAnAbsentDeviceWhileAgentsMayResume) {
   options_.keep_absent = milliseconds(300);
   serve();
   const auto unplugged = steady_clock::now();
   server_.unplug("A");
-  ASSERT_TRUE(told_.wait_state(DeviceState::kAbsent));
-  ASSERT_TRUE(told_.wait_state(std::nullopt));
+  ASSERT_TRUE(reports_.wait_state(DeviceState::kAbsent));
+  ASSERT_TRUE(reports_.wait_state(std::nullopt));
   EXPECT_GE(steady_clock::now() - unplugged, options_.keep_absent);
 }
 
 TEST_F(AttachTest, DoesNotSearchDisabledSources) {
   options_.adb = "off";
   options_.usbmux = "off";
-  auto made = Attach::create(options_, no_variable, told_);
+  auto made = Attach::create(options_, no_variable, reports_);
   ASSERT_TRUE(made.ok());
   ASSERT_TRUE((*made)->run().ok());
   EXPECT_EQ(open(**made, kPlace).code(), Code::kUnavailable);  // so its thread was there
@@ -139,23 +139,23 @@ TEST_F(AttachTest, DoesNotSearchDisabledSources) {
 
 TEST_F(AttachTest, AddressesThatAreNoneAreRefused) {
   options_.adb = "nowhere";
-  EXPECT_EQ(Attach::create(options_, no_variable, told_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(Attach::create(options_, no_variable, reports_).code(), Code::kInvalidArgument);
   options_.adb = "off";
   options_.endpoints = {"adb:A:own"};
-  const auto off = Attach::create(options_, no_variable, told_);
+  const auto off = Attach::create(options_, no_variable, reports_);
   EXPECT_EQ(off.code(), Code::kInvalidArgument);
   EXPECT_NE(off.error().message.find("adb is off: set adb = \"auto\""), std::string::npos);
   options_.endpoints = {};
   options_.usbmux = "192.0.2.1:27015";
-  EXPECT_EQ(Attach::create(options_, no_variable, told_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(Attach::create(options_, no_variable, reports_).code(), Code::kInvalidArgument);
   options_.usbmux = "auto";
   const auto elsewhere = [](const char* name) -> const char* {
     return std::string_view(name) == "USBMUXD_SOCKET_ADDRESS" ? "192.0.2.1:27015" : nullptr;
   };
-  EXPECT_EQ(Attach::create(options_, elsewhere, told_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(Attach::create(options_, elsewhere, reports_).code(), Code::kInvalidArgument);
 }
 
-TEST(AttachAddressTest, DevicesAreToldByTheBeginning) {
+TEST(AttachAddressTest, RecognisesDevicesByTheBeginning) {
   EXPECT_TRUE(is_device_address("adb:A:collect_agent_7"));
   EXPECT_TRUE(is_device_address("usbmux:A:tcp:7720"));
   EXPECT_FALSE(is_device_address("127.0.0.1:7720"));

@@ -130,7 +130,7 @@ TEST_F(DeviceTableTest, AgentIsFoundDialledAndNamed) {
   EXPECT_EQ(table_->devices()[0], shown_["A"]);
 }
 
-// Of the configuration: dialled whenever the device is there, whatever a search finds.
+// Of the configuration: dialled whenever the device is there, even if a search finds nothing.
 TEST_F(DeviceTableTest, WantedPlaceNeedsNoSearch) {
   table_->stop();
   auto source = std::make_unique<PlayedSource>(io_);
@@ -155,7 +155,7 @@ TEST_F(DeviceTableTest, WantedPlaceNeedsNoSearch) {
   EXPECT_TRUE(dialled_.contains("adb:A:own"));
   // What was detached stays so as long as the device is there.
   table_->release("adb:A:own");
-  dialled_.clear();  // as whoever releases it does
+  dialled_.clear();  // as its owner does
   const int later = source_->searches;
   ASSERT_TRUE(wait([&] { return source_->searches > later + 1; }));
   EXPECT_FALSE(dialled_.contains("adb:A:own"));
@@ -234,7 +234,7 @@ TEST_F(DeviceTableTest, RefusalIsTheReasonAndSaysWhatToDo) {
   EXPECT_THAT(shown_["A"].device.advice, HasSubstr("token"));
 }
 
-TEST_F(DeviceTableTest, UnpluggedAgentsAreShownAsLongAsTheyMayResume) {
+TEST_F(DeviceTableTest, ShowsUnpluggedAgentsWhileTheyMayResume) {
   serve();
   source_->say(std::vector<SourceDevice>{});
   ASSERT_TRUE(shows("A", DeviceState::kAbsent));
@@ -265,8 +265,8 @@ TEST_F(DeviceTableTest, AbsentUntilTheAgentIsGivenUp) {
   EXPECT_TRUE(shown_.empty());
 }
 
-// A source may name candidates: whoever is not there is forgotten, and looked for again.
-TEST_F(DeviceTableTest, PlaceWhereNobodyListensIsForgotten) {
+// A source may name candidates: one that is not there is forgotten, and looked for again.
+TEST_F(DeviceTableTest, ForgetsAnEndpointWithoutAListener) {
   source_->listening = {"collect_agent_7"};
   source_->say({phone("A")});
   ASSERT_TRUE(wait([&] { return dialled_.contains(kPlace); }));
@@ -353,7 +353,7 @@ TEST_F(DeviceTableTest, ReportsOfADetachedAgentChangeNothing) {
 }
 
 // One that is restarted in the same endpoint is another agent, and the end of the first comes late.
-TEST_F(DeviceTableTest, EndOfTheAgentBeforeIsNotThatOfTheNext) {
+TEST_F(DeviceTableTest, EndOfAnEarlierAgentKeepsTheNext) {
   serve();
   table_->agent_is(kPlace, "agents/2", true, false);
   table_->agent_is(kPlace, "agents/1", false, true);
@@ -378,7 +378,7 @@ TEST_F(DeviceTableTest, RefusesToOpenUnknownPlaces) {
   EXPECT_EQ(open(kPlace), Code::kUnavailable);
 }
 
-TEST_F(DeviceTableTest, StreamThatFailsWhileTheAgentIsUpForgetsNothing) {
+TEST_F(DeviceTableTest, FailedStreamKeepsAnAgentThatIsUp) {
   serve();
   bool answered = false;
   table_->open(kPlace, [&answered](const Result<Socket>&) { answered = true; });
@@ -387,7 +387,7 @@ TEST_F(DeviceTableTest, StreamThatFailsWhileTheAgentIsUpForgetsNothing) {
   EXPECT_THAT(dialled_, Contains(kPlace));
 }
 
-TEST_F(DeviceTableTest, DeviceThatBecomesUnusableIsWithdrawnAndSearchedAnew) {
+TEST_F(DeviceTableTest, WithdrawsAnUnusableDeviceAndSearchesItAgain) {
   serve();
   SourceDevice blocked = phone("A");
   blocked.is_usable = false;
@@ -416,7 +416,7 @@ TEST_F(DeviceTableTest, FailedSearchDoesNotHideAnAgentThatServes) {
 
 // Each search opens a shell on the phone: they have a pace, which no one who asks can hurry beyond
 // a bound.
-TEST_F(DeviceTableTest, SearchesHaveAPaceWhoeverAsks) {
+TEST_F(DeviceTableTest, LimitsThePaceOfAllSearches) {
   using std::chrono::steady_clock;
   auto begun = steady_clock::now();
   serve();
@@ -476,9 +476,9 @@ TEST_F(DeviceTableTest, ServersAreShown) {
   ASSERT_EQ(table_->servers().size(), 1u) << "a collector that was just started looks for phones";
   EXPECT_EQ(table_->servers()[0].via, "adb");
   EXPECT_FALSE(table_->servers()[0].connected);
-  source_->say(ServerState{"adb", "127.0.0.1:1", false, "nobody"});
+  source_->say(ServerState{"adb", "127.0.0.1:1", false, "no server"});
   ASSERT_EQ(table_->servers().size(), 1u);
-  EXPECT_EQ(table_->servers()[0].status, "nobody");
+  EXPECT_EQ(table_->servers()[0].status, "no server");
 }
 
 TEST(ListPaceTest, BeyondTheFirstListsOneComesWithEachPause) {
@@ -509,7 +509,7 @@ TEST(ListPaceTest, BeyondTheFirstListsOneComesWithEachPause) {
 }
 
 // Seen: a search, and lines of the log, for each of them.
-TEST_F(DeviceTableTest, PhonesThatComeAndGoInAFloodAreHeardAtASteadyPace) {
+TEST_F(DeviceTableTest, HandlesFloodsOfPhonesAtASteadyPace) {
   constexpr int kFlood = 2'000;
   const auto begun = std::chrono::steady_clock::now();
   for (int at = 0; at < kFlood; ++at) {

@@ -67,7 +67,7 @@ class UsbmuxSourceTest : public testing::Test {
     }
     return true;
   }
-  // The list that was told last.
+  // The list that was reported last.
   Devices devices() const { return lists_.empty() ? Devices{} : lists_.back(); }
   bool wait_devices(size_t count) {
     return eventually([&] { return devices().size() == count; });

@@ -1,4 +1,4 @@
-// A collector and agents that keep what they are told.
+// A collector and agents that keep the commands that they receive.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace collect::daemon {
 
 class CollectorOrdersTest : public CollectorTest {
  protected:
-  // An agent that keeps what it is told and answers with `answer_`.
+  // An agent that keeps its commands and answers with `answer_`.
   void connect(FakeAgent& agent) {
     agent.on_command([this](const wire::Command& command, wire::CommandResult& result) {
       std::lock_guard lock(mutex_);
@@ -20,7 +20,7 @@ class CollectorOrdersTest : public CollectorTest {
     });
     ASSERT_TRUE(agent.connect(collector_->ingest_address()));
   }
-  std::vector<wire::Command> told() {
+  std::vector<wire::Command> received() {
     std::lock_guard lock(mutex_);
     return received_;
   }

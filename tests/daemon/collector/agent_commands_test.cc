@@ -1,4 +1,4 @@
-// What agents are told by request, part after part, and what is said of it.
+// Commands that agents receive by request, part after part, and the answers.
 #include <gmock/gmock.h>
 
 #include "proto/wire/layout.h"
@@ -13,7 +13,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // How much of a pre-roll there is, is what its ring still held.
-TEST_F(CollectorOrdersTest, PreRollThatIsShorterThanAskedForIsSaid) {
+TEST_F(CollectorOrdersTest, WarnsOfAPreRollShorterThanRequested) {
   FakeAgent agent(process(1, "app", 10));
   connect(agent);
   begin(agent, 1, 10);
@@ -44,7 +44,7 @@ TEST_F(CollectorOrdersTest, PreRollThatIsShorterThanAskedForIsSaid) {
   EXPECT_THAT(warnings(1, 11'000'000'000), ElementsAre(HasSubstr("goes back 0 s of the 5 s that")));
 }
 
-TEST_F(CollectorOrdersTest, DetailIsOfNoMoreThreadsThanAnAgentHolds) {
+TEST_F(CollectorOrdersTest, LimitsDetailToTheThreadsAnAgentHolds) {
   FakeAgent agent(process(1, "app", 10));
   connect(agent);
   ASSERT_TRUE(agent.start_recording(1));
@@ -66,7 +66,7 @@ TEST_F(CollectorOrdersTest, DetailIsOfNoMoreThreadsThanAnAgentHolds) {
   const auto more = detail(command);
   EXPECT_EQ(more.code(), Code::kLimit);
   EXPECT_THAT(more.error().message, HasSubstr("at most 256: narrow the patterns"));
-  EXPECT_THAT(told(), SizeIs(1));
+  EXPECT_THAT(received(), SizeIs(1));
 }
 
 // A command holds 4,096 ids; each part goes when the one before has been taken.
@@ -91,17 +91,17 @@ TEST_F(CollectorOrdersTest, FilterGoesInParts) {
   EXPECT_EQ(outcome->functions_matched(), wire::kMaxFilterFunctions);
   EXPECT_EQ(outcome->functions_patched(), 9u);
   EXPECT_EQ(outcome->effect_time_ns(), 77u);
-  ASSERT_THAT(told(), SizeIs(1));
-  EXPECT_TRUE(told()[0].set_function_filter().last());
-  EXPECT_EQ(told()[0].set_function_filter().mode(), wire::SetFunctionFilter::ONLY);
+  ASSERT_THAT(received(), SizeIs(1));
+  EXPECT_TRUE(received()[0].set_function_filter().last());
+  EXPECT_EQ(received()[0].set_function_filter().mode(), wire::SetFunctionFilter::ONLY);
 
   add(wire::kMaxFilterFunctions + 1);
   outcome = filter(request);
   ASSERT_TRUE(outcome.ok()) << to_string(outcome.error());
   EXPECT_EQ(outcome->functions_matched(), wire::kMaxFilterFunctions + 1);
-  ASSERT_THAT(told(), SizeIs(3));
-  const wire::SetFunctionFilter first = told()[1].set_function_filter();
-  const wire::SetFunctionFilter second = told()[2].set_function_filter();
+  ASSERT_THAT(received(), SizeIs(3));
+  const wire::SetFunctionFilter first = received()[1].set_function_filter();
+  const wire::SetFunctionFilter second = received()[2].set_function_filter();
   EXPECT_EQ(first.part(), 0u);
   EXPECT_FALSE(first.last());
   EXPECT_EQ(first.function_ids_size(), static_cast<int>(wire::kMaxFilterFunctions));
@@ -117,7 +117,7 @@ TEST_F(CollectorOrdersTest, FilterGoesInParts) {
   outcome = filter(request);
   EXPECT_EQ(outcome.code(), Code::kUnsupported);
   EXPECT_THAT(outcome.error().message, HasSubstr("agents/1: no room"));
-  EXPECT_THAT(told(), SizeIs(4));
+  EXPECT_THAT(received(), SizeIs(4));
 }
 
 TEST_F(CollectorOrdersTest, OnlyAndExceptTogetherAreTheirDifference) {
@@ -133,11 +133,11 @@ TEST_F(CollectorOrdersTest, OnlyAndExceptTogetherAreTheirDifference) {
   EXPECT_EQ(filter(request)->functions_matched(), 1u);
   request.clear_except();
   EXPECT_EQ(filter(request)->functions_matched(), 0u);
-  ASSERT_THAT(told(), SizeIs(3));
-  EXPECT_THAT(told()[0].set_function_filter().function_ids(), ElementsAre(1, 3));
-  EXPECT_EQ(told()[1].set_function_filter().mode(), wire::SetFunctionFilter::ALL_BUT);
-  EXPECT_THAT(told()[1].set_function_filter().function_ids(), ElementsAre(2));
-  EXPECT_EQ(told()[2].set_function_filter().mode(), wire::SetFunctionFilter::EVERYTHING);
+  ASSERT_THAT(received(), SizeIs(3));
+  EXPECT_THAT(received()[0].set_function_filter().function_ids(), ElementsAre(1, 3));
+  EXPECT_EQ(received()[1].set_function_filter().mode(), wire::SetFunctionFilter::ALL_BUT);
+  EXPECT_THAT(received()[1].set_function_filter().function_ids(), ElementsAre(2));
+  EXPECT_EQ(received()[2].set_function_filter().mode(), wire::SetFunctionFilter::EVERYTHING);
   request.add_only("");
   EXPECT_EQ(filter(request).code(), Code::kInvalidArgument);
 }
@@ -153,7 +153,7 @@ TEST_F(CollectorOrdersTest, TriggersArmWhatTheyWantToLookBackAt) {
   plain.add_functions("0x9");
   plain.add_detail_functions("0x7");
   ASSERT_TRUE(set_triggers(request).ok());
-  EXPECT_THAT(told(), IsEmpty()) << "none looks back";
+  EXPECT_THAT(received(), IsEmpty()) << "none looks back";
 
   api::Trigger& back = *request.add_triggers();
   back.add_functions("0x9");
@@ -168,21 +168,21 @@ TEST_F(CollectorOrdersTest, TriggersArmWhatTheyWantToLookBackAt) {
   EXPECT_EQ(outcome->session(), shown("app", api::AGENT_STATE_RECORDING).session());
   ASSERT_EQ(outcome->triggers_size(), 2);
   EXPECT_EQ(outcome->triggers(1).fired_count(), 0u);
-  ASSERT_THAT(told(), SizeIs(1));
-  EXPECT_EQ(told()[0].set_detail().mode(), wire::DETAIL_ARMED);
-  EXPECT_THAT(told()[0].set_detail().function_ids(), ElementsAre(5));
+  ASSERT_THAT(received(), SizeIs(1));
+  EXPECT_EQ(received()[0].set_detail().mode(), wire::DETAIL_ARMED);
+  EXPECT_THAT(received()[0].set_detail().function_ids(), ElementsAre(5));
 
   shown([](const api::Agent& one) { return one.detail() == api::DETAIL_MODE_ARMED; });
   ASSERT_TRUE(set_triggers(request).ok());
-  EXPECT_THAT(told(), SizeIs(1)) << "it is armed already";
+  EXPECT_THAT(received(), SizeIs(1)) << "it is armed already";
   ASSERT_TRUE(detail({.mode = api::DETAIL_MODE_OFF, .target = {}}).ok());
   shown([](const api::Agent& one) { return one.detail() == api::DETAIL_MODE_OFF; });
   // Where they want different functions, all are kept.
   request.mutable_triggers(0)->mutable_pre_roll()->set_seconds(1);
   ASSERT_TRUE(set_triggers(request).ok());
-  ASSERT_THAT(told(), SizeIs(3));
-  EXPECT_EQ(told()[2].set_detail().mode(), wire::DETAIL_ARMED);
-  EXPECT_THAT(told()[2].set_detail().function_ids(), IsEmpty());
+  ASSERT_THAT(received(), SizeIs(3));
+  EXPECT_EQ(received()[2].set_detail().mode(), wire::DETAIL_ARMED);
+  EXPECT_THAT(received()[2].set_detail().function_ids(), IsEmpty());
 
   ASSERT_TRUE(detail({.mode = api::DETAIL_MODE_OFF, .target = {}}).ok());
   shown([](const api::Agent& one) { return one.detail() == api::DETAIL_MODE_OFF; });
@@ -194,7 +194,7 @@ TEST_F(CollectorOrdersTest, TriggersArmWhatTheyWantToLookBackAt) {
   EXPECT_THAT(outcome.error().message, HasSubstr("no room"));
 }
 
-TEST_F(CollectorOrdersTest, StartWithoutATargetMeansThoseThatDoNotRecord) {
+TEST_F(CollectorOrdersTest, StartWithoutATargetTakesIdleAgents) {
   FakeAgent idle(process(1, "idle", 10));
   FakeAgent busy(process(2, "busy", 20));
   connect(busy);
@@ -235,13 +235,13 @@ TEST_F(CollectorOrdersTest, StartWithoutATargetMeansThoseThatDoNotRecord) {
   EXPECT_EQ(ended->outcomes(0).session().name(), begun->outcomes(0).session().name());
 }
 
-TEST_F(CollectorOrdersTest, MarkersAndContainersAreThoseOfTheSessionsThatRecord) {
-  Waiting<api::AnnotateResponse> nobody;
+TEST_F(CollectorOrdersTest, MarkersAndContainersNeedASessionThatRecords) {
+  Waiting<api::AnnotateResponse> without_agent;
   api::AnnotateRequest request;
   request.set_text("door opens");
   request.set_time_ns(55);
-  collector_->methods().call(request, nobody.callback());
-  EXPECT_EQ(nobody.get().error().message, "no agent is connected; known: none");
+  collector_->methods().call(request, without_agent.callback());
+  EXPECT_EQ(without_agent.get().error().message, "no agent is connected; known: none");
   FakeAgent agent(process(1, "app", 10));
   connect(agent);
   shown("app", api::AGENT_STATE_CONNECTED);

@@ -33,7 +33,7 @@ class StartFilterTest : public CollectorTest {
   api::StartFilter outcome() {
     return shown([](const api::Agent& agent) { return agent.has_start_filter(); }).start_filter();
   }
-  wire::SetFunctionFilter told() {
+  wire::SetFunctionFilter received() {
     EXPECT_TRUE(eventually([this] {
       std::lock_guard lock(mutex_);
       return !received_.empty();
@@ -45,7 +45,7 @@ class StartFilterTest : public CollectorTest {
   std::vector<wire::SetFunctionFilter> received_;
 };
 
-TEST_F(StartFilterTest, PatternsBecomeAFilterAndWhatMatchesNothingIsSaid) {
+TEST_F(StartFilterTest, MakesAFilterAndReportsUnmatchedPatterns) {
   FakeAgent agent(asking());
   connect(agent);
   ASSERT_TRUE(agent.want_filter(this_program(), "collector_test_land*;no_such;", "nor_this"));
@@ -53,9 +53,9 @@ TEST_F(StartFilterTest, PatternsBecomeAFilterAndWhatMatchesNothingIsSaid) {
   EXPECT_EQ(made.functions_matched(), 1u);
   EXPECT_THAT(made.unmatched(), testing::UnorderedElementsAre("no_such", "nor_this"));
   EXPECT_EQ(made.error(), "");
-  EXPECT_EQ(told().mode(), wire::SetFunctionFilter::ONLY);
-  EXPECT_THAT(told().function_ids(), SizeIs(1));
-  EXPECT_TRUE(told().last());
+  EXPECT_EQ(received().mode(), wire::SetFunctionFilter::ONLY);
+  EXPECT_THAT(received().function_ids(), SizeIs(1));
+  EXPECT_TRUE(received().last());
 
   wire::RecordingStart start;
   start.set_recording(1);
@@ -81,8 +81,8 @@ TEST_F(StartFilterTest, ExceptAloneLeavesTheOthers) {
   FakeAgent agent(asking());
   connect(agent);
   ASSERT_TRUE(agent.want_filter(this_program(), "", "collector_test_landmark"));
-  EXPECT_EQ(told().mode(), wire::SetFunctionFilter::ALL_BUT);
-  EXPECT_THAT(told().function_ids(), SizeIs(1));
+  EXPECT_EQ(received().mode(), wire::SetFunctionFilter::ALL_BUT);
+  EXPECT_THAT(received().function_ids(), SizeIs(1));
   EXPECT_TRUE(outcome().unmatched().empty());
 }
 
@@ -90,8 +90,8 @@ TEST_F(StartFilterTest, DoesNotRecordFunctionsItCannotLookUp) {
   FakeAgent agent(asking());
   connect(agent);
   ASSERT_TRUE(agent.want_filter(this_program(), "0xnonsense", ""));
-  EXPECT_EQ(told().mode(), wire::SetFunctionFilter::ONLY);
-  EXPECT_TRUE(told().function_ids().empty());
+  EXPECT_EQ(received().mode(), wire::SetFunctionFilter::ONLY);
+  EXPECT_TRUE(received().function_ids().empty());
   EXPECT_NE(outcome().error(), "");
 }
 

@@ -112,7 +112,7 @@ v1::CallBatch batch_of(uint64_t number, int calls) {
   return batch;
 }
 
-TEST(CallsBacklog, SlowClientGetsTheNewestAndACountOfTheRest) {
+TEST(CallsBacklog, SlowClientGetsTheNewestAndCounts) {
   CallsBacklog backlog;
   for (uint64_t i = 0; i < kMaxWaitingBatches + 2; ++i) backlog.put(batch_of(i, 5));
   const v1::CallBatch first = backlog.take();

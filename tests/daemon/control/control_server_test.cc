@@ -74,7 +74,7 @@ class ControlServerTest : public ServerFixture {
                 0)
           << service;
     }
-    // Whoever has the answer has all that a message needs, with the names that JSON has.
+    // The answer has all that a message needs, with the names that JSON has.
     question.set_file_containing_symbol("collect.control.v1.Collector.StartSession");
     google::protobuf::DescriptorPool pool;
     const auto files = reflect<Package>(question).file_descriptor_response();
@@ -254,14 +254,14 @@ TEST_F(ControlServerTest, ShutdownEndsLiveStreamsFirst) {
   collector_.wait_for_watches(0);
 }
 
-TEST_F(ControlServerTest, ShutdownDoesNotWaitForAClientWithoutACall) {
+TEST_F(ControlServerTest, ShutdownIgnoresAClientWithoutACall) {
   api::StopSessionResponse response;
   (void)call(&api::Collector::Stub::StopSession, {}, &response);  // its connection stays open
   auto down = std::async(std::launch::async, [this] { server_->shutdown(std::chrono::hours(1)); });
   EXPECT_EQ(down.wait_for(kTestDeadline), std::future_status::ready);
 }
 
-TEST_F(ControlServerTest, ShutdownCancelsCallsThatNobodyAnswers) {
+TEST_F(ControlServerTest, ShutdownCancelsUnansweredCalls) {
   collector_.hold_answers();
   std::thread client([this] {
     api::StopSessionResponse response;
@@ -276,7 +276,7 @@ TEST_F(ControlServerTest, ShutdownCancelsCallsThatNobodyAnswers) {
   collector_.release_all();  // the late answer finds no one
 }
 
-TEST_F(ControlServerTest, ShutdownDoesNotWaitForAClientThatNeverReads) {
+TEST_F(ControlServerTest, ShutdownIgnoresAClientThatNeverReads) {
   const auto made = context();
   const auto reader = stub_->WatchAgents(made.get(), {});
   collector_.wait_for_watches(1);
@@ -362,7 +362,7 @@ TEST_F(UnixSocketTest, TellsClientsItsLimits) {
   ::close(fd);
 }
 
-// Who may connect is decided by the user alone, whatever is configured for addresses of the
+// The user alone decides who may connect, not what is configured for addresses of the
 // network.
 TEST_F(UnixSocketTest, NeedsNoTokenAndTakesAnyConfiguration) {
   ControlAccess access;

@@ -22,7 +22,7 @@ Checked checked(TokenCheck& check, const Metadata& metadata) {
 }
 
 TEST(TokenCheck, TakesTheTokenOutOfWhatHandlersSee) {
-  TokenCheck check("secret", [] { return std::string("somebody"); });
+  TokenCheck check("secret", [] { return std::string("another user"); });
   const Checked right = checked(check, {{"authorization", "Bearer secret"}, {"other", "x"}});
   EXPECT_TRUE(right.status.ok());
   EXPECT_EQ(right.consumed.size(), 1u);
@@ -52,7 +52,7 @@ TEST(TokenCheck, TakesTheWholeTokenAndNothingElse) {
   EXPECT_TRUE(checked(check, {}).status.ok()) << "none is asked for";
 }
 
-TEST(TokenCheck, RefusesWebPagesWhateverTheyShow) {
+TEST(TokenCheck, RefusesWebPagesWithAnyToken) {
   TokenCheck check("secret", [] { return std::string(); });
   for (const char* key : {"origin", "sec-fetch-site", "sec-fetch-mode"}) {
     const auto status = checked(check, {{"authorization", "Bearer secret"}, {key, "x"}}).status;

@@ -29,7 +29,7 @@ TEST(LiveCallsTest, EndWaitsForTheLastCall) {
   }
 }
 
-TEST(LiveCallsTest, WatchesHaveALimitAndNoneBeginsAtTheEnd) {
+TEST(LiveCallsTest, LimitsWatchesAndRefusesThemAtTheEnd) {
   LiveCalls live;
   size_t ended = 0;
   std::vector<uint64_t> ids;

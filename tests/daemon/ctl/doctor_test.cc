@@ -53,7 +53,7 @@ TEST(DoctorChecks, KernelsAtTheEdges) {
   }
 }
 
-TEST(DoctorChecks, ClocksAreToldByWholeWords) {
+TEST(DoctorChecks, RecognisesClocksByWholeWords) {
   const auto verdict = [](const char* cpuinfo) { return check_clock(cpuinfo, "tsc\n").verdict; };
   EXPECT_EQ(verdict("flags : nonstop_tsc constant_tsc"), Verdict::kOk) << "at the end of the text";
   EXPECT_EQ(verdict("flags : nonstop_tsc constant_tsc\nbugs :\n"), Verdict::kOk);

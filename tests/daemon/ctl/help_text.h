@@ -8,7 +8,7 @@
 
 namespace collect::ctl::testing {
 
-// The commands, in whatever groups they stand: a name, and behind two spaces or more what it does.
+// The commands of all groups: a name, and behind two spaces or more what it does.
 inline std::vector<std::string> commands_in(const std::string& help) {
   static const std::regex kEntry("  ([a-z][a-z-]*) {2,}\\S.*");
   std::vector<std::string> commands;

@@ -68,7 +68,7 @@ TEST_F(ByHandTest, StoppedItListensNoMore) {
   EXPECT_EQ(core_->counters.connections_accepted, 1u);
 }
 
-// No child of the daemon gets it, whoever opened it.
+// No child of the daemon inherits it, although another process opened it.
 TEST_F(ByHandTest, InheritedSocketIsCloseOnExec) {
   begin();
   const int handle = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -84,7 +84,7 @@ TEST_F(ByHandTest, InheritedSocketIsCloseOnExec) {
 }
 
 // DAEMON.md "Limits": so many may take their time to read why, the next is closed at once.
-TEST_F(ByHandTest, SoManyWhoAreRefusedAreToldWhy) {
+TEST_F(ByHandTest, LimitsRefusalsWithAReason) {
   options_.max_connections = kLeastConnections;
   options_.local_access = *principal::LocalAccess::parse("any");
   listen();
@@ -101,16 +101,16 @@ TEST_F(ByHandTest, SoManyWhoAreRefusedAreToldWhy) {
   if (std::chrono::steady_clock::now() - began > kLingerDeadline / 2) {
     GTEST_SKIP() << "the machine is too slow: the first of them may have had their time";
   }
-  size_t told = 0;
+  size_t refusals = 0;
   for (FrameSocket& socket : refused) {
     const auto refusal = refusal_of(socket);
     if (!refusal) continue;
-    ++told;
+    ++refusals;
     EXPECT_EQ(refusal->code(), wire::REFUSE_LIMIT);
     EXPECT_TRUE(refusal->retry());
     EXPECT_THAT(refusal->reason(), HasSubstr("max_connections"));
   }
-  EXPECT_EQ(told, kMaxLingering);
+  EXPECT_EQ(refusals, kMaxLingering);
   EXPECT_EQ(core_->counters.connections_refused, kMaxLingering + 1);
   // When they have gone there is room for as many.
   refused.clear();
@@ -178,32 +178,32 @@ TEST_F(ByHandTest, DiallerThatStoppedLetsGoOfItsPlaces) {
   EXPECT_FALSE(dialler.detach("place"));
 }
 
-// A place that fails is dialled again, and each new reason is told.
-TEST_F(ByHandTest, EachReasonIsToldOnce) {
+// An address that fails is dialled again, and each new reason is reported.
+TEST_F(ByHandTest, ReportsEachReasonOnce) {
   begin();
   Dialler dialler(*core_, loop_.io(),
                   [](const std::shared_ptr<Link>&, const CheckedHello&, const std::string&) {});
   std::vector<OnConnected> asked;
-  std::vector<std::string> told;
+  std::vector<std::string> reports;
   ASSERT_TRUE(dialler
                   .attach(
                       "place", [&](OnConnected done) { asked.push_back(std::move(done)); },
-                      [&](const DialReport& report) { told.push_back(report.status); })
+                      [&](const DialReport& report) { reports.push_back(report.status); })
                   .ok());
   for (const char* why : {"one", "one", "two"}) {
     const size_t before = asked.size();
     asked.back()(Error{Code::kUnavailable, why});
     EXPECT_TRUE(loop_.run_until([&] { return asked.size() == before + 1; }));
   }
-  EXPECT_THAT(told, ElementsAre("one", "two"));
+  EXPECT_THAT(reports, ElementsAre("one", "two"));
   asked[0](Error{Code::kUnavailable, "too late"});
   loop_.run();
-  EXPECT_EQ(told.size(), 2u);
+  EXPECT_EQ(reports.size(), 2u);
   EXPECT_EQ(asked.size(), 4u);
   dialler.stop();
   asked.back()(Error{Code::kUnavailable, "too late"});
   loop_.run();
-  EXPECT_THAT(told, ElementsAre("one", "two", ""));
+  EXPECT_THAT(reports, ElementsAre("one", "two", ""));
 }
 
 TEST_F(ByHandTest, PlaceThatIsDetachedIsLetGoOf) {

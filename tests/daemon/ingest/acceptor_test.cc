@@ -40,7 +40,7 @@ class AcceptorTest : public IngestTest {
     record_all(agent, 1, 1, 10);
     return true;
   }
-  // What a connection is told before it ends.
+  // What a connection receives before it ends.
   static std::optional<wire::Refuse> refusal_of(FrameSocket& socket) {
     const auto frame = socket.receive_type(wire::FrameType::kRefuse);
     return frame ? std::optional(frame->parsed<wire::Refuse>()) : std::nullopt;
@@ -64,7 +64,7 @@ TEST_F(AcceptorTest, FileOfAUnixSocketIsTheCollectorsOwn) {
   EXPECT_NE(::stat(socket_path().c_str(), &info), 0) << "it goes with the collector";
 }
 
-TEST_F(AcceptorTest, SocketFileThatNobodyServesIsReplaced) {
+TEST_F(AcceptorTest, ReplacesASocketFileWithoutAListener) {
   options_.listen = "unix:" + socket_path();
   {
     const int handle = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -171,7 +171,7 @@ TEST_F(AcceptorTest, InheritedSocketIsServedWhereItIsBound) {
   stop();
   EXPECT_FALSE(is_open(tcp));
 
-  // A Unix socket is plain, whatever TLS there is, and its file is left to whoever made it.
+  // A Unix socket is plain even with TLS, and its file is left to the process that made it.
   const fakes::Authority authority(root_, "ca");
   const fakes::CertifiedKey server = authority.issue("server");
   auto tls = TlsContext::load({server.certificate, server.key, ""});
@@ -185,7 +185,7 @@ TEST_F(AcceptorTest, InheritedSocketIsServedWhereItIsBound) {
   EXPECT_EQ(::access(socket_path().c_str(), F_OK), 0);
 }
 
-TEST_F(AcceptorTest, InheritedSocketThatOthersReachNeedsTlsAndACheck) {
+TEST_F(AcceptorTest, ReachableInheritedSocketNeedsTlsAndACheck) {
   options_.listening = listening_on(fakes::tcp4(INADDR_ANY, 0));
   const int handle = options_.listening;
   const auto refused = bound();
@@ -208,7 +208,7 @@ TEST_F(AcceptorTest, RejectsInheritedNonSockets) {
 
 // Out of descriptors: pending connections are refused, and accepting continues when there are some
 // again.
-TEST_F(AcceptorTest, WithoutDescriptorsWhoConnectsIsToldToComeAgain) {
+TEST_F(AcceptorTest, RefusesForNowWithoutDescriptors) {
   capture_log();
   start();
   FakeAgent agent;  // stays, so that nothing is closed meanwhile
@@ -258,7 +258,7 @@ TEST_F(AcceptorTest, EvictsSilentConnectionsAtTheLimit) {
   EXPECT_EQ(ingest_->budget().used(principal::Resource::kDescriptors), 3u);
 }
 
-// Their places are given back with the connection, whatever became of it.
+// Their places are given back with the connection, however it ended.
 TEST_F(AcceptorTest, ConnectionsAreChargedWhileTheyLast) {
   start();
   const auto used = [this](principal::Resource resource) {
@@ -358,8 +358,8 @@ TEST_F(OtherUserTest, UnixSocketAsksForTheUserInAnyCase) {
   EXPECT_EQ(refusal->code(), wire::REFUSE_PRINCIPAL);
 }
 
-// Whoever has next to nothing is let in at the cost of others who have not said hello.
-TEST_F(OtherUserTest, PendingConnectionsAreEvictedForWhoHasLessThanTheLeast) {
+// A user with very little is let in at the cost of others who have not sent a hello.
+TEST_F(OtherUserTest, EvictsPendingConnectionsForASmallerUser) {
   options_.listen = "unix:" + root_ + ".socket";
   options_.local_access = *principal::LocalAccess::parse("any");
   options_.max_connections = kLeastConnections + 1;

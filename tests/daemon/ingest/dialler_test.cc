@@ -39,6 +39,16 @@ class DiallerTest : public IngestTest {
     EXPECT_EQ(second->parsed<wire::Dial>().channel(), wire::CHANNEL_DATA);
     return agent.open_data(std::move(data), true);
   }
+  // Takes one connection, and refuses it.
+  FrameSocket refuse(ListeningSocket& listener, const std::string& reason) {
+    FrameSocket socket = listener.accept();
+    EXPECT_TRUE(socket.receive_type(wire::FrameType::kDial));
+    wire::Refuse refuse;
+    refuse.set_code(wire::REFUSE_VERSION);
+    refuse.set_reason(reason);
+    EXPECT_TRUE(socket.send(wire::FrameType::kRefuse, refuse));
+    return socket;
+  }
 };
 
 TEST_F(DiallerTest, ListeningAgentIsDialledAndRecorded) {
@@ -84,7 +94,7 @@ TEST_F(DiallerTest, DialledSocketsAreCloseOnExec) {
   EXPECT_EQ(dialled, 2);
 }
 
-// Whoever dials a process that was detached wants it back.
+// A user who dials a process that was detached wants it back.
 TEST_F(DiallerTest, DiallingEndsDetachment) {
   ListeningSocket listener;
   start();
@@ -201,12 +211,7 @@ TEST_F(DiallerTest, ConnectorBringsTheSocketAndHearsOfRefusals) {
     const std::lock_guard lock(mutex);
     fail = false;
   }
-  FrameSocket refusing = listener.accept();
-  ASSERT_TRUE(refusing.receive_type(wire::FrameType::kDial));
-  wire::Refuse refuse;
-  refuse.set_code(wire::REFUSE_VERSION);
-  refuse.set_reason("version 9");
-  ASSERT_TRUE(refusing.send(wire::FrameType::kRefuse, refuse));
+  const FrameSocket refused = refuse(listener, "version 9");
   EXPECT_TRUE(heard([](const auto& report) {
     return report.refused == wire::REFUSE_VERSION &&
            report.status.find("version 9") != std::string::npos;
@@ -259,7 +264,7 @@ TEST_F(DiallerTest, AddressHasOneEntryUntilAnAgentAnswers) {
 }
 
 // Detached it is dialled no more, by whichever step it was at; attached again it is.
-TEST_F(DiallerTest, DetachedAndAttachedAgainItIsDialledAnew) {
+TEST_F(DiallerTest, DialsAgainAfterDetachAndAttach) {
   ListeningSocket listener;
   start();
   const auto first = attach(listener.address());
@@ -289,7 +294,7 @@ TEST_F(DiallerTest, AnswerThatComesTooLateIsClosed) {
       [&](const DialReport& report) { stopped += report.state == DialReport::State::kStopped; });
   const OnConnected done = asked.get_future().get();
   ASSERT_TRUE(
-      answer_of<std::string>([&](auto told) { ingest_->detach_address("place", told); }).ok());
+      answer_of<std::string>([&](auto answer) { ingest_->detach_address("place", answer); }).ok());
   EXPECT_EQ(stopped, 1);
   asio::io_context io;
   Socket socket(io);
@@ -343,8 +348,9 @@ TEST_F(DiallerTest, SoManyAddressesMayBeAttached) {
     const std::lock_guard lock(mutex);
     return refused == "more than 256 attached addresses: detach one first";
   }));
-  EXPECT_TRUE(
-      answer_of<std::string>([&](auto told) { ingest_->detach_address("place 7", told); }).ok());
+  EXPECT_TRUE(answer_of<std::string>([&](auto answer) {
+                ingest_->detach_address("place 7", answer);
+              }).ok());
   EXPECT_TRUE(attach("127.0.0.1:1").ok());
   stop();  // it reports to what ends here
 }
@@ -354,12 +360,12 @@ TEST_F(DiallerTest, DropsSilentPeersAtTheirDeadline) {
   ListeningSocket listener;
   start();
   std::mutex mutex;
-  std::vector<std::string> told;
+  std::vector<std::string> statuses;
   ingest_->attach(
       "place", [](const OnConnected&) {},
       [&](const DialReport& report) {
         const std::lock_guard lock(mutex);
-        told.push_back(report.status);
+        statuses.push_back(report.status);
       });
   ASSERT_TRUE(attach(listener.address()).ok());
   FrameSocket silent = listener.accept();
@@ -376,7 +382,7 @@ TEST_F(DiallerTest, DropsSilentPeersAtTheirDeadline) {
   EXPECT_EQ(proof->parsed<wire::Refuse>().reason(), "no proof within 5 s");
   EXPECT_TRUE(eventually([&] {
     const std::lock_guard lock(mutex);
-    return !told.empty() && told[0] == "no connection within 5 s";
+    return !statuses.empty() && statuses[0] == "no connection within 5 s";
   }));
   stop();  // it reports to what ends here
 }

@@ -31,7 +31,7 @@ std::string text_of(const storage::ResumeKey& key) {
   return {key.bytes.begin(), key.bytes.end()};
 }
 
-TEST(IdentityTest, KeysAndNoncesAreDrawnAnew) {
+TEST(IdentityTest, DrawsNewKeysAndNonces) {
   const auto one = make_resume_key(Principal{});
   const auto two = make_resume_key(Principal{});
   ASSERT_TRUE(one && two);

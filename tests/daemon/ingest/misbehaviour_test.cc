@@ -44,7 +44,7 @@ class MisbehaviourTest : public IngestTest {
     return refusal_of(fakes::frame_bytes(wire::FrameType::kHello, hello));
   }
 
-  // An agent in mid-recording that sends `bytes` on data; what it is told.
+  // An agent in mid-recording that sends `bytes` on data; what it receives.
   void expect_refused(Bytes bytes, const std::string& reason, bool retry = true) {
     FakeProcess process;
     process.id_byte = 66;
@@ -83,7 +83,7 @@ TEST_F(MisbehaviourTest, GarbageIsRefusedAfterFourBytes) {
   EXPECT_TRUE(eventually([this] { return ingest_->counters().connections_refused == 1; }));
 }
 
-TEST_F(MisbehaviourTest, LengthOf4GiBIsRefusedBeforeItIsBelieved) {
+TEST_F(MisbehaviourTest, RefusesALengthOf4GiB) {
   start();
   wire::FrameHeader header{};
   header.magic = wire::kFrameMagic;
@@ -229,7 +229,7 @@ TEST_F(MisbehaviourTest, StreamCloseThatTakesRecordsBack) {
 
 // Records that are none are the agent's own fault and would come again and again: no retry, and
 // the session is sealed with what was good.
-// Whatever comes behind a page that is refused is not looked at.
+// Frames behind a refused page are not looked at.
 TEST_F(MisbehaviourTest, FrameBehindARefusedPage) {
   start();
   std::vector<uint8_t> bytes =

@@ -51,7 +51,7 @@ TEST_F(SteppedTest, OneThreadTakesStoresAndSeals) {
   EXPECT_TRUE(ingest_->stop(milliseconds{0}));
 }
 
-TEST_F(SteppedTest, AbandonedRecordingGoesOnAfterTheNextStart) {
+TEST_F(SteppedTest, AbandonedRecordingContinuesAfterTheNextStart) {
   start();
   FakeAgent agent;
   serve([&] {

@@ -123,7 +123,7 @@ TEST_F(TlsTest, TokenAndCertificateAreBothAskedFor) {
   EXPECT_EQ(answer_to_hello("secret", client()), "closed");
 }
 
-// Whoever knows the resume key but has another certificate does not get the recording.
+// An agent with the resume key but another certificate does not get the recording.
 TEST_F(TlsTest, RecordingOfACertificateIsItsHoldersAlone) {
   options_.tls = load(authority_.certificate());
   start();
@@ -148,7 +148,7 @@ TEST_F(TlsTest, RecordingOfACertificateIsItsHoldersAlone) {
     if (!agent.connect(tunnel.address())) {
       return agent.refused() ? agent.refused()->reason() : std::string("closed");
     }
-    return std::string(agent.welcome().resumed() ? "resumed" : "anew");
+    return std::string(agent.welcome().resumed() ? "resumed" : "new");
   };
   EXPECT_NE(comes_back(authority_.issue("another")), "resumed");
   EXPECT_EQ(comes_back(own), "resumed");
@@ -201,7 +201,7 @@ TEST_F(TlsTest, HandshakesThatStallEndAtTheDeadline) {
   EXPECT_EQ(ingest_->counters().connections_refused, 3u);
 }
 
-TEST_F(TlsTest, FeedsNeedACertificateWhereATokenIsAskedFor) {
+TEST_F(TlsTest, FeedsNeedACertificateOnceATokenIsSet) {
   options_.tls = load();
   options_.token = "secret";
   start();
@@ -313,7 +313,7 @@ TEST_F(TlsTest, WarnsOfSuspiciousCertificatesAndKeys) {
 TEST_F(TlsTest, FilesThatCannotServeAreNamed) {
   const auto fault = [this](const TlsFiles& files) {
     const auto loaded = TlsContext::load(files);
-    EXPECT_EQ(ERR_peek_error(), 0u) << "whoever comes next would take it for its own";
+    EXPECT_EQ(ERR_peek_error(), 0u) << "the next call would take it for its own";
     return loaded.ok() ? std::string() : loaded.error().message;
   };
   const CertifiedKey other = authority_.issue("another");
@@ -394,7 +394,7 @@ TEST_F(TlsTest, LockedKeyIsRefused) {
 }
 
 // Silent connections, more than there are places: the oldest of them go, agents come and record.
-TEST_F(TlsTest, ThousandSilentConnectionsKeepNobodyOut) {
+TEST_F(TlsTest, ThousandSilentConnectionsDoNotBlockAnAgent) {
   options_.tls = load();
   start();
   std::vector<FrameSocket> silent;

@@ -80,7 +80,7 @@ TEST_F(SafePointsTest, RunningThreadOnlyInCodeThatAllocatesNothing) {
 TEST(Defines, OnlyWhatTheFileItselfHas) {
   EXPECT_TRUE(defines("/lib/x86_64-linux-gnu/libc.so.6", "malloc"));
   EXPECT_FALSE(defines("/lib/x86_64-linux-gnu/libc.so.6", "mallo"));
-  EXPECT_FALSE(defines("/lib/x86_64-linux-gnu/libc.so.6", "malloc_of_nobody"));
+  EXPECT_FALSE(defines("/lib/x86_64-linux-gnu/libc.so.6", "malloc_of_no_library"));
   EXPECT_FALSE(defines("/bin/true", "malloc")) << "imported";
 }
 

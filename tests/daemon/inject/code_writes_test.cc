@@ -92,15 +92,15 @@ class WriteJumps : public ::testing::Test {
     return there;
   }
   // Until its thread is there.
-  template <class Stands>
-  void run_until(Stands stands) {
+  template <class Reached>
+  void run_until(Reached reached) {
     const Deadline deadline = soon();
     for (bool found = false; !found;) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "it is somewhere else";
       auto thread = TracedThread::seize(child_);
       ASSERT_TRUE(thread.ok()) << thread.error().message;
       ASSERT_TRUE(thread->stop(deadline).ok());
-      found = stands(thread->registers()->rip);
+      found = reached(thread->registers()->rip);
     }
   }
   uint32_t state() {
@@ -147,7 +147,7 @@ TEST_F(WriteJumps, OtherCodeIsLeftAlone) {
   EXPECT_EQ(::waitpid(child_, nullptr, WNOHANG), 0) << "it continues";
 }
 
-TEST_F(WriteJumps, ThreadThatStaysInAWindowIsNotWaitedForForEver) {
+TEST_F(WriteJumps, GivesUpOnAThreadWithinAWindow) {
   // The window is the whole loop.
   start({kNop, kNop, kNop, kNop, kNop, kNop, 0xEB, 0xFD});  // back to the byte before the jump
   AttachJump whole = jump(at(0), 8);

@@ -87,7 +87,7 @@ TEST_F(ExecutingProcess, EndedThreadsAreNotAmongThem) {
 }
 
 // Where the tracer is the parent, too.
-TEST_F(ExecutingProcess, ItsParentWaitsForItAlsoWhereItIsTraced) {
+TEST_F(ExecutingProcess, ParentCanWaitForATracedProcess) {
   auto first = TracedThread::seize(child_);
   auto second = TracedThread::seize(second_thread());
   ASSERT_TRUE(first.ok() && second.ok());
@@ -101,7 +101,7 @@ TEST_F(ExecutingProcess, ItsParentWaitsForItAlsoWhereItIsTraced) {
   child_ = -1;
 }
 
-TEST_F(ExecutingProcess, ExecGoesOnWhileItsThreadsAreSeized) {
+TEST_F(ExecutingProcess, ExecContinuesWhileItsThreadsAreSeized) {
   std::promise<void> seized;
   auto tracer = std::async(std::launch::async, [&]() -> Status {
     const auto second = TracedThread::seize(second_thread());

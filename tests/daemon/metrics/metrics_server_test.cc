@@ -72,7 +72,7 @@ TEST_F(MetricsTest, ServesTheCollectorsCounters) {
 }
 
 // Two clients have both threads; the third is answered when their time is over.
-TEST_F(MetricsTest, SilentClientsHoldUpNobodyForLong) {
+TEST_F(MetricsTest, SilentClientsDoNotDelayOthers) {
   const auto server = MetricsServer::start("127.0.0.1:0", collector_);
   ASSERT_TRUE(server.ok()) << to_string(server.error());
   const uint16_t port = port_of((*server)->url());
@@ -82,7 +82,7 @@ TEST_F(MetricsTest, SilentClientsHoldUpNobodyForLong) {
   EXPECT_THAT(scraped((*server)->url()), HasSubstr("collectord_stored_events_total 123"));
 }
 
-// Whatever comes, it is an error of that connection alone.
+// Any request that is none is an error of that connection alone.
 TEST_F(MetricsTest, RequestsThatAreNone) {
   const auto server = MetricsServer::start("127.0.0.1:0", collector_);
   ASSERT_TRUE(server.ok()) << to_string(server.error());

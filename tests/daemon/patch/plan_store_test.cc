@@ -169,7 +169,7 @@ TEST_F(PlanStoreTest, RemovesFoldersOfKilledProcesses) {
   lay_down(dead + "oldone", true);
   lay_down(dead + "newone", false);
   lay_down(alive + "oldone", true);
-  lay_down("collect-plans-nobody", true);
+  lay_down("collect-plans-unnumbered", true);
   lay_down("others", true);
   {
     const auto folder = PlanFolder::create();
@@ -177,7 +177,7 @@ TEST_F(PlanStoreTest, RemovesFoldersOfKilledProcesses) {
   ::unsetenv("TMPDIR");
   EXPECT_FALSE(fs::exists(folder_ + "/" + dead + "oldone"));
   for (const std::string& kept : {dead + "newone", alive + "oldone",
-                                  std::string("collect-plans-nobody"), std::string("others")}) {
+                                  std::string("collect-plans-unnumbered"), std::string("others")}) {
     EXPECT_TRUE(fs::exists(folder_ + "/" + kept + "/a.plan")) << kept;
   }
 }

@@ -89,14 +89,14 @@ TEST_P(EachResource, LeastIsThereUpToTheLast) {
   }
   EXPECT_FALSE(small->has_room(GetParam()));
   EXPECT_FALSE(small->take(GetParam(), 1).ok());
-  // Nothing is there beyond the total, whoever has how little.
+  // Nothing is there beyond the total, however little a user has.
   greedy->charge(GetParam(), 1);
   small->give_back(GetParam(), 9);
   EXPECT_FALSE(small->take(GetParam(), 10).ok());
   EXPECT_TRUE(small->take(GetParam(), 9).ok());
 }
 
-TEST_P(EachResource, RoomIsThereAsLongAsTheShareIsNotUsedUp) {
+TEST_P(EachResource, HasRoomUntilTheShareIsUsed) {
   Budget budget(limits_of(GetParam(), 8));
   const auto account = budget.account(Principal::of_uid(1));
   account->charge(GetParam(), 5);
@@ -191,7 +191,7 @@ TEST(BudgetTest, IdleAccountsAreForgottenAfterTheirTime) {
   const std::chrono::steady_clock::time_point start{};
   budget.account(Principal::of_uid(1), start)->count_manifest(1'000'000'000);
   const auto in_use = budget.account(Principal::of_uid(2), start);
-  // Asked for by someone else: whoever asks for an account keeps it.
+  // Another user asks: the owner of an account keeps it.
   const auto later = [&](seconds after) {
     budget.account(Principal::of_uid(3), start + after);
     return budget.accounts();
@@ -219,7 +219,7 @@ TEST(BudgetTest, CountsAreRightWhenThreadsTakeAtOnce) {
   EXPECT_EQ(budget.used(Resource::kSessions), 0u);
 }
 
-TEST(BudgetTest, OpenFilesAreDividedAmongTheSessionsOfAPrincipal) {
+TEST(BudgetTest, DividesOpenFilesAmongSessionsOfAPrincipal) {
   Budget budget(limits_of(Resource::kDescriptors, 1000));
   const auto account = budget.account(Principal::of_uid(1));
   EXPECT_EQ(account->open_files_per_session(), 750u);

@@ -47,11 +47,11 @@ TEST(LocalAccessTest, UnknownUsersGetInOnlyWhereAnyoneDoes) {
   EXPECT_EQ(LocalAccess::parse("any")->refusal(user(kOtherUid)), "");
 }
 
-// no one's primary group, whatever it is called here.
+// The primary group of uid 65534, under any name.
 TEST(LocalAccessTest, MembersOfTheGroupGetIn) {
-  const passwd* nobody = ::getpwuid(kOtherUid);
-  if (nobody == nullptr) GTEST_SKIP() << "there is no user 65534 here";
-  const gid_t primary = nobody->pw_gid;
+  const passwd* other = ::getpwuid(kOtherUid);
+  if (other == nullptr) GTEST_SKIP() << "there is no user 65534 here";
+  const gid_t primary = other->pw_gid;
   const group* named = ::getgrgid(primary);
   ASSERT_NE(named, nullptr);
   const auto access = LocalAccess::parse(std::string("group:") + named->gr_name);
@@ -151,7 +151,7 @@ TEST(LocalAccessTest, GroupsMayHaveThousandsOfMembers) {
   EXPECT_EQ(outcome, 0);
 }
 
-// Whoever has set up such a group must not be informed that there is none.
+// An administrator who has set up such a group must not read that there is none.
 TEST(LocalAccessTest, GroupThatIsTooLargeIsNotCalledMissing) {
   const std::string members(3u << 20, 'm');
   const int outcome = with_groups("huge:x:4711:" + members + "\n", [] {
@@ -165,7 +165,7 @@ TEST(LocalAccessTest, GroupThatIsTooLargeIsNotCalledMissing) {
   EXPECT_EQ(outcome, 0);
 }
 
-TEST(LocalAccessTest, MembersOfManyGroupsGetInByEachOfThem) {
+TEST(LocalAccessTest, AdmitsMembersByEachOfManyGroups) {
   const passwd* other = ::getpwuid(kOtherUid);
   if (other == nullptr) GTEST_SKIP() << "there is no user 65534 here";
   std::string groups;
@@ -185,7 +185,7 @@ TEST(LocalAccessTest, MembersOfManyGroupsGetInByEachOfThem) {
 }
 
 // NGROUPS_MAX of Linux, with the user's own group: more than that no one has.
-TEST(LocalAccessTest, MembersOfMoreGroupsThanThereCanBeDoNotGetIn) {
+TEST(LocalAccessTest, RefusesMembersOfMoreGroupsThanTheLimit) {
   const passwd* other = ::getpwuid(kOtherUid);
   if (other == nullptr) GTEST_SKIP() << "there is no user 65534 here";
   const auto lets_in = [other](int count) {

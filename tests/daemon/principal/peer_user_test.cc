@@ -178,14 +178,14 @@ TEST_F(PeerUserTest, OnlyAnOpenSocketWithAnOwnerCounts) {
   EXPECT_FALSE(has_owner(good, 40'000, 0));
 }
 
-TEST_F(PeerUserTest, NumberOfUsersWithoutANumberIsNobodys) {
+TEST_F(PeerUserTest, NumberOfUnmappedUsersIsUnknown) {
   EXPECT_EQ(local_peer(kOtherUid, false).principal.kind, Principal::Kind::kUnknown);
   EXPECT_EQ(local_peer(kOtherUid, true).principal, Principal::of_uid(kOtherUid));
   EXPECT_EQ(local_peer(1000, false).principal, Principal::of_uid(1000));
 }
 
 // uid_map of user_namespaces(7): the first number inside, the first outside, how many.
-TEST_F(PeerUserTest, OnlyAWholeMapHasANumberForEveryUser) {
+TEST_F(PeerUserTest, OnlyAWholeMapHasEveryUser) {
   EXPECT_TRUE(maps_every_user("         0          0 4294967295\n"));
   EXPECT_FALSE(maps_every_user("0 0 4294967294\n"));
   EXPECT_FALSE(maps_every_user("0 1000 4294967295\n"));
@@ -194,7 +194,7 @@ TEST_F(PeerUserTest, OnlyAWholeMapHasANumberForEveryUser) {
   EXPECT_FALSE(maps_every_user(""));
 }
 
-TEST_F(PeerUserTest, OnlyAShortageOfOursIsNotThePeersFault) {
+TEST_F(PeerUserTest, ExcusesThePeerOnlyForOurOwnShortage) {
   for (const int error : {EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN, EINTR}) {
     EXPECT_EQ(no_answer(error).code, Code::kExhausted) << error;
   }
@@ -252,7 +252,7 @@ TEST_F(PeerUserTest, KernelSaysASocketOrWhyThereIsNone) {
   }
 }
 
-TEST_F(PeerUserTest, OnlyAPeerThatClosedAtOnceWasAProbe) {
+TEST_F(PeerUserTest, OnlyAnEmptyClosedConnectionIsAProbe) {
   const auto probed = [](const char* sent, bool closes) {
     int ends[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -310,7 +310,7 @@ TEST_F(PeerUserTest, ConnectionsFromAnotherAddressAreOfTheAddress) {
   ::close(from_loopback);
 }
 
-TEST_F(PeerUserTest, ServerOnAnotherMachineIsNotAskedForItsUser) {
+TEST_F(PeerUserTest, AdmitsAServerOnAnotherMachine) {
   needs_root();
   if (IsSkipped()) return;
   const fakes::OwnNetwork network;
@@ -341,7 +341,7 @@ TEST_F(PeerUserTest, AnotherUserTrustsItsOwnServersAndRoots) {
   EXPECT_EQ(trusted, "yes yes no ");
 }
 
-TEST_F(PeerUserTest, ServerThatIsGoneIsNobody) {
+TEST_F(PeerUserTest, ServerThatClosedHasAnUnknownUser) {
   const ForeignListener listener(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kOnceAndCloses,
                                  ::getuid());
   const int fd = connected_to(fakes::tcp4(INADDR_LOOPBACK, listener.port()));
@@ -395,7 +395,7 @@ TEST_F(PeerUserTest, ServerOfAnotherUserIsNone) {
   }
 }
 
-TEST_F(PeerUserTest, ServerThatAcceptedAndLeftThePortIsStillItsUsers) {
+TEST_F(PeerUserTest, KeepsTheUserAfterAServerLeftThePort) {
   needs_root();
   if (IsSkipped()) return;
   const ForeignListener squatter(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kOnce);
@@ -440,7 +440,7 @@ TEST_F(PeerUserTest, ServiceThatRootListensForIsTrusted) {
   ::close(fd);
 }
 
-TEST_F(PeerUserTest, SocketInADirectoryOfItsUserAloneIsTrusted) {
+TEST_F(PeerUserTest, TrustsASocketInAPrivateDirectory) {
   needs_root();
   if (IsSkipped()) return;
   const auto serves = [this](const std::string& directory, uid_t owner = kOtherUid) {

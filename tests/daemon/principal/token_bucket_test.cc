@@ -44,7 +44,7 @@ TEST(TokenBucketTest, RestEarnsNoMoreThanTheBurst) {
   EXPECT_GT(bucket.wait(kStart + seconds(3600)).count(), 0);
 }
 
-TEST(TokenBucketTest, WithoutARateNobodyWaits) {
+TEST(TokenBucketTest, NeverWaitsWithoutARate) {
   TokenBucket bucket({}, kStart);
   bucket.take(1e12, kStart);
   EXPECT_EQ(bucket.wait(kStart).count(), 0);

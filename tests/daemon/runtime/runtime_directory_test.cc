@@ -41,7 +41,7 @@ TEST_F(RuntimeDirectoryTest, RefusesALink) {
   EXPECT_EQ(RuntimeDirectory::make().code(), Code::kPermission);
 }
 
-TEST_F(RuntimeDirectoryTest, PassesByAVariableThatNamesWhatOthersMayWrite) {
+TEST_F(RuntimeDirectoryTest, IgnoresAVariableNamingASharedDirectory) {
   fs::permissions(above_, static_cast<fs::perms>(0777));
   const auto opened = RuntimeDirectory::open();
   if (opened.ok()) {

@@ -73,7 +73,7 @@ TEST(ChildProgram, AnswersAndEnds) {
   EXPECT_EQ(run.output, "done");
 }
 
-// SYMBOLIZE.md "Confinement": whatever the parent has.
+// SYMBOLIZE.md "Confinement": with anything that the parent has.
 TEST(ChildProgram, HasNothingOfItsParents) {
   const int zero = ::open("/dev/zero", O_RDWR);
   const int open = ::fcntl(zero, F_DUPFD, 3);  // the first that it could have
@@ -102,7 +102,7 @@ TEST(ChildProgram, LimitsItselfAsTheTableSays) {
                                         std::to_string(SIGKILL));
 }
 
-// Whoever started the daemon may have left it less.
+// The process that started the daemon may have left it less.
 TEST(ChildProgram, TakesNoMoreThanItWasLeft) {
   fakes::OtherUser child(
       [] {
@@ -133,7 +133,7 @@ TEST(ChildProgram, HasNoCapabilities) {
   EXPECT_NE(run.output.find("NoNewPrivs:\t1"), std::string::npos) << run.output;
 }
 
-// Leaves this process the capabilities from `first` to `last`, and no others to whatever it starts.
+// Leaves this process the capabilities from `first` to `last`, and no others to its children.
 bool keep_capabilities(int first, int last) {
   __user_cap_data_struct kept[2] = {};
   for (int capability = 0; ::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability) {
@@ -190,7 +190,7 @@ TEST(ChildProgram, StartsWithoutCapabilitiesToDrop) {
 }
 
 #if defined(__x86_64__)
-// Kernels may be built without them: then they crash whoever makes one.
+// Kernels may be built without them: then they crash the process that makes one.
 bool has_i386_calls() {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -288,7 +288,7 @@ TEST(ChildProgram, CrashIsReported) {
   EXPECT_NE(probe("crash").fault, "");
 }
 
-TEST(ChildProgram, StopsWhenItIsToldTo) {
+TEST(ChildProgram, StopsWhenCancelled) {
   const std::atomic<bool> stop{true};
   const std::string what = "sleep";
   const auto ending =

@@ -1,4 +1,4 @@
-// Confines itself as collect-symbolizer does, and then does what it is told on standard input: what
+// Confines itself as collect-symbolizer does, and then obeys commands on standard input: what
 // a child that a poisonous file took over might try.
 #include <fcntl.h>
 #include <signal.h>

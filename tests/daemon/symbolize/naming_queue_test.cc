@@ -278,7 +278,7 @@ class GatedFs final : public storage::Fs {
   bool written_ = false;
 };
 
-// Whoever forgets a session removes its directory next: nothing may still be written there.
+// The caller of forget removes the directory next: nothing may still be written there.
 TEST_F(NamingQueueTest, ForgottenSessionIsWrittenNoMore) {
   GatedFs gated;
   const SealedSession one = session("one", good_file());
@@ -330,7 +330,7 @@ TEST_F(NamingQueueTest, SessionsThatRecordOrAreNamedAreLeftAlone) {
 }
 
 // Of a session that an earlier daemon sealed no one has the functions any more: its files say them.
-TEST_F(NamingQueueTest, FunctionsThatNobodyNamedAreReadFromTheSession) {
+TEST_F(NamingQueueTest, ReadsUnnamedFunctionsFromTheSession) {
   start();
   SealedSession unknown = session("one", good_file());
   unknown.functions.clear();

@@ -1,4 +1,4 @@
-// Files and names that were made to hurt whoever reads them, and a good file to compare them with.
+// Files and names that were made to hurt their reader, and a good file to compare them with.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct ElfSymbol {
 };
 
 // A little ELF64 file with a build id and a symbol table, laid out by hand. Fields can be made
-// lies.
+// false.
 class ElfFile {
  public:
   std::vector<uint8_t> build_id = std::vector<uint8_t>(20, 0xab);

@@ -60,7 +60,7 @@ TEST(SessionNamesTest, NamesGoIntoTheManifest) {
 }
 
 // Also where the list's memory continues with what was a part of it.
-TEST(SessionNamesTest, NoFunctionBehindTheEndOfTheListIsCounted) {
+TEST(SessionNamesTest, CountsNoFunctionBeyondTheList) {
   const Scratch scratch;
   storage::Manifest manifest;
   manifest.modules = {module_of(0, good_file(scratch))};
@@ -107,7 +107,7 @@ TEST(SessionNamesTest, BeyondTheLimitOfFilesTheRestIsSaid) {
             "ended: the answer is not whole");
 }
 
-TEST(SessionNamesTest, BeyondTheTimeOfASessionTheRestIsSaid) {
+TEST(SessionNamesTest, ReportsModulesBeyondTheTimeOfASession) {
   const Scratch scratch;
   storage::Manifest manifest;
   manifest.modules = {module_of(0, good_file(scratch)), module_of(1, "/nowhere/lib.so")};
@@ -148,7 +148,7 @@ TEST(SessionNamesTest, ManifestHasNoMoreNamesThanItMay) {
   last.put_into(full);
   EXPECT_EQ(full.symbols.size(), kMaxManifestSymbols);
   EXPECT_EQ(full.symbols_left_out, 1u);
-  // Whoever asks again gets as many as a manifest may have, whatever was there.
+  // A second request gets as many as a manifest may have, with any names there before.
   SessionNames again(manifest, ids, true);
   name_all(again);
   EXPECT_EQ(again.missing(), names.missing());
@@ -216,7 +216,7 @@ TEST(SessionNamesTest, AllNamesTogetherHaveALimit) {
   EXPECT_EQ(manifest.symbols_left_out, ids.size() - manifest.symbols.size());
 }
 
-// What one file's lookup lacked stays said, whatever the next ones say.
+// What one file's lookup lacked is still reported after the next ones.
 TEST(SessionNamesTest, KeepsReportingMissingConfinement) {
   const Scratch scratch;
   const std::string program = scratch.file("program");
@@ -292,7 +292,7 @@ TEST(SessionNamesTest, HasNoOutcomeForModulesNotLookedUp) {
   EXPECT_EQ(manifest.symbols.size(), 1u);
 }
 
-TEST(SessionNamesTest, NamesThatWereAskedForAgainReplaceTheOldOnes) {
+TEST(SessionNamesTest, NewNamesReplaceTheOldOnes) {
   const Scratch scratch;
   storage::Manifest manifest;
   manifest.modules = {module_of(0, good_file(scratch))};

@@ -181,7 +181,7 @@ TEST(SymbolizerTest, WithoutABuildIdTheSizeDecides) {
 }
 
 // A request comes as the pipe has it.
-TEST(SymbolizerTest, RequestInPiecesIsTakenAndAPartOfOneIsNone) {
+TEST(SymbolizerTest, TakesARequestInPiecesAndRejectsAPart) {
   const Scratch scratch;
   ElfFile file;
   file.symbols = {{0x1000, "f"}};
@@ -199,8 +199,8 @@ TEST(SymbolizerTest, RequestInPiecesIsTakenAndAPartOfOneIsNone) {
   EXPECT_EQ(through("tr Q S").problem, "ended with exit code 3") << "an answer is no request";
 }
 
-// Whoever asked has no more room, or has ended.
-TEST(SymbolizerTest, AnswerThatNobodyTakesEndsIt) {
+// The reader has no more room, or has ended.
+TEST(SymbolizerTest, EndsWithoutAReaderForItsAnswer) {
   const Scratch scratch;
   const std::string program = scratch.file("program");
   const std::string fifo = scratch.file("fifo");
@@ -302,7 +302,7 @@ TEST(SymbolizerTest, RequestHasALimit) {
   EXPECT_EQ(beyond.code(), Code::kLimit);
 }
 
-// Whoever sends it: the child takes no more either.
+// The child takes no more either, from any sender.
 TEST(SymbolizerTest, ChildRefusesARequestBeyondTheLimit) {
   LookupRequest request;
   const size_t rest = kMaxRequestBytes - encode_request(request).size();
@@ -321,12 +321,12 @@ TEST(SymbolizerTest, ChildRefusesARequestBeyondTheLimit) {
   EXPECT_EQ(exit_code(), kExitBadRequest);
 }
 
-TEST(SymbolizerTest, ChildLiesBesideTheProgram) {
+TEST(SymbolizerTest, FindsTheChildBesideTheProgram) {
   EXPECT_EQ(symbolizer_program(),
             std::filesystem::path(own_path()).parent_path().string() + "/collect-symbolizer");
 }
 
-// Whoever names a file learns nothing of it: not whether it is there, nor what it is.
+// An agent that names a file learns nothing of it: not whether it is there, nor what it is.
 TEST(SymbolizerTest, AllThatMayNotBeReadAnswersTheSame) {
   const Scratch scratch;
   ElfFile other;

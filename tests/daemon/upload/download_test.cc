@@ -72,7 +72,7 @@ TEST_F(DownloadTest, OnlyCommittedPartsAreListed) {
   EXPECT_EQ(download(listed[0]).code(), Code::kNotFound);
 }
 
-TEST_F(DownloadTest, BrokenDownloadGoesOnAndIsWhole) {
+TEST_F(DownloadTest, BrokenDownloadContinuesUntilItIsWhole) {
   const auto session_path = make_session();
   upload(settings(), {session_path});
   const auto listed = parts();
@@ -88,7 +88,7 @@ TEST_F(DownloadTest, BrokenDownloadGoesOnAndIsWhole) {
   }
 }
 
-TEST_F(DownloadTest, DamageInTheBucketIsNamedAndNoManifestComes) {
+TEST_F(DownloadTest, NamesDamageInTheBucketAndLeavesNoManifest) {
   const auto session_path = make_session();
   upload(settings(), {session_path});
   const auto listed = parts();

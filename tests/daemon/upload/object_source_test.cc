@@ -48,7 +48,7 @@ class ObjectSourceTest : public ::testing::Test {
   storage::test::TemporaryDirectory folder_;
 };
 
-TEST_F(ObjectSourceTest, BytesDoNotDependOnHowTheyAreAskedFor) {
+TEST_F(ObjectSourceTest, ReturnsTheSameBytesForAnyReadSize) {
   for (const size_t bytes :
        {size_t{0}, size_t{1}, kReadBytes - 1, kReadBytes, kReadBytes + 1, 3 * kReadBytes + 17}) {
     const auto content = mixed(bytes);

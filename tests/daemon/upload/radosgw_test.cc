@@ -97,7 +97,7 @@ TEST_F(RadosgwTest, SessionGoesThereAndComesBack) {
   EXPECT_EQ(again.sent_bytes, 0u);
 }
 
-TEST_F(RadosgwTest, InterruptedUploadGoesOn) {
+TEST_F(RadosgwTest, InterruptedUploadContinues) {
   const auto session_path = make_large_session(2);
   const auto manifest = storage::read_manifest(fs_, session_path.directory);
   const std::string prefix = *part_prefix(manifest->identity, kPart);
@@ -145,7 +145,7 @@ TEST_F(RadosgwTest, ProvidesTheRequestsTheUploaderNeeds) {
             Code::kInvalidArgument);
 }
 
-TEST_F(RadosgwTest, PartsThatAreTooSmallAreRefusedAtTheEnd) {
+TEST_F(RadosgwTest, RefusesTooSmallPartsAtTheEnd) {
   const auto id = client_->create_upload("k", "x");
   ASSERT_OK(id);
   std::vector<PartInfo> parts;

@@ -204,7 +204,7 @@ TEST_F(UploaderTest, AfterAnOutageTheOldestIsFirst) {
   EXPECT_THAT(commits, ElementsAre(HasSubstr("10-1/"), HasSubstr("10-2/")));
 }
 
-TEST_F(UploaderTest, RefusedCredentialsKeepTheDataAndAreTriedEachMinute) {
+TEST_F(UploaderTest, KeepsDataAndRetriesRefusedCredentialsEachMinute) {
   server().set(
       {{"faults",
         {{{"at", 0}, {"to", 2}, {"kind", "status"}, {"status", 403}, {"code", "AccessDenied"}},
@@ -388,7 +388,7 @@ TEST_F(TablesTest, InterruptedRunIsEndedByALaterOne) {
   EXPECT_TRUE(server().uploads().empty());
 }
 
-TEST_F(TablesTest, SessionOfWhichNoneCanBeMadeIsCommittedAndSaid) {
+TEST_F(TablesTest, CommitsASessionWithoutTablesAndReportsIt) {
   const auto session_path = make_session();
   refused_ = Error{Code::kInvalidArgument, "no tables"};
   UploadSettings removing = small_parts();

@@ -126,7 +126,7 @@ TEST_F(ClickHouseClientTest, AsksForRows) {
   EXPECT_EQ(*rows, (std::vector<std::vector<std::string>>{{"a\tb", "1"}, {"c\\\n", ""}}));
 }
 
-// A server that is none, or that lies: its answers have bounds, and any number of fields.
+// No ClickHouse server, or a false one: its answers have bounds, and any number of fields.
 TEST_F(ClickHouseClientTest, AnswersOfAnyShapeAndLength) {
   const auto large = [](int status) {
     return json::array({json::array({status, json::array({std::string(1 << 10, 'x'), 17 << 10})})});
@@ -145,7 +145,7 @@ TEST_F(ClickHouseClientTest, AnswersOfAnyShapeAndLength) {
   }
 }
 
-TEST_F(ClickHouseClientTest, AnswerGoesToTheSinkAndAnErrorDoesNot) {
+TEST_F(ClickHouseClientTest, WritesTheAnswerButNoErrorToTheSink) {
   VectorSink sink;
   EXPECT_TRUE(client(json::array({json::array({200, "1\n"})})).query("SELECT 1", "CSV", sink).ok());
   EXPECT_EQ(upload::text_of(sink.bytes()), "1\n");

@@ -33,7 +33,7 @@ TEST(PartIdentityTest, IsThatOfItsCommit) {
   EXPECT_NE(identify_committed(commit, 6).load, part->load) << "another manifest, other rows";
 }
 
-TEST(PartIdentityTest, RefusesWhatCannotBeToldApart) {
+TEST(PartIdentityTest, RefusesAnAmbiguousPart) {
   EXPECT_EQ(identify_part({}, kDirectory, 5).code(), Code::kUnsupported);
   for (const char* made :
        {"session_20260131_235959_snap1/pid_42", "session_20260131_235959_atf1/pid_42"}) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An HTTP server that answers as it is told. Usage: scripted_server.py '[[STATUS, BODY], …]'. Prints its port. The
+"""An HTTP server that gives scripted answers. Usage: scripted_server.py '[[STATUS, BODY], …]'. Prints its port. The
 last answer is that of all later requests; a BODY that is [TEXT, COUNT] is that often the text; GET gives the requests so far: [[path, headers, body in hexadecimal], …].
 Ends with its standard input."""
 

@@ -110,7 +110,7 @@ TEST_F(PageMakerTest, WithoutTheProgramThereIsNoPage) {
   EXPECT_EQ(wait(1).code(), Code::kNotFound);
 }
 
-TEST_F(PageMakerTest, PageThatNobodyWaitsForEnds) {
+TEST_F(PageMakerTest, CancelledPageEnds) {
   maker("touch " + directory_ + "/began; exec sleep 1000");
   const auto cancelled = ask();
   ASSERT_TRUE(eventually_exists("began"));

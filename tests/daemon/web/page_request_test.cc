@@ -60,7 +60,7 @@ TEST(PageRequestTest, EveryPrefixIsNoRequest) {
   EXPECT_FALSE(PageRequest::parse("{\"directory\":[47],\"can_change\":1}").ok());
 }
 
-TEST(PageRequestTest, ErrorIsToldFromAPage) {
+TEST(PageRequestTest, DistinguishesAnErrorFromAPage) {
   EXPECT_EQ(error_in_page(page_error_json("it broke: \"\xff\"")), "it broke: \"\xef\xbf\xbd\"");
   EXPECT_EQ(error_in_page("<!doctype html>{"), std::nullopt);
   EXPECT_EQ(error_in_page("{\"error\":"), "the page was not made");

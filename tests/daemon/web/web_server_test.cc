@@ -152,7 +152,7 @@ TEST_F(WebServerTest, EventsTellWhatChanges) {
   EXPECT_EQ(second["sessions"][0]["name"], "session_b/pid_2");
 }
 
-TEST_F(WebServerTest, BeyondTheLimitOfStreamsOneIsRefusedUntilAnotherEnds) {
+TEST_F(WebServerTest, RefusesAStreamBeyondTheLimit) {
   std::vector<HttpClient> streams;
   for (size_t i = 0; i < kMaxStreams; ++i) {
     streams.push_back(client());

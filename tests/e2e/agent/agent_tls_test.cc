@@ -115,7 +115,7 @@ TEST_F(AgentTlsTest, ClientCertificateIsShown) {
   expect_recorded(collector, environment);
 }
 
-TEST_F(AgentTlsTest, WrongCollectorsAreToldNothing) {
+TEST_F(AgentTlsTest, SendsNothingToWrongCollectors) {
   {
     CollectorProcess collector(scratch_, daemon_flags("foreign"));
     expect_unrecorded(collector, tracing(collector), "unable to get local issuer certificate");

@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // A handler that leaves by siglongjmp may interrupt the counter or the agent in the middle of one
 // hook: that one event may be counted and not recorded. The hooks after it work as before.
-TEST(HostMannersTest, LongjmpOutOfHandlersLosesAtMostTheInterruptedHooks) {
+TEST(HostMannersTest, LongjmpLosesAtMostTheInterruptedHooks) {
   constexpr uint64_t kJumps = 50;
   Scratch scratch;
   CollectorProcess collector(scratch);
@@ -214,7 +214,7 @@ std::vector<std::string> thread_names(const RecordedSession& session) {
   return names;
 }
 
-// The last name of each thread, whoever gave it, and also when the thread ended right after that.
+// The last name of each thread, given by any thread, also when it ended right after that.
 // Bytes that are no UTF-8 are shown as such; JSON stays JSON.
 TEST(HostMannersTest, ThreadsHaveTheirLastNames) {
   for (const char* drain : {"thread", "process"}) {

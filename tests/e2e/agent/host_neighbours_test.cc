@@ -146,7 +146,7 @@ bool is_installed(const std::string& tool) {
 
 class OthersTest : public testing::TestWithParam<const char*> {};
 
-// libfaketime: whatever day the program is shown, its times are those that passed.
+// libfaketime: the program sees another day, and its times are still those that passed.
 TEST_P(OthersTest, FakedClocksAreTheProgramsAlone) {
   if (!is_installed("faketime")) GTEST_SKIP() << "faketime is not installed";
   Scratch scratch;

@@ -48,7 +48,7 @@ def edited(body, **fields):
 
 
 def from_collector(kind, body):
-    """What goes on to the agent; None: nothing."""
+    """What is passed to the agent; None: nothing."""
     if FAULT == "ack_beyond" and kind == agent.ACK:
         return positions(body, grown(1))
     if FAULT == "never_closed" and kind == agent.ACK:

@@ -25,7 +25,7 @@ def leaf(n):
 for n in range(3000):
     leaf(n)
 """
-# They wait for seconds, whatever the collector does.
+# They wait for seconds with any collector.
 SLOW = {"opening-bound", "pair-ends", "silent-agent"}
 SLOW_OF_AGENTS = {"resume", "silent-collector", "final-refusal", "page-codecs"}
 # A mistake of the agent, and what has to fail.

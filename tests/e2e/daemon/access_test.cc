@@ -66,7 +66,7 @@ class AccessTest : public testing::Test {
   const std::string control_token_file_ = scratch_ / "control_token";
 };
 
-TEST_F(AccessTest, ReachableAddressesDoNotStartWithoutTlsAndACheck) {
+TEST_F(AccessTest, ReachableAddressesNeedTlsAndACheck) {
   const std::string here = "127.0.0.1:" + std::to_string(free_port());
   for (const std::string& all :
        {"0.0.0.0:" + std::to_string(free_port()), "[::]:" + std::to_string(free_port())}) {

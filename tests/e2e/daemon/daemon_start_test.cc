@@ -75,7 +75,7 @@ TEST(DaemonStartTest, ReadyDescriptorEndsBehindTheLine) {
   ::close(reader);
 }
 
-TEST(DaemonStartTest, ReadyDescriptorThatIsNoneStopsNobody) {
+TEST(DaemonStartTest, StartsWithABadReadyDescriptor) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--ready-fd", "99"});
   EXPECT_TRUE(has_logged(collector, "--ready-fd 99: Bad file descriptor"));
@@ -168,7 +168,7 @@ TEST(DaemonStartTest, WriteThatFailsIsNoSignal) {
   }
 }
 
-TEST(DaemonStartTest, AsManyFilesAsTheSystemAllowsMayBeOpen) {
+TEST(DaemonStartTest, RaisesTheOpenFileLimitToTheMaximum) {
   Scratch scratch;
   CollectorProcess collector(scratch, {}, "", {"prlimit", "--nofile=400:4321"});
   std::ifstream file("/proc/" + std::to_string(collector.process().pid()) + "/limits");
@@ -210,7 +210,7 @@ std::string state_after_stop(const Arguments& settings) {
   return directories.empty() ? "none" : RecordedSession(directories[0]).state();
 }
 
-TEST(DaemonStartTest, SessionsAreSealedAtTheEndOnlyWhereItIsAskedFor) {
+TEST(DaemonStartTest, SealsSessionsAtStopOnlyOnRequest) {
   EXPECT_EQ(state_after_stop({}), "recording");
   EXPECT_EQ(state_after_stop({"--seal-at-stop", "true"}), "recovered");
 }

@@ -163,7 +163,7 @@ void expect_incomplete(const Scratch& scratch, const std::string& directory,
 
 // The daemon is asked to end in mid-run, and no other one comes: the program does not notice, and
 // what is stored can be read, and sealed without a daemon.
-TEST(DaemonTest, TerminationInMidRunLeavesASessionThatCanBeSealed) {
+TEST(DaemonTest, TerminationLeavesASessionThatCanBeSealed) {
   Scratch scratch;
   CollectorProcess collector(scratch);
   const auto job = recording_program(scratch, collector);
@@ -184,7 +184,7 @@ TEST(DaemonTest, TerminationInMidRunLeavesASessionThatCanBeSealed) {
 }
 
 // systemctl restart in mid-run: one session, and every event in its place.
-TEST(DaemonTest, RestartInMidRunGoesOnInTheSameSession) {
+TEST(DaemonTest, RestartContinuesTheSameSession) {
   Scratch scratch;
   CollectorProcess collector(scratch);
   const auto job = recording_program(scratch, collector, "1", "300");

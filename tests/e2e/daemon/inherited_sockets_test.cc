@@ -44,7 +44,7 @@ class InheritedSocketsTest : public testing::Test {
     return run(scratch_.path(), command);
   }
   void records_a_program(ChildProcess& daemon, const std::string& control) {
-    // The first connection is what starts it; whoever made it waits in the socket meanwhile.
+    // The first connection starts it; the client waits in the socket meanwhile.
     const Ending first = ctl(control, {"collectors"});
     ASSERT_TRUE(first.exited_with(0)) << first.errors << daemon.errors();
     const Ending traced = ctl(control, {"run", "--", traced_program("threads")});
@@ -99,7 +99,7 @@ TEST_F(InheritedSocketsTest, ControlSocketSpeaksTlsWhereItIsConfigured) {
 }
 
 // The setting is at the loopback; the socket is what counts.
-TEST_F(InheritedSocketsTest, ReachableSocketsDoNotStartWithoutTlsAndACheck) {
+TEST_F(InheritedSocketsTest, ReachableSocketsNeedTlsAndACheck) {
   for (const bool is_ingest : {true, false}) {
     const std::string port = std::to_string(free_port());
     const std::string here = loopback_address();

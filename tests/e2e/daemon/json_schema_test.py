@@ -224,7 +224,7 @@ class Files(JsonTest):
         some = self.answer("list_functions", "list", "--function", "lua_push*", "/usr/bin/lua5.4")["functions"]
         self.assertGreater(len(some), 5)
         self.assertTrue(all(one["name"].startswith("lua_push") and one["recorded"] for one in some), some)
-        self.assertEqual(self.answer("failure", "list", "--function", "nobody", "/usr/bin/lua5.4", code=1)["error"]["code"],
+        self.assertEqual(self.answer("failure", "list", "--function", "absent", "/usr/bin/lua5.4", code=1)["error"]["code"],
                          "not_found")
         with subprocess.Popen(["/usr/bin/lua5.4", "-"], stdin=subprocess.PIPE) as program:
             process = self.answer("list_process", "list", str(program.pid))
@@ -411,7 +411,7 @@ class Collector(JsonTest):
         self.online("filter", "filter", "--clear")
         self.online("annotate", "annotate", "here")
         self.online("snapshot", "snapshot")
-        rules = {"rules": [{"target": {"process_name": "nobody*"}, "action": "record", "duration_s": 1.5,
+        rules = {"rules": [{"target": {"process_name": "absent*"}, "action": "record", "duration_s": 1.5,
                             "detail": {"mode": "on", "functions": ["a*"]}, "when_full": "drop"}]}
         with open(self.at("rules.json"), "w") as file:
             json.dump(rules, file)

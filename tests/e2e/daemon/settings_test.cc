@@ -154,7 +154,7 @@ TEST(SettingsTest, ConnectionsHaveTheirLimit) {
   EXPECT_FALSE(third.ready);
 }
 
-// The agent is told the pace, and a session waits as long as it is said.
+// The agent receives the interval, and a session waits as long as is set.
 TEST(SettingsTest, HeartbeatsAndResumingHaveTheirTime) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--heartbeat-ms", "1234", "--resume-ms", "300"});
@@ -388,7 +388,7 @@ TEST(SettingsTest, UnknownVariablesAreWarnedOf) {
 }
 
 // What systemd waits for.
-TEST(SettingsTest, ReadyAndStoppingAreTold) {
+TEST(SettingsTest, NotifiesReadyAndStopping) {
   Scratch scratch;
   // A socket's path is short.
   const std::string path =
@@ -401,16 +401,16 @@ TEST(SettingsTest, ReadyAndStoppingAreTold) {
   const timeval limit{30, 0};
   ::setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ASSERT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  const auto told = [listener] {
+  const auto notified = [listener] {
     char text[256];
     const ssize_t got = ::recv(listener, text, sizeof text, 0);
     return std::string(text, got > 0 ? static_cast<size_t>(got) : 0);
   };
   {
     CollectorProcess collector(scratch, {}, "", {"env", "NOTIFY_SOCKET=" + path});
-    EXPECT_EQ(told(), "READY=1");
+    EXPECT_EQ(notified(), "READY=1");
     EXPECT_TRUE(collector.stop().exited_with(0));
-    EXPECT_EQ(told(), "STOPPING=1");
+    EXPECT_EQ(notified(), "STOPPING=1");
   }
   ::close(listener);
   ::unlink(path.c_str());

@@ -287,7 +287,7 @@ TEST(Arm64Agent, AppWhoseLibraryStartsItWhenItIsLoaded) {
 }
 
 // deploy/android/wrap.sh, by this machine's shell and with this machine's agent.
-TEST(AndroidWrap, PreloadsTheAgentThatLiesBesideIt) {
+TEST(AndroidWrap, PreloadsTheAgentBesideIt) {
   Scratch scratch;
   CollectorProcess collector(scratch);
   const std::string folder = scratch / "lib";

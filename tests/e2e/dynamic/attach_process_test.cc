@@ -92,7 +92,7 @@ TEST_F(AttachProcess, RecordsForATimeAndLetsGo) {
   EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
 }
 
-// Names that /proc/PID/maps, and whoever reads a terminal, may take for something else.
+// Names that a reader of /proc/PID/maps or of a terminal may take for something else.
 TEST_F(AttachProcess, HostileFileNameIsAName) {
   const std::string hostile =
       scratch_ / "x\x1b]0;title\x07 (deleted)\n7f00-7f01 r-xp 00000000 00:00 1 \x1b[31mlibc.so.6";
@@ -132,7 +132,7 @@ TEST_F(AttachProcess, EndsWithTheProcess) {
   ASSERT_EQ(sealed_sessions(traces(), process->pid(), kLimit).size(), 1u);
 }
 
-TEST_F(AttachProcess, CtrlCLetsGoAndItCanBeAttachedToAgain) {
+TEST_F(AttachProcess, CtrlCDetachesAndItCanBeAttachedAgain) {
   const auto process = start();
   for (size_t round = 1; round <= 3; ++round) {
     ChildProcess attached(scratch_.path(), attaching(process->pid(), {}), environment());
@@ -191,7 +191,7 @@ TEST_F(AttachProcess, ProgramThatWaitsInTheKernel) {
   close(end);
 }
 
-TEST_F(AttachProcess, TimeInWhichNothingIsCalledEndsTheRecordingToo) {
+TEST_F(AttachProcess, MaxTimeEndsARecordingWithoutCalls) {
   ChildProcess process(scratch_.path(), {"/bin/sleep", "60"});
   const Ending ending = attach(process.pid(), {"--max-time", "100ms"});
   EXPECT_TRUE(ending.exited_with(0)) << ending.describe();
@@ -244,7 +244,7 @@ TEST_F(AttachProcess, ExplainsRefusedProcessesInOneSentence) {
   expect_right(*process);
 }
 
-TEST_F(AttachProcess, AgentThatWasThereFromTheStartIsNotTakenOver) {
+TEST_F(AttachProcess, RefusesAProcessStartedWithAnAgent) {
   ChildProcess process(scratch_.path(), {traced_program("unprepared"), "20", "1", stop_file()},
                        {{"LD_PRELOAD", agent_library()}, {"COLLECT_CONNECT", "127.0.0.1:1"}});
   expect_refused(process.pid(), "it was started with an agent: collectctl agents lists it");

@@ -218,7 +218,7 @@ TEST_F(DynamicTest, EveryCallReturnsAndExportedFunctionsHaveNames) {
 // Places that compilers leave for other tracers are room for ours, and no obstacle: no more
 // functions are left out because of their beginnings than of the same program without them. Whether
 // an exit has room depends on the padding behind it, which the places change.
-TEST_F(DynamicTest, BuildsForOtherTracersCanBeRecordedAtLeastAsWell) {
+TEST_F(DynamicTest, RecordsBuildsForOtherTracersAsWell) {
   const auto refused_entries = [&](const std::string& name) {
     const Ending planned = ctl({"list", "--plan", "--json", traced_program(name)});
     EXPECT_TRUE(planned.exited_with(0)) << name << planned.output << planned.errors;

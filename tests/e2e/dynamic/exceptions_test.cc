@@ -116,7 +116,7 @@ constexpr uint64_t kEveryWay = 4 * 1648;
 TEST_P(ExceptionsTest, EachUnwoundFrameHasOneException) {
   expect_as_the_program_says("all", 4, kEveryWay);
 }
-TEST_P(ExceptionsTest, WithDetailOfVersionOneAndByTheDrainProcess) {
+TEST_P(ExceptionsTest, AreRecordedWithEachDetailVersionAndDrain) {
   expect_as_the_program_says("all", 4, kEveryWay, {{"COLLECT_DETAIL", "on"}});
   expect_as_the_program_says("all", 4, kEveryWay, {{"COLLECT_ATF_VERSION", "1"}});
   expect_as_the_program_says("all", 4, kEveryWay, {{"COLLECT_DRAIN", "process"}});
@@ -140,7 +140,7 @@ TEST_P(ExceptionsTest, ProgramsThatEndByTerminate) {
 }
 
 // The C++ library comes with a library of a C program, and goes with it.
-TEST_P(ExceptionsTest, InALibraryThatACProgramOpensAndCloses) {
+TEST_P(ExceptionsTest, AreRecordedInALibraryOfACProgram) {
   const RecordedSession session =
       trace_command({traced_program("exceptions_host"), library("guest")});
   Lines expected;

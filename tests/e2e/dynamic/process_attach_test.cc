@@ -62,7 +62,7 @@ class ProcessAttachE2eTest : public ::testing::Test {
   GrpcTool tool_{"COLLECT_BUF"};
 };
 
-TEST_F(ProcessAttachE2eTest, RecordsAProcessOfItsOwnUserAndLetsGo) {
+TEST_F(ProcessAttachE2eTest, RecordsAProcessOfItsOwnUser) {
   const CollectorProcess collector(scratch_);
   const auto process = start();
   const Ending attached = call(collector, "AttachProcess",

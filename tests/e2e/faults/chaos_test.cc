@@ -1,5 +1,5 @@
 // Everything at once: several traced programs, a cable that is cut, held, abandoned and slow, a
-// daemon that is killed, told to end and stopped in its tracks, programs that are killed, a disk
+// daemon that is killed, terminated and stopped in its tracks, programs that are killed, a disk
 // that is full. Then every thread's events are compared one by one with what the program did.
 //
 // COLLECT_CHAOS_SECONDS (default 15) and COLLECT_CHAOS_SEED (printed) say how long and which. What
@@ -107,9 +107,9 @@ class Chaos {
         if ((one.second.end == ChaosEnd::kCutOff) == cut_off) in_order.push_back(one);
       }
     }
-    bool told = false;
+    bool is_stopped = false;
     for (const auto& [pid, ended] : in_order) {
-      if (ended.end == ChaosEnd::kCutOff && !std::exchange(told, true)) {
+      if (ended.end == ChaosEnd::kCutOff && !std::exchange(is_stopped, true)) {
         (void)collector_.ctl({"stop"});
       }
       const ChaosTally tally =
@@ -164,7 +164,7 @@ class Chaos {
         scratch_.path(),
         Arguments{traced_program("chaos"), program.progress, std::to_string(kThreads)},
         environment);
-    // So that whatever ends it finds it at work.
+    // So that it is at work when it is ended.
     ASSERT_TRUE(eventually(seconds(30), [&] {
       std::error_code none;
       if (std::filesystem::file_size(program.progress, none) != kThreads * 32 || none) return false;

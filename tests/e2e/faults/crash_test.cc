@@ -321,7 +321,7 @@ TEST_F(CrashTest, KilledWhileTheLinkIsCutArrivesLater) {
 
 // A collector that is asked to stop leaves the session to its next start. What the agent still
 // holds, and how the program ended, come into the same one.
-TEST_F(CrashTest, KilledAfterTheCollectorStoppedArrivesInTheSameSession) {
+TEST_F(CrashTest, KilledWithoutACollectorKeepsItsSession) {
   std::mt19937 random(kSeed + 4);
   for (int round = 0; round < 3; ++round) {
     SCOPED_TRACE(round);
@@ -354,7 +354,7 @@ TEST_F(CrashTest, ExecEndsTheRecording) {
 }
 
 // The other program is traced too: two sessions of one process number.
-TEST_F(CrashTest, ExecIntoATracedProgramBeginsAnew) {
+TEST_F(CrashTest, ExecIntoATracedProgramBeginsANewSession) {
   ChildProcess child(scratch.path(), crash("again", 500000), environment());
   EXPECT_TRUE(child.wait(kProgramLimit).exited_with(9));
   expect_no_drain_process();  // so that both have shipped all: the second session may begin late
@@ -399,7 +399,7 @@ TEST_F(CrashTest, StoppingLeavesNoChild) {
 
 // No one asked for a process that drains: a plain run keeps what a crash leaves, also when the
 // program had run for a moment only.
-TEST_F(CrashTest, RunWaitsForTheRestAndSaysHowItEnded) {
+TEST_F(CrashTest, RunWaitsForTheRestAndReportsTheEnd) {
   Environment more = {{"COUNT_SHARED", scratch / "count"}};
   for (const uint64_t after : {20000, 10}) {
     Arguments command = {

@@ -365,7 +365,7 @@ TEST(DiskFaultTest, EveryStateThatCanBeFoundAtTheStart) {
              !filesystem::exists(one.directory + "/reserve.space");
     })) << collector.process().errors();
   }
-  collector.stop();  // whatever is at work is done
+  collector.stop();  // all work is done
   for (const Left& one : left) {
     SCOPED_TRACE(one.found->row);
     expect_recovered_as(*one.found, one.directory);

@@ -131,7 +131,7 @@ TEST_P(SlowLink, EncodesPagesOnlyWhenTheCollectorWantsIt) {
 }
 
 // The link is slower than one page takes to be seen whole, so that it breaks within encoded ones.
-TEST_P(SlowLink, LinkThatBreaksWithinEncodedPagesGoesOnWhereItWas) {
+TEST_P(SlowLink, ContinuesAfterACutWithinEncodedPages) {
   start({});
   const std::string progress = scratch_ / "progress";
   Environment environment = tracing();

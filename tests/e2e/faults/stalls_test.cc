@@ -89,7 +89,7 @@ class Stalls : public testing::TestWithParam<const char*> {
   fakes::ChaosProxy proxy_;
 };
 
-TEST_P(Stalls, WaitsForASlowCollectorStandInTheSessionAndNotInTheReport) {
+TEST_P(Stalls, WaitsAreInTheSessionButNotTheReport) {
   proxy_.limit_rate(20'000'000);
   ChildProcess program(scratch_.path(), {traced_program("steady"), "fill", "2000000"}, tracing());
   ASSERT_TRUE(eventually(kLimit, [&] { return records_events(); }));

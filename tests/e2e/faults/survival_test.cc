@@ -135,7 +135,7 @@ TEST_P(Survival, DaemonKilled) {
   });
 }
 
-// Told to stop, and started again: what systemctl restart does.
+// Stopped and started again, as systemctl restart does.
 TEST_P(Survival, DaemonRestarted) {
   survive("orderly restarts of the daemon", 10, [this] {
     EXPECT_TRUE(collector_.stop().exited_with(0)) << collector_.process().errors();

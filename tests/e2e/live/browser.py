@@ -23,7 +23,7 @@ class Browser:
           return [area.left + area.width / 2, area.top + area.height / 2];""", css), clicks=1)
 
     def press(self, *keys):
-        """Keys as a user strikes them, whatever has the focus."""
+        """Keys as a user strikes them, with any element in focus."""
         actions = []
         for key in keys:
             key = KEYS.get(key, key)

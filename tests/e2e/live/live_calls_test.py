@@ -123,7 +123,7 @@ class TailTest(LiveTest):
         thrown = self.run_ctl("dump", "--follow", "--function", "thrower", "--duration", "300ms", "--interval", "100ms")
         self.assertEqual(thrown.returncode, 0, thrown.stderr)
         self.assertRegex(thrown.stdout, r"thrower\(\)  \(exception\)")
-        none = self.run_ctl("dump", "--follow", "--thread", "name=nobody*", "--duration", "300ms")
+        none = self.run_ctl("dump", "--follow", "--thread", "name=absent*", "--duration", "300ms")
         self.assertEqual(none.stdout.splitlines()[1:], [])
         few = self.run_ctl("dump", "--follow", "--limit", "3", "--duration", "900ms", "--interval", "300ms", "--json")
         for batch in map(json.loads, few.stdout.splitlines()):
@@ -188,7 +188,7 @@ class TailTest(LiveTest):
     def status_of(pid):
         return text_of(f"/proc/{pid}/status")
 
-    def test_losses_of_the_recording_are_told(self):
+    def test_losses_of_the_recording_are_reported(self):
         program = self.trace("steady", "burst", str(WHOLE), "2000", COLLECT_FULL="drop", COLLECT_BUFFER_MB="1")
         tail = self.start("dump", "--follow", "--json", "--interval", "200ms")
         eventually(lambda: tail.lines, "it says something")

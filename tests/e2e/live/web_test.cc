@@ -96,6 +96,15 @@ class WebTest : public ::testing::Test {
     })) << shown;
     return found;
   }
+  // The event that says that this process is recorded; "" when the stream ended.
+  static std::string event_of(HttpClient& events, pid_t pid) {
+    std::string event;
+    do {
+      event = events.read_until("\n\n");
+    } while (!event.empty() && (event.find("/pid_" + std::to_string(pid)) == std::string::npos ||
+                                event.find("\"state\":\"active\"") == std::string::npos));
+    return event;
+  }
   json page_of(const std::string& session) {
     return data_of(browser_.get("/sessions/" + session).body);
   }
@@ -110,7 +119,7 @@ class WebTest : public ::testing::Test {
   web::Browser browser_;
 };
 
-TEST_F(WebTest, ShowsARecordingWhileItRunsAndItsPageAgreesWithTheReport) {
+TEST_F(WebTest, ShowsARunningRecordingAsTheReportDoes) {
   ASSERT_EQ(browser_.sign_in().status, 200);
   HttpClient events(browser_.address().port);
   ASSERT_TRUE(events.send(browser_.get_with("/api/events", browser_.cookie_line())));
@@ -119,14 +128,8 @@ TEST_F(WebTest, ShowsARecordingWhileItRunsAndItsPageAgreesWithTheReport) {
 
   const auto program = trace({traced_program("steady"), "pace", "100000"});
   // The page learns of the session without asking.
-  const std::string pid = "\"pid\":" + std::to_string(program->pid());
-  std::string event;
-  do {
-    event = events.read_until("\n\n");
-    ASSERT_NE(event, "") << "the stream ended";
-  } while (event.find("/pid_" + std::to_string(program->pid())) == std::string::npos ||
-           event.find("\"state\":\"active\"") == std::string::npos);
-  EXPECT_THAT(event, HasSubstr(pid));
+  EXPECT_THAT(event_of(events, program->pid()),
+              HasSubstr("\"pid\":" + std::to_string(program->pid())));
   const json shown = wait_for_session(program->pid(), [](const json& session) {
     return session["events"] > 1000 && session["events_per_second"] > 100;
   });
@@ -280,7 +283,7 @@ TEST(WebStartTest, AddressThatOthersCanReachIsRefused) {
   }
 }
 
-TEST(WebStartTest, RunServesItsLivePageAsLongAsTheProgramRuns) {
+TEST(WebStartTest, RunServesItsLivePageWhileTheProgramRuns) {
   Scratch scratch;
   ChildProcess recording(scratch.path(),
                          {program("collectctl"), "run", "--web", "-o", scratch / "traces", "--",
@@ -354,7 +357,7 @@ TEST(PageProgramTest, DamagedSessionIsAPageThatSaysSo) {
   EXPECT_FALSE(none["missing"].empty());
 }
 
-// Whoever did not ask for a live page has no port for it.
+// Without the setting for a live page there is no port for it.
 TEST(WebStartTest, WithoutTheSettingThereIsNoLivePage) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--ready-fd", "1"});

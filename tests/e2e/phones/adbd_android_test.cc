@@ -22,7 +22,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-// A push of this size takes a minute at this rate: whatever ends it comes in its middle.
+// A push of this size takes a minute at this rate: what ends it comes in its middle.
 constexpr uint64_t kLargeBytes = 64u << 20;
 constexpr uint64_t kSlowRate = 1u << 20;
 constexpr uint64_t kPushedBytes = 256u << 10;

@@ -34,7 +34,7 @@ class AndroidAttach : public AndroidFixture<MadeUpServer> {
     phone.folder = phone_.path();
     adb_.plug("R58M", phone);
     phone_.set_property("ro.product.cpu.abi", "arm64-v8a");
-    // Whatever runs: what is wrong is seen before anything of it matters.
+    // What is wrong is seen before the program matters.
     phone_.install(kApp, "sleep 600; true");
     phone_.write(phone_.app(kApp, "abi"), "arm64-v8a\n");
   }
@@ -74,7 +74,7 @@ class AndroidAttach : public AndroidFixture<MadeUpServer> {
   const std::string arm64_agent_ = cross("lib/libcollect_agent.so");
 };
 
-TEST_F(AndroidAttach, ChangesTheCodeOfAnAppWhileItsThreadsRunIt) {
+TEST_F(AndroidAttach, PatchesAnAppWhileItsThreadsRun) {
   install("unprepared");
   if (IsSkipped()) return;
   start_app();
@@ -192,7 +192,7 @@ TEST_F(AgentOnAttach, SaysWhatIsWrongWithThem) {
 }
 
 // Where a window is several instructions, a thread may stand inside.
-TEST_F(AgentOnAttach, ChangesNoCodeWhereThreadsWouldHaveToStandStill) {
+TEST_F(AgentOnAttach, PatchesNothingIfThreadsWouldHaveToStop) {
 #if defined(__x86_64__)
   const std::string plans = scratch_ / "plans";
   fs::create_directory(plans);

@@ -68,7 +68,7 @@ TEST_F(AndroidTest, RunsAnAppAndRecordsAllOfIt) {
   EXPECT_EQ(phone_.leftovers(), "");
 }
 
-TEST_F(AndroidTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
+TEST_F(AndroidTest, CtrlCEndsTheRecordingAndTheAppContinues) {
   install_endless();
   const auto job = start(recording());
   ASSERT_TRUE(says(*job, "the agent is connected")) << job->errors();
@@ -294,7 +294,7 @@ class NamesTest : public AndroidTest {
   const std::string library_ = phone_.app(kApp, "code/lib/x86_64/libsteady.so");
 };
 
-TEST_F(NamesTest, AreThoseOfTheAppsOwnLibraryOnThePhone) {
+TEST_F(NamesTest, AreTakenFromTheAppsLibraryOnThePhone) {
   const std::string text = summary(library_ + FakePhoneFolder::kOnPhone);
   EXPECT_TRUE(has_name(text)) << text;
 }
@@ -307,7 +307,7 @@ TEST_F(NamesTest, AreThoseOfUnstrippedFilesHere) {
   EXPECT_THAT(text, Not(HasSubstr("no names")));
 }
 
-TEST_F(NamesTest, AreMissingWhereNobodyHasTheFile) {
+TEST_F(NamesTest, AreMissingWithoutTheFile) {
   const std::string text = summary(scratch_ / "elsewhere");
   EXPECT_FALSE(has_name(text)) << text;
   EXPECT_THAT(text, HasSubstr("no names from " + library_ + ": R58M: " + library_ +

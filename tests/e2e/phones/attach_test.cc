@@ -99,9 +99,9 @@ TEST(CollectctlRun, UsesTheRunningDaemon) {
 
 TEST(CollectctlRun, BringsADaemonWhenNoneRuns) {
   Scratch scratch;
-  const std::string nobody = "127.0.0.1:" + std::to_string(free_port());
+  const std::string absent = "127.0.0.1:" + std::to_string(free_port());
   const std::string out = scratch / "traces";
-  Arguments command = {program("collectctl"), "--control", nobody, "run", "-o", out, "--"};
+  Arguments command = {program("collectctl"), "--control", absent, "run", "-o", out, "--"};
   command.insert(command.end(), {traced_program("threads"), "late"});
   const Ending ending = run(scratch.path(), command, {}, kJobLimit);
   EXPECT_TRUE(ending.exited_with(7)) << ending.describe() << ending.errors;
@@ -117,17 +117,17 @@ TEST(CollectctlRun, BringsADaemonWhenNoneRuns) {
 // As a shell says it: 128 + the signal.
 TEST(CollectctlRun, PassesTheSignalOn) {
   Scratch scratch;
-  const std::string nobody = "127.0.0.1:" + std::to_string(free_port());
+  const std::string absent = "127.0.0.1:" + std::to_string(free_port());
   const Ending ending =
-      run(scratch.path(), {program("collectctl"), "--control", nobody, "run", "-o",
+      run(scratch.path(), {program("collectctl"), "--control", absent, "run", "-o",
                            scratch / "traces", "--", traced_program("signals"), "segv"});
   EXPECT_TRUE(ending.exited_with(139)) << ending.describe() << ending.errors;
 }
 
 TEST(CollectctlRun, ProgramThatIsNotThere) {
   Scratch scratch;
-  const std::string nobody = "127.0.0.1:" + std::to_string(free_port());
-  const Ending ending = run(scratch.path(), {program("collectctl"), "--control", nobody, "run",
+  const std::string absent = "127.0.0.1:" + std::to_string(free_port());
+  const Ending ending = run(scratch.path(), {program("collectctl"), "--control", absent, "run",
                                              "-o", scratch / "traces", "--", "/no/such/program"});
   EXPECT_TRUE(ending.exited_with(127)) << ending.describe();
   EXPECT_NE(ending.errors.find("/no/such/program"), std::string::npos) << ending.errors;

@@ -44,7 +44,7 @@ class DeviceFixture : public testing::Test {
                                                       {"COUNT_FILE", scratch_ / "count"},
                                                       {"COLLECT_EXIT_FLUSH_MS", "60000"}});
   }
-  // Where it listens, unless it was told a name.
+  // Where it listens, unless it was given a name.
   static std::string socket_of(const ChildProcess& job) {
     return "collect_agent_" + std::to_string(job.pid());
   }

@@ -33,7 +33,7 @@ class Devices : public DeviceFixture {
   FakeAdbServer adb_;
 };
 
-TEST_F(Devices, EveryStageIsShownAndTheCableMayComeOut) {
+TEST_F(Devices, ShowsEveryStageAndSurvivesUnplugging) {
   adb_.start();
   adb_.stop();  // the port is known, and no one is there
   start_daemon();
@@ -73,7 +73,7 @@ TEST_F(Devices, EveryStageIsShownAndTheCableMayComeOut) {
 }
 
 // A name of its own is nothing that a search finds.
-TEST_F(Devices, PlaceOfTheConfigurationIsAttachedWheneverItsDeviceIsThere) {
+TEST_F(Devices, AttachesAConfiguredEndpointWithItsDevice) {
   adb_.start();
   const std::string config = scratch_ / "collectord.toml";
   const std::string name = "own_name_" + std::to_string(getpid());
@@ -183,13 +183,13 @@ TEST_F(Devices, AttachesDetachedAgentsAgainByAddress) {
   const auto process = nlohmann::json::parse(file)["process"];
   EXPECT_EQ(process["route"], address) << process;
   EXPECT_EQ(process["device_model"], "") << "as its agent says, which runs here; " << process;
-  const Ending nobody = collector_->ctl({"attach", "adb:R58M:collect_agent_nobody"});
-  EXPECT_FALSE(nobody.exited_with(0));
-  EXPECT_NE(nobody.errors.find("no one listens there"), std::string::npos) << nobody.errors;
+  const Ending absent = collector_->ctl({"attach", "adb:R58M:collect_agent_absent"});
+  EXPECT_FALSE(absent.exited_with(0));
+  EXPECT_NE(absent.errors.find("no one listens there"), std::string::npos) << absent.errors;
   job->send_signal(SIGKILL);
 }
 
-TEST_F(Devices, PhoneByCableAndInTheNetworkIsOneDevice) {
+TEST_F(Devices, CableAndNetworkAreOneDevice) {
   constexpr char kWiFi[] = "192.168.1.5:5555";
   adb_.start();
   FakePhone phone;

@@ -178,7 +178,7 @@ TEST_F(IosTest, AppWithAnotherTagIsNotTheOne) {
   app->wait(kSoon);
 }
 
-TEST_F(IosTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
+TEST_F(IosTest, CtrlCEndsTheRecordingAndTheAppContinues) {
   const auto app = start_endless("");
   ASSERT_TRUE(listens());
   const auto job = start(ios("attach", {"-o", scratch_ / "traces"}));

@@ -185,7 +185,7 @@ TEST_F(Phone, SearchFindsTheAgentAndDisturbsNothing) {
 }
 
 // The collector finds the phone by itself.
-TEST_F(Phone, PluggedInIsRecordedAndTheCableMayComeOut) {
+TEST_F(Phone, RecordsOncePluggedInAndSurvivesUnplugging) {
   const std::string path = scratch_ / "usbmuxd";
   usbmuxd_.stop();
   CollectorProcess collector(scratch_, {"--usbmux", "UNIX:" + path, "--heartbeat-ms", "500"});
@@ -248,7 +248,7 @@ TEST_F(Phone, SeveralAtOnce) {
   expect_one_whole_session(collector);
 }
 
-// Whoever likes their own forwarding: iproxy, and attach by hand.
+// A user who forwards by hand: iproxy, and attach.
 TEST_F(Phone, BehindIproxyThatIsStartedAgain) {
   if (access(kIproxy, X_OK) != 0) GTEST_SKIP() << "no " << kIproxy << ": package libusbmuxd-tools";
   const uint16_t local = free_port();

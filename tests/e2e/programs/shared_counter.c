@@ -1,5 +1,5 @@
-/* The counter for programs that crash: as call_counter.c, but its counts lie in a file that the
- * program maps, so that they are there whatever becomes of it. $COUNT_SHARED.<pid> is an array of
+/* The counter for programs that crash: as call_counter.c, but its counts are in a file that the
+ * program maps, so that they outlive it. $COUNT_SHARED.<pid> is an array of
  *     u32 thread id, u32 unused, u64 begun, u64 done
  * for each thread: hooks that were entered, and hooks that came back from the agent. A thread that
  * was killed in between was in the middle of one event.

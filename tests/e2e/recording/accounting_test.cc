@@ -161,7 +161,7 @@ TEST_P(AccountingTest, ProcessesWriteTheirRecords) {
   ASSERT_TRUE(eventually(seconds(20), all_ended));
   ASSERT_EQ(bytes.size(), 65536u) << "one file";
   for (size_t at = 512; at < 512 + 3 * 512; at += 512) {
-    EXPECT_EQ(bytes[at + 4] & 3, 1) << "it recorded, and reached nobody";
+    EXPECT_EQ(bytes[at + 4] & 3, 1) << "it recorded, and reached no collector";
     const std::string program = bytes.substr(at + 40, 120).c_str();
     EXPECT_TRUE(program.ends_with("/apart")) << program;
     EXPECT_STREQ(bytes.substr(at + 160, 352).c_str(),
@@ -234,7 +234,7 @@ TEST_P(AccountingTest, KilledCollectorIsSaid) {
     return job.errors().find("the collector was ended by a signal (Killed)") != std::string::npos;
   })) << job.errors();
   EXPECT_TRUE(eventually(seconds(10), [&] { return drain_processes(scratch_.path()).empty(); }))
-      << "the program still runs, but what it records is for nobody";
+      << "the program still runs, but no one reads what it records";
   ::kill(traced, SIGTERM);
   const Ending& ending = job.wait(seconds(60));
   EXPECT_TRUE(ending.exited_with(128 + SIGTERM)) << ending.describe();

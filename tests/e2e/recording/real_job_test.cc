@@ -130,7 +130,7 @@ bool has_detail_file(const std::string& session) {
   return false;
 }
 
-TEST_P(Steering, DetailGoesOnAndOffInMidRun) {
+TEST_P(Steering, DetailStartsAndStopsDuringTheRun) {
   const GrpcTool tool(GetParam());
   if (!tool.is_there()) {
     GTEST_SKIP() << GetParam() << " names no program (deploy/test.sh sets it)";

@@ -157,7 +157,7 @@ class RunningJobTest : public ::testing::TestWithParam<const char*> {
   int input_ = -1;
 };
 
-TEST_P(RunningJobTest, RecordingEndsAfterItsTimeAndTheProgramGoesOn) {
+TEST_P(RunningJobTest, RecordingEndsAfterItsTimeAndProgramContinues) {
   run_job({"--max-time", "3s"}, {traced_program("steady"), "pace", "600000"});
   ASSERT_TRUE(eventually(seconds(60), [&] { return sessions_are(1, "complete"); }))
       << job_->errors();
@@ -193,7 +193,7 @@ TEST_P(RunningJobTest, IdleRunRecordsWhenItIsAskedTo) {
   EXPECT_TRUE(sessions_are(1, "complete"));
 }
 
-TEST_P(RunningJobTest, IdleRunThatNobodyAskedSaysSo) {
+TEST_P(RunningJobTest, ReportsAnIdleRunWithoutARecording) {
   start({"--idle"});
   ASSERT_TRUE(eventually(seconds(60), [&] { return listed("agents").size() == 1; }));
   const Ending& ending = finish();

@@ -137,7 +137,7 @@ TEST_P(StartFilterTest, XRayFunctionsAreFilteredToo) {
 }
 
 // Nothing is recorded that was not asked for, and no one waits for ever.
-TEST_P(StartFilterTest, WithoutACollectorTheProgramGoesOn) {
+TEST_P(StartFilterTest, ProgramContinuesWithoutACollector) {
   const Ending ending = run(scratch_.path(), steady("1000"),
                             {{"LD_PRELOAD", agent_library()},
                              {"COLLECT_CONNECT", "127.0.0.1:1"},

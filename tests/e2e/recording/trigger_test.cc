@@ -89,7 +89,7 @@ TEST_F(TriggerTest, LongCallWithWhatLedToIt) {
 }
 
 // From each slow() to the thrower() behind it, and not to the next slow().
-TEST_F(TriggerTest, DetailGoesOnUntilAnotherFunctionIsCalled) {
+TEST_F(TriggerTest, DetailContinuesUntilAnotherFunctionIsCalled) {
   await_recording();
   expect_fires(3, {"--function", "slow", "--until", "thrower"});
   EXPECT_TRUE(eventually(seconds(30), [&] { return session().value("detail", "") == "off"; }))

@@ -1,4 +1,4 @@
-// A gRPC client by hand: one HTTP/2 connection on which a test says whatever it likes. Blocking,
+// A gRPC client by hand: one HTTP/2 connection on which a test sends any bytes. Blocking,
 // with a bound on every wait.
 #pragma once
 

@@ -72,7 +72,7 @@ TEST(RedteamAnew, RunWithoutStandardStreamsRecordsAndKeepsItsLog) {
 }
 
 // Seen: signal 25 ended the daemon, and with it every recording.
-TEST(RedteamAnew, FileThatMayNotGrowFailsASessionAndNotTheDaemon) {
+TEST(RedteamAnew, FileSizeLimitFailsASessionNotTheDaemon) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--rtc", "false"}, "",
                              {"prlimit", "--fsize=4194304:4194304"});
@@ -119,7 +119,7 @@ TEST(RedteamAnew, SignalsInStormsLoseNothing) {
 }
 
 // More half handshakes than may be undecided, each stopped at the challenge.
-TEST(RedteamAnew, HalfHandshakesKeepNobodyOut) {
+TEST(RedteamAnew, HalfHandshakesDoNotBlockAnAgent) {
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
   limit.rlim_cur = limit.rlim_max;
@@ -258,8 +258,8 @@ TEST(RedteamAnew, NearlyRightPeersHarmTheirOwnSessionAtMost) {
   }
 }
 
-// Seen: `run` asked whoever held 127.0.0.1:7711 where to stream to.
-TEST(RedteamAnew, AnotherUserAtTheDefaultPortIsNotTakenForTheCollector) {
+// Seen: `run` asked another user's process at 127.0.0.1:7711 where to stream to.
+TEST(RedteamAnew, RefusesAnotherUserAtTheDefaultPort) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can listen as another user";
   Scratch scratch;
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -280,7 +280,7 @@ TEST(RedteamAnew, AnotherUserAtTheDefaultPortIsNotTakenForTheCollector) {
       run(scratch.path(), {"sh", "-c", "cd \"$1\" && exec \"$2\" run -- sh -c 'exit 7'", "sh",
                            scratch.path(), program("collectctl")});
   EXPECT_TRUE(recorded.exited_with(7)) << recorded.describe() << recorded.errors;
-  // Connected to, to see whose it is, and told nothing.
+  // `run` connects to see whose it is, and sends nothing.
   for (int fd = -1; (fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)) >= 0; close(fd)) {
     char byte = 0;
     EXPECT_LE(recv(fd, &byte, 1, MSG_DONTWAIT), 0) << "something was said to the squatter";
@@ -359,7 +359,7 @@ class FlappingAdbServer {
 };
 
 // Seen: 3,000 descriptors within three seconds, and a quarter of a megabyte of log in each.
-TEST(RedteamAnew, PhonesThatComeAndGoTakeNeitherDescriptorsNorTheLog) {
+TEST(RedteamAnew, FlappingPhonesLeakNoDescriptorsOrLogLines) {
   Scratch scratch;
   FlappingAdbServer server;
   CollectorProcess collector(scratch, {"--adb", "127.0.0.1:" + std::to_string(server.port())});

@@ -47,7 +47,7 @@ rlim_t highest_descriptor(pid_t pid) {
 }
 
 // Seen: the agent got a final refusal, as if its bytes were bad.
-TEST(RedteamBudget, AgentThatRecordsIsNotBlamedForTheWantOfDescriptors) {
+TEST(RedteamBudget, ShortageOfDescriptorsDoesNotDropAnAgent) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--heartbeat-ms", "60000"});
   const pid_t pid = collector.process().pid();
@@ -58,8 +58,8 @@ TEST(RedteamBudget, AgentThatRecordsIsNotBlamedForTheWantOfDescriptors) {
   limit_descriptors(pid, highest_descriptor(pid) + 1);
   // Idle connections take what is left, until one is informed why it can't be taken.
   std::vector<RawConnection> idle;
-  bool told = false;
-  for (int at = 0; at < 64 && !told; ++at) {
+  bool is_refused = false;
+  for (int at = 0; at < 64 && !is_refused; ++at) {
     idle.emplace_back(collector.ingest_port());
     // The listener accepts in order, so one that was taken is known by the hello that it answers.
     const std::string id(16, static_cast<char>(at + 1));
@@ -71,9 +71,9 @@ TEST(RedteamBudget, AgentThatRecordsIsNotBlamedForTheWantOfDescriptors) {
     ASSERT_TRUE(refusal.ParseFromString(answer->body));
     EXPECT_EQ(refusal.code(), wire::REFUSE_RESOURCES) << refusal.reason();
     EXPECT_TRUE(refusal.retry());
-    told = true;
+    is_refused = true;
   }
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(is_refused);
   constexpr uint32_t kThreads = 40;
   for (uint32_t stream = 3; stream <= kThreads; ++stream) open_and_fill(agent, stream);
   end_recording(agent, kThreads);

@@ -124,7 +124,7 @@ TEST_F(RedteamFiles, RecoverGoesThroughNoLinkedDirectory) {
 }
 
 TEST_F(RedteamFiles, ReadersFollowNoLinkBelowTheirPath) {
-  // The targets are whole and valid: whoever followed the link would be content.
+  // The targets are whole and valid: a reader that followed the link would find nothing wrong.
   const std::string other = sealed_session("other");
   int number = 0;
   for (const char* name : {"thread_0/index.atf", "thread_0/detail.atf", "manifest.json"}) {
@@ -161,7 +161,7 @@ TEST_F(RedteamFiles, ReadersFollowNoLinkBelowTheirPath) {
   }
 }
 
-TEST_F(RedteamFiles, FileThatIsNamedMayBeALinkAndNoPipe) {
+TEST_F(RedteamFiles, NamedFileMayBeALinkButNoPipe) {
   const std::string directory = sealed_session("root");
   filesystem::create_symlink(directory, scratch_ / "latest");
   const Ending followed = ctl({"verify", "--allow-incomplete", scratch_ / "latest"});
@@ -198,7 +198,7 @@ TEST_F(RedteamFiles, ContainersInADirectoryAreNoLinks) {
   }
 }
 
-TEST_F(RedteamFiles, OutputReplacesALinkAndIsNotWrittenThroughIt) {
+TEST_F(RedteamFiles, OutputReplacesALinkButNotItsTarget) {
   const std::string directory = sealed_session("root");
   filesystem::create_symlink(victim_, scratch_ / "out.rtc");
   const Ending refused = ctl({"convert", directory, "--to", "rtc", "-o", scratch_ / "out.rtc"});

@@ -103,7 +103,7 @@ TEST_F(RedteamFlood, RecordingsAreNoMoreThanTheirShare) {
       RawAgent& agent = *agents.back();
       if (!agent.ready || !agent.data.send(page_bytes(1, 0, events(1000, 10)))) break;
       if (agent.control.receive_ack(1, 10)) continue;
-      // The ack did not come: the next that comes to recording is told the same, and why.
+      // The ack did not come: the next that tries to record gets the same refusal, and why.
       RawAgent again(port, kAttacker + 2 * kSessions);
       const auto refusal = again.control.refusal();
       return std::to_string(at) + " " + (refusal ? refusal->reason() : "not refused");
@@ -177,8 +177,8 @@ bool all_answered(RawHttp2& client, uint32_t count) {
 }
 
 // Seen: with a thousand watches that no one read, an innocent agent waited 3 s to connect, because
-// whoever reported a change wrote it down for each watch.
-TEST(RedteamWatches, ThousandThatNobodyReadsCostAgentsNothing) {
+// the thread that reported a change wrote it down for each watch.
+TEST(RedteamWatches, ThousandUnreadWatchesCostAgentsNothing) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--heartbeat-ms", "60000", "--symbolize", "false"});
   Witness witness(collector, kWitness);  // each watch has something to say

@@ -71,7 +71,7 @@ class Identity : public testing::Test {
   }
 
   // Every way that is known to be the victim without its key, on both channels.
-  void expect_nobody_gets_in(const std::string& other_key) {
+  void expect_refused_without_key(const std::string& other_key) {
     const uint16_t port = collector_.ingest_port();
     for (const wire::Channel channel : {wire::CHANNEL_CONTROL, wire::CHANNEL_DATA}) {
       SCOPED_TRACE(channel);
@@ -140,6 +140,29 @@ class Identity : public testing::Test {
     ASSERT_TRUE(victim.control.receive_ack(1, first + count)) << "the victim was dropped";
   }
 
+  // Ends the victim's recording: its session has every event.
+  void expect_sealed_whole(RawAgent& victim, uint64_t count) {
+    wire::StreamClose close;
+    close.set_stream_id(1);
+    close.set_index_count(count);
+    wire::RecordingEnd end;
+    end.set_recording(1);
+    ASSERT_TRUE(victim.data.send(wire::FrameType::kStreamClose, close));
+    ASSERT_TRUE(victim.data.send(wire::FrameType::kRecordingEnd, end));
+    const auto sessions = sealed_sessions(collector_.root(), static_cast<int>(kVictim));
+    ASSERT_EQ(sessions.size(), 1u);
+    EXPECT_EQ(sessions[0].state(), "complete");
+    EXPECT_EQ(sessions[0].totals().events, count);
+    EXPECT_EQ(sessions[0].totals().lost, 0u);
+    // Removed right behind the last manifest.
+    EXPECT_TRUE(eventually(seconds(30), [&] {
+      return !std::filesystem::exists(sessions[0].directory() + "/resume.key");
+    }));
+    const Ending verified =
+        run(scratch_.path(), {program("collectctl"), "verify", sessions[0].directory()});
+    EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
+  }
+
   // Nothing that can be looked at from outside has the key.
   void expect_secret(const std::string& key) {
     const std::string text = hex(key);
@@ -206,14 +229,14 @@ TEST_F(Identity, StolenProcessIdOpensNothing) {
 
   {
     SCOPED_TRACE("while the victim is connected");
-    expect_nobody_gets_in(other->secrets.resume_key);
+    expect_refused_without_key(other->secrets.resume_key);
     expect_stored(*victim, 100, 100);
     expect_secret(key);
   }
   victim.reset();
   {
     SCOPED_TRACE("while its link is broken");
-    expect_nobody_gets_in(other->secrets.resume_key);
+    expect_refused_without_key(other->secrets.resume_key);
   }
   victim = std::make_unique<RawAgent>(port, kVictim, victim_secrets_);
   ASSERT_TRUE(victim->ready);
@@ -224,38 +247,19 @@ TEST_F(Identity, StolenProcessIdOpensNothing) {
   collector_.start_again();
   {
     SCOPED_TRACE("after the collector was killed");
-    expect_nobody_gets_in(other->secrets.resume_key);
+    expect_refused_without_key(other->secrets.resume_key);
   }
   victim = std::make_unique<RawAgent>(port, kVictim, victim_secrets_);
   ASSERT_TRUE(victim->ready) << "the key did not outlive the collector";
   EXPECT_EQ(victim->secrets.resume_key, key) << "a process that is known gets no new key";
   expect_stored(*victim, 300, 100);
   expect_secret(key);
-
-  wire::StreamClose close;
-  close.set_stream_id(1);
-  close.set_index_count(400);
-  wire::RecordingEnd end;
-  end.set_recording(1);
-  ASSERT_TRUE(victim->data.send(wire::FrameType::kStreamClose, close));
-  ASSERT_TRUE(victim->data.send(wire::FrameType::kRecordingEnd, end));
-  const auto sessions = sealed_sessions(collector_.root(), static_cast<int>(kVictim));
-  ASSERT_EQ(sessions.size(), 1u);
-  EXPECT_EQ(sessions[0].state(), "complete");
-  EXPECT_EQ(sessions[0].totals().events, 400u);
-  EXPECT_EQ(sessions[0].totals().lost, 0u);
-  // Removed right behind the last manifest.
-  EXPECT_TRUE(eventually(seconds(30), [&] {
-    return !std::filesystem::exists(sessions[0].directory() + "/resume.key");
-  }));
+  ASSERT_NO_FATAL_FAILURE(expect_sealed_whole(*victim, 400));
   expect_secret(key);
-  const Ending verified =
-      run(scratch_.path(), {program("collectctl"), "verify", sessions[0].directory()});
-  EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
 }
 
 // The collector has lost the key: the session is kept as it is, and the agent continues in another.
-TEST_F(Identity, SessionWhoseKeyIsLostIsSealedAndNobodyResumesIt) {
+TEST_F(Identity, SealsASessionWithoutItsKey) {
   RawAgent victim(collector_.ingest_port(), kVictim);
   ASSERT_TRUE(victim.ready);
   expect_stored(victim, 0, 100);
@@ -405,14 +409,14 @@ void expect_key_opens_nothing_for_others(const Address& address, const std::stri
   EXPECT_EQ(sessions[0].totals().events, 300u);
 }
 
-TEST(IdentityOfUsers, KeyIsOfTheUserWhoGotItOverTcp) {
+TEST(IdentityOfUsers, KeyOverTcpBelongsToItsUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const Scratch scratch;
   CollectorProcess collector(scratch, {"--local-access", "any", "--heartbeat-ms", "60000"});
   expect_key_opens_nothing_for_others(collector.ingest_port(), collector.root());
 }
 
-TEST(IdentityOfUsers, KeyIsOfTheUserWhoGotItOverAUnixSocket) {
+TEST(IdentityOfUsers, KeyOverAUnixSocketBelongsToItsUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   std::string directory = "/tmp/collect_redteam_XXXXXX";
   ASSERT_NE(::mkdtemp(directory.data()), nullptr);

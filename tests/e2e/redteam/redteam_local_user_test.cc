@@ -67,7 +67,7 @@ TEST_F(RedTeamLocalUserTest, IngestRefusesItOverTcp) {
 }
 
 // A run's collector: its key lets a new process in, and opens nothing else.
-TEST_F(RedTeamLocalUserTest, KeyOfARunOpensIngestForANewProcessOnly) {
+TEST_F(RedTeamLocalUserTest, RunsKeyOnlyAdmitsANewProcess) {
   const Scratch scratch;
   const std::string key(64, 'a');
   write_text_file(scratch / "key", key + "\n");
@@ -206,7 +206,7 @@ TEST_F(RedTeamLocalUserTest, AnotherAddressOfTheMachineIsNoWayRound) {
   EXPECT_THAT(answer, HasSubstr("user 65534 may not connect"));
 }
 
-TEST_F(RedTeamLocalUserTest, HeldConnectionsTakeNobodysPlace) {
+TEST_F(RedTeamLocalUserTest, HeldConnectionsTakeNoOthersPlace) {
   const Scratch scratch;
   CollectorProcess collector(scratch, {"--max-connections", "64"});
   const uint16_t ingest = collector.ingest_port();
@@ -226,7 +226,7 @@ TEST_F(RedTeamLocalUserTest, HeldConnectionsTakeNobodysPlace) {
 }
 
 // `cat trace > /dev/tcp/…` is gone before its owner can be asked; the log says what to do.
-TEST_F(RedTeamLocalUserTest, FeedThatClosedAtOnceIsRefusedWithAReason) {
+TEST_F(RedTeamLocalUserTest, RefusesAFeedThatClosedAtOnce) {
   const Scratch scratch;
   CollectorProcess collector(scratch);
   const uint16_t port = collector.ingest_port();

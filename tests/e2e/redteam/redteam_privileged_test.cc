@@ -1,4 +1,4 @@
-// A program that runs with rights which whoever started it does not have: its environment is that
+// A program with rights that the user who started it does not have: its environment is that
 // user's. The agent reads none of it and stays off, linked in either way.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -50,8 +50,8 @@ constexpr Raise kRaises[] = {{"set-uid", set_user},
 
 // Starts it as a user without rights, with the environment that this user likes; its exit code, or
 // -1. Its output goes to `output`.
-int run_as_nobody(const std::string& path, const Environment& environment,
-                  const std::string& output) {
+int run_as_other_user(const std::string& path, const Environment& environment,
+                      const std::string& output) {
   std::vector<std::string> texts;
   for (const auto& [name, value] : environment) texts.push_back(name + "=" + value);
   std::vector<char*> pointers;
@@ -92,7 +92,7 @@ class Privileged : public testing::TestWithParam<std::string> {
   std::string directory_;
 };
 
-TEST_P(Privileged, EnvironmentOfWhoeverStartedItIsNotRead) {
+TEST_P(Privileged, DoesNotReadTheUsersEnvironment) {
   size_t raised = 0;
   for (const Raise& raise : kRaises) {
     SCOPED_TRACE(raise.name);
@@ -113,13 +113,13 @@ TEST_P(Privileged, EnvironmentOfWhoeverStartedItIsNotRead) {
     if (!raise.raises) {
       // The same program without raised rights does all of it: the test can fail.
       environment.erase("COLLECT_TOKEN_FILE");
-      EXPECT_EQ(run_as_nobody(path, environment, directory_ + "/output"), 0);
+      EXPECT_EQ(run_as_other_user(path, environment, directory_ + "/output"), 0);
       EXPECT_TRUE(rogue.accept(std::chrono::seconds(10)).is_open());
       EXPECT_FALSE(read_text_file(directory_ + "/output").empty());
       continue;
     }
     // 42: it is privileged, and the C API said so too.
-    const int code = run_as_nobody(path, environment, directory_ + "/output");
+    const int code = run_as_other_user(path, environment, directory_ + "/output");
     if (code == 0) {
       std::printf("%s: the file system does not raise rights\n", raise.name);
       continue;
@@ -132,7 +132,7 @@ TEST_P(Privileged, EnvironmentOfWhoeverStartedItIsNotRead) {
     // Listening: a socket would be a file here.
     environment.erase("COLLECT_CONNECT");
     environment["COLLECT_LISTEN"] = "unix:" + directory_ + "/open/agent.sock";
-    EXPECT_EQ(run_as_nobody(path, environment, directory_ + "/output"), 42);
+    EXPECT_EQ(run_as_other_user(path, environment, directory_ + "/output"), 42);
     EXPECT_TRUE(std::filesystem::is_empty(directory_ + "/open")) << "COLLECT_LISTEN was read";
   }
   EXPECT_GT(raised, 0u) << "nothing here raises rights: /tmp is mounted nosuid?";

@@ -191,7 +191,7 @@ TEST_F(RedTeamSymbolsTest, ManyModulesThatNameOneFileAreOneLookup) {
   EXPECT_TRUE(is_named(collector, kAttacker));
 }
 
-TEST_F(RedTeamSymbolsTest, DaemonEndsInTimeAndGoesOnNextTime) {
+TEST_F(RedTeamSymbolsTest, DaemonEndsInTimeAndContinuesNextTime) {
   CollectorProcess collector(scratch_);
   // Each of them is looked at by a lookup of its own.
   std::vector<NamedModule> modules;
@@ -209,7 +209,7 @@ TEST_F(RedTeamSymbolsTest, DaemonEndsInTimeAndGoesOnNextTime) {
   expect_witness(collector, kWitness);
 }
 
-TEST_F(RedTeamSymbolsTest, KilledInTheMiddleItSealsAndNamesOthersNextTime) {
+TEST_F(RedTeamSymbolsTest, KilledDaemonSealsAndNamesOthersNextTime) {
   CollectorProcess collector(scratch_);
   record(collector, kAttacker, poisons());
   for (uint32_t round = 0; round < 3; ++round) {

@@ -130,17 +130,17 @@ class RedteamText : public ::testing::Test {
   std::unique_ptr<CollectorProcess> collector_;
 };
 
-TEST_F(RedteamText, NamesOfAnAgentReachNobodyRaw) {
+TEST_F(RedteamText, EscapesNamesOfAnAgent) {
   collector_ = std::make_unique<CollectorProcess>(scratch_, Arguments{"--resume-ms", "2000"});
   RawConnection control(collector_->ingest_port());
   RawConnection data(collector_->ingest_port());
   record(control, data);
   EXPECT_NE(shown({"agents"}).find(kShown), std::string::npos) << "the name is still to be read";
   for (const Arguments& command : std::vector<Arguments>{{"agents", "no such agent\x1b[2J"},
-                                                         {"detach", "nobody"},
-                                                         {"stop", "nobody"},
+                                                         {"detach", "absent"},
+                                                         {"stop", "absent"},
                                                          {"inspect", "--at-collector"},
-                                                         {"inspect", "--at-collector", "nobody"},
+                                                         {"inspect", "--at-collector", "absent"},
                                                          {"sessions"},
                                                          {"inspect", "--at-collector", "--files"},
                                                          {"collectors"},
@@ -166,7 +166,7 @@ TEST_F(RedteamText, NamesOfAnAgentReachNobodyRaw) {
 }
 
 // What a peer says instead of a name: reasons.
-TEST_F(RedteamText, ReasonsOfRefusalsReachNobodyRaw) {
+TEST_F(RedteamText, EscapesReasonsOfRefusals) {
   collector_ = std::make_unique<CollectorProcess>(scratch_);
   RawConnection refusing(collector_->ingest_port());
   wire::Refuse refuse;
@@ -248,7 +248,7 @@ TEST_F(RedteamText, ForeignSessionsCannotMoveTheCursor) {
 
 // The words of an adb server: serials, models, states, errors. Some are no UTF-8, which would make
 // gRPC clients refuse the whole answer.
-TEST_F(RedteamText, WordsOfAnAdbServerReachNobodyRaw) {
+TEST_F(RedteamText, EscapesAnswersOfAnAdbServer) {
   fakes::FakeAdbServer adb;
   adb.start();
   fakes::FakePhone phone;

@@ -257,7 +257,7 @@ class Peer {
   uint64_t frames_ = 0;
 };
 
-TEST(WireStorm, DaemonStandsAndEveryFileHolds) {
+TEST(WireStorm, DaemonSurvivesAndEveryFileIsWhole) {
   const uint64_t limit_s = setting("COLLECT_STORM_SECONDS", 10);
   const uint64_t seed = setting("COLLECT_STORM_SEED", 20'260'101);
   Scratch scratch;

@@ -51,7 +51,7 @@ def free_port():
 
 
 class OldServer:
-    """Debian's clickhouse-server, started by whoever runs the test, in `folder`."""
+    """Debian's clickhouse-server, started by the user of the test, in `folder`."""
 
     @staticmethod
     def is_there():

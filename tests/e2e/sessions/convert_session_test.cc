@@ -116,6 +116,24 @@ json threads_of(const RecordedSession& session) {
   return threads;
 }
 
+// Event by event, read by offset and not by our reader.
+void expect_same_events(const RecordedSession& first, const RecordedSession& other) {
+  ASSERT_EQ(first.totals().events, other.totals().events);
+  for (uint32_t n = 0; n < first.totals().threads; ++n) {
+    std::vector<RecordedSession::StoredEvent> events;
+    first.for_each_event(n, [&](const auto& event) { events.push_back(event); });
+    size_t at = 0;
+    other.for_each_event(n, [&](const auto& event) {
+      ASSERT_LT(at, events.size());
+      ASSERT_EQ(event.timestamp_ns, events[at].timestamp_ns);
+      ASSERT_EQ(event.function_id, events[at].function_id);
+      ASSERT_EQ(event.is_return, events[at].is_return);
+      ++at;
+    });
+    EXPECT_EQ(at, events.size()) << n;
+  }
+}
+
 TEST_F(ConvertSessionTest, RealSessionGoesThereAndBackByteForByte) {
   CollectorProcess collector(scratch_);
   const RecordedSession session = record_small(collector);
@@ -151,27 +169,13 @@ TEST_F(ConvertSessionTest, RealSessionGoesThereAndBackByteForByte) {
     EXPECT_TRUE(bytes == bytes_of(two + "/" + path)) << path;
   }
   EXPECT_GE(compared, 4u);
-  // Event by event, read by offset and not by our reader.
   const RecordedSession first(session.directory()), other(one), third(two);
   for (const char* key : {"gaps", "modules", "symbols", "totals", "state", "stalls",
                           "detail_windows", "clock_sync", "markers"}) {
     EXPECT_EQ(first.manifest().value(key, json()), third.manifest().value(key, json())) << key;
   }
   EXPECT_EQ(threads_of(first), threads_of(third));
-  ASSERT_EQ(first.totals().events, other.totals().events);
-  for (uint32_t n = 0; n < first.totals().threads; ++n) {
-    std::vector<RecordedSession::StoredEvent> events;
-    first.for_each_event(n, [&](const auto& event) { events.push_back(event); });
-    size_t at = 0;
-    other.for_each_event(n, [&](const auto& event) {
-      ASSERT_LT(at, events.size());
-      ASSERT_EQ(event.timestamp_ns, events[at].timestamp_ns);
-      ASSERT_EQ(event.function_id, events[at].function_id);
-      ASSERT_EQ(event.is_return, events[at].is_return);
-      ++at;
-    });
-    EXPECT_EQ(at, events.size()) << n;
-  }
+  ASSERT_NO_FATAL_FAILURE(expect_same_events(first, other));
 
   // It is a session like others: shown, verified, fetched, removed; the first comes first.
   EXPECT_EQ(session_of(collector, stem + "_atf1" + pid)["state"], "complete");

@@ -252,7 +252,7 @@ class WarehouseTest(unittest.TestCase):
         total = str(manifest_of(self.whole)["totals"]["events"])
         self.assertEqual(session, [["moods", "complete", "1", total, "0"]])
 
-    def test_a_load_that_is_killed_counts_nothing_and_goes_on(self):
+    def test_a_killed_load_counts_nothing_and_continues(self):
         for before in (True, False):
             for at in range(100):
                 database = f"{self.database}_{at}_{before}"

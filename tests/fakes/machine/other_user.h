@@ -78,7 +78,7 @@ inline std::string as_other_user(const std::function<std::string()>& work) {
   return text;
 }
 
-// That user, with whatever `work` has opened when it calls `hold`, as long as the object is there.
+// That user, with all that `work` has opened when it calls `hold`, as long as the object exists.
 class HeldByOtherUser {
  public:
   using Hold = std::function<void()>;

@@ -335,10 +335,10 @@ void FakeAdbServer::track(int fd) {
   if (!okay(fd)) return;
   std::unique_lock lock(mutex_);
   ++trackers_;
-  uint64_t told = version_ + 1;  // the whole list at once
+  uint64_t shown = version_ + 1;  // the whole list at once
   while (running_) {
-    if (told != version_) {
-      told = version_;
+    if (shown != version_) {
+      shown = version_;
       const std::string text = list_text();
       lock.unlock();
       const bool sent = send_pieces(fd, hex4(text.size()) + text);

@@ -53,9 +53,9 @@ class FakeAdbServer {
   void remove_socket(const std::string& serial, const std::string& name);
   void serve(const std::string& serial, const std::string& name, Handler handler);
   // As the real server does when a phone in a network goes away: its streams end, it answers no
-  // more, and no tracker is told; the list says "offline".
+  // more, and no tracker is informed; the list says "offline".
   void fall_silent(const std::string& serial);
-  // After this many more bytes from the phone, in the middle of whatever they are, it is unplugged.
+  // After this many more bytes from the phone, also within a message, it is unplugged.
   void unplug_after(const std::string& serial, uint64_t bytes);
   // What files that are pushed to the phone meet.
   void limit_pushes(const std::string& serial, PushLimits limits);
@@ -108,7 +108,7 @@ class FakeAdbServer {
   uint16_t port_ = 0;
   std::map<std::string, Phone> phones_;
   uint64_t next_transport_ = 1;
-  uint64_t version_ = 0;  // of the list, as trackers are told
+  uint64_t version_ = 0;  // of the list, that trackers are sent
   std::set<int> connections_;
   std::vector<std::thread> threads_;
   size_t trackers_ = 0;

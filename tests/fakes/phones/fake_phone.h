@@ -6,7 +6,7 @@
 //   tmp/          what a command calls /data/local/tmp
 //   log           what logcat follows
 //   apps/PACKAGE/ data/, code/, program (what `am start` runs), environment (for that), abi,
-//                 debuggable, pid while it runs, attach_agent: what `am attach-agent` was told
+//                 debuggable, pid while it runs, attach_agent: the arguments of `am attach-agent`
 //                 last, for a program that does what Android's runtime would
 #pragma once
 

@@ -30,7 +30,7 @@ class FakeUsbmuxd {
 
   // The DeviceID: another one each time.
   uint32_t attach(const std::string& serial, const std::string& connection = "USB");
-  void detach(uint32_t device_id);  // its streams end in the middle of whatever they carry
+  void detach(uint32_t device_id);  // its streams end also within a message
   // `device_port` of that device leads to a port of loopback; all others are refused.
   void map_port(const std::string& serial, uint16_t device_port, uint16_t local_port);
   void unmap_port(const std::string& serial, uint16_t device_port);
@@ -39,7 +39,7 @@ class FakeUsbmuxd {
   void stop();
   void start();
 
-  // What a Connect is answered with, whatever is there; 0: the truth.
+  // What every Connect is answered with; 0: the truth.
   void answer_connects_with(uint32_t number) { forced_result_ = number; }
   // The same for Listen.
   void answer_listens_with(uint32_t number) { listen_result_ = number; }

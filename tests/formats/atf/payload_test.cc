@@ -47,7 +47,7 @@ TEST(FunctionPayload, DocumentedIsRecognisedAtEveryStackSize) {
   }
 }
 
-TEST(FunctionPayload, LimitPlusOneStackIsNotEncodedAndNotRecognised) {
+TEST(FunctionPayload, RejectsAStackBeyondTheLimit) {
   std::vector<uint8_t> out(1000);
   const std::vector<uint8_t> stack(kMaxStackBytes + 1);
   EXPECT_EQ(encode_function_payload({}, stack, out), 0u);

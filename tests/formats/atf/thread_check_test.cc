@@ -220,7 +220,7 @@ TEST(CheckRanges, GiveTheSameResultForADetailFile) {
   }
 }
 
-// More functions than are counted: whoever counts first, the number is the limit.
+// More functions than are counted: in any order of the ranges, the number is the limit.
 TEST(CheckRanges, FunctionsBeyondTheLimit) {
   ThreadPlan plan;
   plan.events = kMaxCountedFunctions + 5000;

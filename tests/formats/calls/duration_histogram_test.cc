@@ -66,7 +66,7 @@ TEST(DurationHistogram, GrowsInBothDirections) {
   EXPECT_EQ(left, 100u - 10) << "1 to 5000";
 }
 
-TEST(DurationHistogram, BeyondItsMemoryItSaysThatItIsNotComplete) {
+TEST(DurationHistogram, IsIncompleteBeyondItsMemory) {
   DurationHistogram histogram;
   size_t left = 2;
   histogram.add(16, left);

@@ -67,7 +67,7 @@ TEST(FunctionSeconds, SplitAtSecondsOfTheDay) {
 }
 
 // What a gap ended is found out later: no second comes twice for it.
-TEST(FunctionSeconds, EndFoundOutLateCountsInTheSecondThatIsCounted) {
+TEST(FunctionSeconds, CountsALateEndInItsSecond) {
   EXPECT_THAT(Seconds().of({{10, kCall, 'a'},
                             {20, kCall, 'b'},
                             {4 * kSecond, kCall, 'c'},
@@ -106,7 +106,7 @@ TEST(FunctionSeconds, TimesOfADamagedFileDoNotWrap) {
                   "0 b: 1 calls, total 1, self 1, longest 1 of 1"));
 }
 
-// The same calls as the totals, whatever the events.
+// The same calls as the totals, for any events.
 TEST(FunctionSeconds, TooDeepCallsCountToo) {
   FunctionSlots slots;
   uint64_t calls = 0;

@@ -48,7 +48,7 @@ Seen sought(const MadeThread& thread, const LodReader& lod, const LodSummary& su
 
 class Lod : public ::testing::TestWithParam<uint32_t> {};
 
-// Whatever was open, lost or in doubt before the window: the calls in it are the same.
+// The calls in the window are the same with anything open, lost or in doubt before it.
 TEST_P(Lod, WindowThatIsSoughtHasTheSameCalls) {
   const MadeThread thread = random_thread(GetParam());
   const BuiltLod built = build(thread, 4);
@@ -163,7 +163,7 @@ TEST(LodFile, EveryFlippedByteIsNoticed) {
       const auto lod = LodReader::open(built.file);
       if (lod.ok()) {
         EXPECT_FALSE(lod->check().ok()) << at;
-        // Whoever uses a part of it gets what is right, or an error.
+        // A reader of a part of it gets what is right, or an error.
         const auto leaf = lod->leaf_before(thread.events.back().timestamp_ns / 2);
         if (leaf.ok() && *leaf) {
           const auto open = lod->open_at(**leaf);
@@ -204,7 +204,7 @@ TEST(LodFile, WhereTimesStepBackNothingIsSought) {
 }
 
 // More calls are open than can be timed: pairing cannot go on from there.
-TEST(LodFile, NoLeafGoesOnAmongCallsThatAreTooDeep) {
+TEST(LodFile, NoLeafBeginsAmongTooDeepCalls) {
   MadeThread thread;
   constexpr uint64_t kCalls = OpenCalls::kMaxDepth + 10;
   for (uint64_t i = 0; i < kCalls; ++i) thread.events.push_back({i + 1, kCall, 'a'});

@@ -64,7 +64,7 @@ TEST(Nesting, HandsCountedTimeOutwards) {
   EXPECT_EQ(nesting.end(100, false).added_ns, 70u);
 }
 
-TEST(Nesting, MeasuredAnewNothingWasCounted) {
+TEST(Nesting, RestartedMeasurementCountsNothingBefore) {
   Nesting nesting;
   nesting.begin(0, 0);
   nesting.begin(0, 1);

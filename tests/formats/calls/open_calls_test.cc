@@ -68,7 +68,7 @@ TEST_F(OpenCallsTest, ReturnEndsTheInnermostRecursiveCall) {
 }
 
 // The outer call may have ended in the gap: the calls behind it count by themselves.
-TEST_F(OpenCallsTest, BehindAGapCallsCountInTheTotalOfTheirFunction) {
+TEST_F(OpenCallsTest, CallsAfterAGapCountInFunctionTotals) {
   uint64_t function_ns = 0;
   const auto add = [&](const EndedCall& call) {
     if (call.slot == kA) function_ns += call.function_ns;
@@ -103,7 +103,7 @@ TEST_F(OpenCallsTest, OuterCallThatSurvivedAGapCountsNothingTwice) {
   EXPECT_EQ(function_ns, 100u);
 }
 
-TEST_F(OpenCallsTest, BeyondTheDepthLimitCallsAndReturnsStayInStep) {
+TEST_F(OpenCallsTest, CallsBeyondTheDepthLimitMatchTheirReturns) {
   for (size_t i = 0; i < OpenCalls::kMaxDepth; ++i) ASSERT_TRUE(open_.call(kA, at(i)));
   EXPECT_FALSE(open_.call(kB, at(0)));
   EXPECT_FALSE(open_.call(kB, at(0)));
@@ -192,7 +192,7 @@ TEST_F(OpenCallsTest, GapWithKnownSurvivorsEndsTheOthersAtOnce) {
   EXPECT_EQ(open_.depth(), 0u);
 }
 
-TEST_F(OpenCallsTest, GapWithoutSurvivorsEndsAllEachAtItsOwnDoubt) {
+TEST_F(OpenCallsTest, GapWithoutSurvivorsEndsAllAtTheirDoubt) {
   open_.call(kA, at(0));
   gap(5);
   open_.call(kB, at(20));
@@ -281,7 +281,7 @@ TEST_F(OpenCallsTest, MoreSurvivorsThanCallsAreAllOfThem) {
 }
 
 // Measured again: what came before is in the total of nothing.
-TEST_F(OpenCallsTest, TimesMayBeMeasuredAnew) {
+TEST_F(OpenCallsTest, RestartsMeasuringTimes) {
   struct Ended {
     uint64_t total_ns, self_ns, function_ns;
     bool is_whole;
@@ -313,7 +313,7 @@ TEST_F(OpenCallsTest, TimesMayBeMeasuredAnew) {
   }
 }
 
-TEST_F(OpenCallsTest, OnlyACallWithAnEndOfItsOwnIsWhole) {
+TEST_F(OpenCallsTest, OnlyACallWithItsOwnEndIsWhole) {
   std::vector<bool> whole;
   const auto keep_whole = [&](const EndedCall& call) { whole.push_back(call.is_whole); };
   for (int i = 0; i < 4; ++i) open_.call(static_cast<uint32_t>(i), at(0));

@@ -173,7 +173,7 @@ TEST_P(RandomCalls, WindowsThatMeetAddUp) {
   }
 }
 
-// Events are taken out of the middle: whatever is paired then, every call ends once, in order, in
+// Events are taken out of the middle: every call still ends once, in order, in
 // its time, and no more time is given out than there was.
 TEST_P(RandomCalls, GapsKeepEveryCallInOrder) {
   std::vector<Event> given = events();

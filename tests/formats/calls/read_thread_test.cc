@@ -153,21 +153,21 @@ TEST(ReadThread, DoesNotReadFarBehindTheWindow) {
   for (uint64_t i = 0; i < 400'000; ++i) all.push_back({i, i % 2 == 0 ? kCall : kReturn, 'a'});
   const CountedEvents events(all);
   FunctionSlots slots;
-  CallSink nobody;
-  ThreadCalls<CallSink> calls(slots, nobody, {}, {0, 9});
+  CallSink sink;
+  ThreadCalls<CallSink> calls(slots, sink, {}, {0, 9});
   read_thread(events, {{300'000, 1, 0, 0}}, calls);
   EXPECT_EQ(calls.counts().events, 10u);
   EXPECT_EQ(calls.counts().gaps, 0u);
   EXPECT_TRUE(calls.is_behind_window());
   EXPECT_LT(events.most(), 100'000u);
 
-  ThreadCalls<CallSink> whole(slots, nobody);
+  ThreadCalls<CallSink> whole(slots, sink);
   read_thread(events, {}, whole);
   EXPECT_EQ(whole.counts().events, 400'000u);
   EXPECT_EQ(whole.counts().calls, 200'000u);
 }
 
-TEST(ReadThread, EventAtTheBeginOfAWindowIsInIt) {
+TEST(ReadThread, EventAtTheWindowsBeginIsInIt) {
   const auto of = read({{9, kCall, 'a'}, {10, kCall, 'b'}, {10, kReturn, 'b'}, {20, kReturn, 'a'}},
                        {}, {}, {10, 20});
   EXPECT_THAT(of.lines, ElementsAre("+a 9", "+b 10", "-b 10..10 total 0 self 0 returned",

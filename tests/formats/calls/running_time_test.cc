@@ -12,7 +12,7 @@ Stall stop(uint64_t first_ns, uint64_t last_ns) {
   return {first_ns, last_ns, last_ns - first_ns, 1, true};
 }
 
-TEST(RunningTime, StandsStillInStalls) {
+TEST(RunningTime, PausesInStalls) {
   RunningTime time({own(100, 200), own(500, 600)});
   EXPECT_EQ(time.at(50), 50u);
   EXPECT_EQ(time.at(150), 100u);
@@ -83,7 +83,7 @@ TEST(RunningTime, StallThatAStopCoversAddsNothing) {
 }
 
 // The thread waits 100..1000; the process stops in it three times, first and last at its ends.
-TEST(RunningTime, WaitGoesOnBesideEachStop) {
+TEST(RunningTime, WaitContinuesBesideEachStop) {
   RunningTime time({own(100, 1000), stop(90, 110), stop(500, 600), stop(950, 1100)});
   EXPECT_EQ(time.stalled_until(95), 5u);
   EXPECT_EQ(time.stalled_until(300), 210u);

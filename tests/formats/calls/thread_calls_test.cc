@@ -73,8 +73,8 @@ TEST(ThreadCalls, EndedCallSaysWhetherItsEndIsAnEvent) {
 TEST(ThreadCalls, CallsThatAreTooDeepAreCounted) {
   std::vector<Event> events(OpenCalls::kMaxDepth + 3, {0, kCall, 'a'});
   FunctionSlots slots;
-  CallSink nobody;
-  ThreadCalls<CallSink> calls(slots, nobody);
+  CallSink sink;
+  ThreadCalls<CallSink> calls(slots, sink);
   read_thread(testing::Events(events), {}, calls);
   EXPECT_EQ(calls.counts().too_deep, 3u);
   EXPECT_EQ(calls.counts().calls, OpenCalls::kMaxDepth);
@@ -157,7 +157,7 @@ TEST(ThreadCalls, UnknownKindsCountForNothing) {
   EXPECT_EQ(of.counts.events, 3u);
 }
 
-TEST(ThreadCalls, StallsAreNoTimeOfTheCallsThatWereOpen) {
+TEST(ThreadCalls, StallsAreNoTimeOfOpenCalls) {
   // The thread waits 30..50 in b, and the process is 45..70: 40 ns in all, of these 30 in b.
   const std::vector<Stall> stalls = {{30, 50, 20, 1, false}, {45, 70, 25, 1, true}};
   const Read of = read({{0, kCall, 'a'}, {20, kCall, 'b'}, {60, kReturn, 'b'}, {100, kReturn, 'a'}},
@@ -216,7 +216,7 @@ TEST(ThreadCalls, FirstReturnBehindAGapSaysWhatSurvivedIt) {
   EXPECT_EQ(of.counts.lost_events, 5u);
 }
 
-TEST(ThreadCalls, BehindAGapWithoutAReturnTheCallerIsInDoubt) {
+TEST(ThreadCalls, DoubtsTheCallerAfterAGapWithoutAReturn) {
   const Read of = read({{0, kCall, 'a'}, {10, kCall, 'b'}, {40, kCall, 'd'}, {45, kReturn, 'd'}},
                        {{2, 3, 0, 0}});
   EXPECT_THAT(of.lines, ElementsAre("+a 0", "+b 10", "gap 3 behind 10", "+d 40 caller in doubt",
@@ -225,7 +225,7 @@ TEST(ThreadCalls, BehindAGapWithoutAReturnTheCallerIsInDoubt) {
                                     "-a 0..10 total 10 self 10 cut_by_gap over a gap"));
 }
 
-TEST(ThreadCalls, ReturnBehindASecondGapEndsTheDoubtOfTheFirst) {
+TEST(ThreadCalls, ReturnAfterASecondGapEndsTheDoubt) {
   const Read of = read({{0, kCall, 'a'},
                         {10, kCall, 'b'},
                         {20, kCall, 'd'},
@@ -266,7 +266,7 @@ const std::vector<Event> kFour = {{0, kCall, 'a'},    {10, kCall, 'b'},   {30, k
                                   {40, kCall, 'c'},   {50, kCall, 'd'},   {60, kReturn, 'd'},
                                   {80, kReturn, 'c'}, {100, kReturn, 'a'}};
 
-TEST(ThreadCalls, WindowMeasuresThePartOfEachCallThatLiesInIt) {
+TEST(ThreadCalls, WindowMeasuresThePartOfEachCallInIt) {
   const Read of = read(kFour, {}, {}, {20, 55});
   EXPECT_THAT(of.lines, ElementsAre("+a 0", "+b 10", "-b 10..30 total 10 self 10 returned", "+c 40",
                                     "+d 50", "-d 50..55 total 5 self 5 cut_by_window",
@@ -316,7 +316,7 @@ TEST(ThreadCalls, GapThatReachesIntoTheWindowCounts) {
       << "c was called before the window, behind the gap";
 }
 
-TEST(ThreadCalls, GapAtTheEndMayBeAllThatTheWindowHas) {
+TEST(ThreadCalls, WindowMayHoldOnlyAGap) {
   const Read of = read({{0, kCall, 'a'}}, {{1, 9, 40, 50}}, {}, {30, 100});
   EXPECT_THAT(of.lines, ElementsAre("gap 9 behind 0"));
   EXPECT_EQ(of.counts.lost_events, 9u);
@@ -339,7 +339,7 @@ TEST(ThreadCalls, StallsBeforeAWindowDoNotCountInIt) {
 }
 
 // The window begins with its first nanosecond and ends with its last.
-TEST(ThreadCalls, EventsOnTheEdgesOfAWindowAreInIt) {
+TEST(ThreadCalls, WindowIncludesEventsAtItsEdges) {
   const std::vector<Event> events = {
       {0, kCall, 'a'}, {10, kCall, 'b'}, {20, kReturn, 'b'}, {30, kReturn, 'a'}};
   EXPECT_EQ(read(events, {}, {}, {10, 20}).counts.events, 2u);

@@ -152,7 +152,7 @@ TEST(FunctionTotals, WorkersAddUpHowCallsEnded) {
   EXPECT_EQ(one.of('m').self_ns, 70u + 3 * 1);
 }
 
-TEST(FunctionTotals, FunctionIsSeenByACallOrByAnException) {
+TEST(FunctionTotals, FunctionIsSeenByCallOrException) {
   Functions functions;
   feed(functions.slots, functions.totals,
        {{0, kCall, 'a'}, {1, kReturn, 'a'}, {2, kReturn, 'r'}, {3, kException, 'x'}});
@@ -161,7 +161,7 @@ TEST(FunctionTotals, FunctionIsSeenByACallOrByAnException) {
   EXPECT_FALSE(functions.of('r').is_seen()) << "a return of no call";
 }
 
-TEST(FunctionTotals, CallsThatAreTooDeepAreCountedAndNotTimed) {
+TEST(FunctionTotals, CountsTooDeepCallsWithoutTimingThem) {
   Functions functions;
   std::vector<Event> events(OpenCalls::kMaxDepth, {0, kCall, 'a'});
   for (uint64_t ns = 0; ns < 3; ++ns) events.push_back({ns, kCall, 'd'});
@@ -257,7 +257,7 @@ TEST(CallerTotals, EachPairOfCallerAndCallee) {
                                    Pair("b>a", "1 calls, total 0, self 20")));
 }
 
-TEST(CallerTotals, CallerBehindAGapIsSaidToBeInDoubt) {
+TEST(CallerTotals, MarksACallerAfterAGapAsDoubtful) {
   FunctionSlots slots;
   CallerTotals callers;
   feed(slots, callers, {{0, kCall, 'a'}, {10, kCall, 'b'}, {14, kReturn, 'b'}}, {{1, 1, 0, 0}});
@@ -325,7 +325,7 @@ TEST(CallerTotals, WorkersAddUpWhatHasNoCaller) {
 
 // ---- modules
 
-TEST(ModuleTotals, ModuleCountsOnceWhileOneOfItsCallsIsOpen) {
+TEST(ModuleTotals, CountsAModuleOnceDuringItsOpenCalls) {
   constexpr uint64_t kOne = uint64_t{1} << 32, kTwo = uint64_t{2} << 32;
   FunctionSlots slots;
   ModuleTotals modules(slots);

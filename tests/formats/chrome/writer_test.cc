@@ -51,7 +51,7 @@ TEST(ChromeWriter, IntervalsMarksAndCounts) {
                                        "args":{"value":1000000000000}})"));
 }
 
-TEST(ChromeWriter, FunctionsMayBeNumberedAnew) {
+TEST(ChromeWriter, FunctionsMayBeNumberedAgain) {
   VectorSink sink;
   Writer writer(sink, 0);
   writer.begin_thread(1, 1, "t");

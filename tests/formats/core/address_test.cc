@@ -44,7 +44,7 @@ TEST(Address, RejectsInvalidAddressesWithTheRightForm) {
   }
 }
 
-// Seen: "tcp:7720", as agents are told it, looked up a host of that name for ever.
+// Seen: "tcp:7720", as agents receive it, looked up a host of that name for ever.
 TEST(Address, PortOfThisMachine) {
   EXPECT_EQ(to_string(*parse_address("tcp:7720")), "127.0.0.1:7720");
   for (const char* text : {"tcp:", "tcp:7720-7729", "tcp:70000", "tcp:host:7720"}) {

@@ -102,7 +102,7 @@ TEST(TaskThreadsTest, DoesAllThatWasPostedInOrder) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(done[i], i);
 }
 
-TEST(TaskThreadsTest, TaskThatThrowsIsReportedAndTheNextOneFollows) {
+TEST(TaskThreadsTest, ReportsATaskThatThrowsAndContinues) {
   report_faults_to(&count_report);
   g_reports = 0;
   bool followed = false;

@@ -40,7 +40,7 @@ TEST(UntrustedPages, EntriesAndBytesAreBounded) {
   EXPECT_TRUE(pages.turn(5, "c", 50).ok());
 }
 
-// Whatever comes before the circle, and however long it is, it is noticed within three times both.
+// A circle of any length, after any pages, is noticed within three times both.
 TEST(UntrustedPages, NoticesEveryCircle) {
   for (const uint64_t before : {0u, 1u, 2u, 3u, 7u, 100u}) {
     for (const uint64_t length : {1u, 2u, 3u, 5u, 64u, 100u}) {

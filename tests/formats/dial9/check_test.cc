@@ -164,7 +164,7 @@ TEST(Check, UnusualThingsAreFindings) {
 }
 
 // The header could only begin within the frame before: reading cannot begin again there.
-TEST(Check, BehindDamageOnlyWhatStandsBehindItIsAHeader) {
+TEST(Check, FindsAHeaderOnlyBehindTheDamage) {
   std::vector<uint8_t> bytes = two_sub_streams();
   bytes.insert(bytes.end(), {3, 1, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 'T', 'R', 'C', 0, 1, 'x'});
   const Report report = check_stream(bytes);

@@ -74,11 +74,11 @@ TEST(CopyFrames, DamageInTheMiddleIsNamedWithWhatFollows) {
   bytes.push_back(0xEE);
   bytes.insert(bytes.end(), part.begin(), part.end());
   VectorSink out;
-  uint64_t told = UINT64_MAX;
-  const auto copied = copy_frames(bytes, out, [&](uint64_t done) { told = done; });
+  uint64_t reported = UINT64_MAX;
+  const auto copied = copy_frames(bytes, out, [&](uint64_t done) { reported = done; });
   ASSERT_TRUE(copied.ok());
   EXPECT_EQ(out.bytes(), part);
-  EXPECT_EQ(told, 0u);
+  EXPECT_EQ(reported, 0u);
   ASSERT_TRUE(copied->problem.has_value());
   EXPECT_EQ(copied->problem->rule, Rule::kTag);
   EXPECT_EQ(copied->next_header, part.size() + 1);
@@ -107,9 +107,10 @@ TEST(CopyFrames, PieceThatIsJustFullIsTheLast) {
   ASSERT_TRUE(encoder.end_event());
   ASSERT_EQ(encoder.bytes().size(), kPiece);
   VectorSink out;
-  std::vector<uint64_t> told;
-  ASSERT_TRUE(copy_frames(encoder.bytes(), out, [&](uint64_t done) { told.push_back(done); }).ok());
-  EXPECT_EQ(told, (std::vector<uint64_t>{0}));
+  std::vector<uint64_t> reported;
+  ASSERT_TRUE(
+      copy_frames(encoder.bytes(), out, [&](uint64_t done) { reported.push_back(done); }).ok());
+  EXPECT_EQ(reported, (std::vector<uint64_t>{0}));
 }
 
 TEST(CopyFrames, SinkGetsALargeStreamInPieces) {
@@ -123,13 +124,13 @@ TEST(CopyFrames, SinkGetsALargeStreamInPieces) {
     ASSERT_TRUE(encoder.end_event());
   }
   VectorSink out;
-  std::vector<uint64_t> told;
+  std::vector<uint64_t> reported;
   const auto copied =
-      copy_frames(encoder.bytes(), out, [&](uint64_t done) { told.push_back(done); });
+      copy_frames(encoder.bytes(), out, [&](uint64_t done) { reported.push_back(done); });
   ASSERT_TRUE(copied.ok());
   EXPECT_EQ(out.bytes().size(), encoder.bytes().size());
   EXPECT_TRUE(std::ranges::equal(out.bytes(), encoder.bytes()));
-  EXPECT_EQ(told, (std::vector<uint64_t>{0, kPiece, 2 * kPiece}));
+  EXPECT_EQ(reported, (std::vector<uint64_t>{0, kPiece, 2 * kPiece}));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class BreakingSink final : public ByteSink {
   std::vector<uint8_t> taken;
 };
 
-TEST(Encoder, SinkGetsWholeFramesAndItsErrorStopsTheWriter) {
+TEST(Encoder, SinkGetsWholeFramesUntilItsError) {
   BreakingSink sink;
   Encoder encoder(sink, 64);
   const EventType type = *encoder.define({0, "A", true, {{"v", FieldType::kVarint}}});

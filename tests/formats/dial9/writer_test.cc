@@ -32,7 +32,7 @@ TEST(Encoder, EmptyStreamIsItsHeader) {
   EXPECT_EQ(encoder.sub_streams(), 1u);
 }
 
-TEST(Encoder, SchemaBeforeItsFirstEventAndDeltasFromTheEventBefore) {
+TEST(Encoder, WritesSchemaBeforeEventsAndTimeDeltas) {
   Encoder encoder;
   const EventType type = *encoder.define(simple(0, {{"v", FieldType::kVarint}}));
   for (const uint64_t time : {10u, 17u}) {
@@ -63,7 +63,7 @@ TEST(Encoder, ResetsWhereADeltaDoesNotFit) {
   for (size_t i = 0; i < seen.events.size(); ++i) EXPECT_EQ(seen.events[i].timestamp_ns, times[i]);
 }
 
-TEST(Encoder, TypeWithoutTimeHasNoDeltaAndDoesNotMoveTheBase) {
+TEST(Encoder, TypeWithoutTimeKeepsTheTimeBase) {
   Encoder encoder;
   const EventType timed = *encoder.define(simple(0, {}));
   const EventType untimed = *encoder.define({1, "N", false, {{"v", FieldType::kU8}}});
@@ -155,7 +155,7 @@ TEST(Encoder, OptionalFieldsHaveAPresenceByte) {
               ElementsAre(2, 0, 0, 0, 0, 0, 0, 1, 9, 0));
 }
 
-TEST(Encoder, StringsOfAnEventAreDefinedBeforeItInOneFrame) {
+TEST(Encoder, DefinesStringsOfAnEventInOneFrame) {
   Encoder encoder;
   const EventType type = *encoder.define(simple(0, {{"a", FieldType::kPooledString},
                                                     {"b", FieldType::kPooledString},
@@ -180,7 +180,7 @@ TEST(Encoder, StringsOfAnEventAreDefinedBeforeItInOneFrame) {
   EXPECT_EQ(std::get<PooledStack>(seen.events[2].values[2].content), (PooledStack{0, stack}));
 }
 
-TEST(Encoder, NewStreamStandsAlone) {
+TEST(Encoder, NewStreamNeedsNoEarlierOne) {
   Encoder encoder;
   const EventType type = *encoder.define(simple(0, {{"a", FieldType::kPooledString}}));
   ASSERT_TRUE(encoder.annotate(type, {{0, "unit", "ns"}}).ok());
@@ -219,7 +219,7 @@ TEST(Encoder, AnnotationsAddedLaterFollowWithoutTheSchema) {
 }
 
 // What was announced before the event stays; what came with it is written again.
-TEST(Encoder, AbortedEventTakesBackTheAnnotationsThatCameWithIt) {
+TEST(Encoder, AbortedEventRemovesItsAnnotations) {
   Encoder encoder;
   const EventType type = *encoder.define(simple(0, {{"v", FieldType::kVarint}}));
   ASSERT_TRUE(encoder.announce(type));
@@ -301,8 +301,8 @@ TEST(Encoder, RefusedEventLeavesNothing) {
   }
 }
 
-// The first fault is the one that is told, and whatever comes without an event says just that.
-TEST(Encoder, FirstRefusalStands) {
+// The first fault is the one that is reported, and a value without an event reports just that.
+TEST(Encoder, KeepsTheFirstRefusal) {
   const std::vector<uint64_t> addresses = {1};
   const std::function<void(Encoder&)> puts[] = {
       [](Encoder& e) { e.put_varint(1); },
@@ -455,7 +455,7 @@ TEST(Encoder, DeepestNestingIsRead) {
 }
 
 // A buffer of every size takes as many whole events as fit, never a part of one.
-TEST(Encoder, CallersBufferIsFilledToTheLastByteAndNotBeyond) {
+TEST(Encoder, FillsTheCallersBufferToTheLastByte) {
   std::vector<uint8_t> whole;
   std::vector<uint64_t> ends;
   const auto write = [](Encoder& encoder, uint64_t i) {
@@ -491,7 +491,7 @@ TEST(Encoder, CallersBufferIsFilledToTheLastByteAndNotBeyond) {
   }
 }
 
-TEST(Encoder, AnnouncesWhereThereIsRoomAndOnlyTypesThatItKnows) {
+TEST(Encoder, AnnouncesKnownTypesIfThereIsRoom) {
   for (size_t size = 0; size <= 18; ++size) {
     std::vector<uint8_t> buffer(size);
     Encoder encoder{MutableBytes(buffer)};
@@ -517,7 +517,7 @@ TEST(Encoder, AnnouncesWhereThereIsRoomAndOnlyTypesThatItKnows) {
   EXPECT_EQ(record(encoder.bytes()).schemas.size(), 2u);
 }
 
-TEST(Encoder, FullBufferGoesOnAfterClear) {
+TEST(Encoder, FullBufferContinuesAfterClear) {
   std::vector<uint8_t> buffer(40);
   Encoder encoder{MutableBytes(buffer)};
   const EventType type = *encoder.define(simple(0, {{"v", FieldType::kVarint}}));

@@ -284,7 +284,7 @@ class FullSink final : public ByteSink {
   size_t room_;
 };
 
-TEST(ParquetWriter, FullSinkIsReportedByEveryLaterCallAndAskedOnce) {
+TEST(ParquetWriter, EveryLaterCallReportsAFullSink) {
   const std::vector<Column> columns = {{"a", Type::kUint64, Encoding::kRleDictionary},
                                        {"b", Type::kUint64, Encoding::kDeltaBinaryPacked}};
   VectorSink sink;

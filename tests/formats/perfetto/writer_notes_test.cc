@@ -10,7 +10,7 @@ namespace {
 
 // ---- notes
 
-TEST_F(PerfettoWriter, NoteOfAnEndIsNumberedBehindTheKnownOnes) {
+TEST_F(PerfettoWriter, NumbersANoteOfAnEndAfterKnownOnes) {
   writer_.begin_thread({7, 42, 43, ""}, 1000);
   const EventNotes first = {{"a", EventNote::Kind::kNumber, 3, {}}};
   const EventNotes second = {{"b", EventNote::Kind::kFlag, 1, {}},
@@ -64,7 +64,7 @@ TEST_F(PerfettoWriter, NotesOfAnEventHaveALimit) {
 }
 
 // A sequence numbers 64 names of notes; those that come later are said each time.
-TEST_F(PerfettoWriter, BeyondTheLimitNamesOfNotesAreSaidEachTime) {
+TEST_F(PerfettoWriter, WritesNamesOfNotesBeyondTheLimitEachTime) {
   const ManyNotes many;
   writer_.begin_thread({7, 42, 43, ""}, 1000);
   writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &many.notes);

@@ -233,7 +233,7 @@ TEST_F(PerfettoWriter, KnownNameMayHaveNotes) {
 }
 
 // A known number is none any more: the name is said again, under a new iid.
-TEST_F(PerfettoWriter, FunctionsMayBeNumberedAnew) {
+TEST_F(PerfettoWriter, FunctionsMayBeNumberedAgain) {
   writer_.begin_thread({7, 42, 43, ""}, 1000);
   call(1000, 0);
   writer_.forget_functions();

@@ -1,5 +1,5 @@
-// What copy_objects() leaves of a container: everything that a reader shows of it, whatever is cut
-// off or damaged.
+// What copy_objects() leaves of a container: everything that a reader shows of it, with any part
+// cut off or damaged.
 #include "formats/rtc/copy.h"
 
 #include <gtest/gtest.h>
@@ -108,14 +108,14 @@ void cut_everywhere(Bytes file, size_t cuts, const std::string& name) {
   }
 }
 
-TEST(CopyTest, HoldsWhateverIsShownOfACutSample) {
+TEST(CopyTest, KeepsAllThatIsShownOfACutSample) {
   for (const fs::path& path : testing::files_with(testing::sample_folders("data/rtc"), ".rtc")) {
     const std::vector<uint8_t> file = testing::file_bytes(path);
     cut_everywhere(file, file.size() > 500'000 ? 12 : 150, path.filename().string());
   }
 }
 
-TEST(CopyTest, HoldsWhateverIsShownOfACutContainerOfOurs) {
+TEST(CopyTest, KeepsAllShownOfOurOwnCutContainer) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     Plan plan;
     plan.seed = seed;
@@ -126,7 +126,7 @@ TEST(CopyTest, HoldsWhateverIsShownOfACutContainerOfOurs) {
   }
 }
 
-TEST(CopyTest, HoldsWhateverIsShownOfADamagedOne) {
+TEST(CopyTest, KeepsAllThatIsShownOfADamagedOne) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     Plan plan;
     plan.seed = seed;
@@ -202,7 +202,7 @@ TEST_F(CopyCase, ObjectKeepsTheTimeOfItsFirstFrame) {
   EXPECT_EQ(objects[2].time_ns, 1'000'000'000);
 }
 
-TEST_F(CopyCase, ClockThatTicksTheSameValueTwiceDoesSoInTheCopy) {
+TEST_F(CopyCase, CopyKeepsARepeatedClockValue) {
   const uint64_t clock = open(R"({"name":"clk","format":"uint8","clock":true})");
   const uint64_t text = open(R"({"name":"text","clock":"clk"})");
   for (int i = 0; i < 5; ++i) {
@@ -216,7 +216,7 @@ TEST_F(CopyCase, ClockThatTicksTheSameValueTwiceDoesSoInTheCopy) {
   EXPECT_EQ(summary->objects, 10u);
 }
 
-TEST_F(CopyCase, DeltaOfTheSameValueOnAnotherBaseIsAnotherTime) {
+TEST_F(CopyCase, DeltaOnAnotherBaseIsAnotherTime) {
   const uint64_t base = open(R"({"name":"base","format":"uint8","clock":true})");
   const uint64_t delta = open(R"({"name":"d","format":"uint8","clock":true,"delta":"base"})");
   const uint64_t text = open(R"({"name":"text","clock":"d"})");
@@ -240,7 +240,7 @@ class CopyOfBadClocks : public CopyCase {
   CopyOfBadClocks() : CopyCase(options()) {}
 };
 
-TEST_F(CopyOfBadClocks, ValuesThatAreNoneAreKeptAndShowNoTime) {
+TEST_F(CopyOfBadClocks, KeepsBadValuesWithoutATime) {
   const uint64_t clock = open(R"({"name":"clk","format":"uint16le","clock":true})");
   const uint64_t text = open(R"({"name":"text","clock":"clk"})");
   put(clock, std::string_view("\x01\x00", 2));
@@ -318,7 +318,7 @@ TEST_F(CopyCase, CountsMissingObjects) {
 
 // A description that changes begins the stream again: its first value is no repetition, even of
 // bytes that are no value of it.
-TEST(CopyTest, StreamThatIsDescribedAnewRepeatsNothing) {
+TEST(CopyTest, StreamDescribedAgainRepeatsNothing) {
   testing::FrameBytes made;
   const uint8_t bad[1] = {7};
   const auto meta = [](const char* gain) {
@@ -483,7 +483,7 @@ void CopyAndIndependentReader::compare_cuts(const fs::path& path) {
   }
 }
 
-TEST_F(CopyAndIndependentReader, FindsInTheCopyWhatItFindsInACutFile) {
+TEST_F(CopyAndIndependentReader, FindsTheSameInCopyAndCutFile) {
   for (const char* name : {"mk_ieee_fixed", "mk_ieee_prefixed", "mk_big_endian", "mk_bigmeta"}) {
     compare_cuts(testing::golden_folder() / "data/rtc" / (std::string(name) + ".rtc"));
   }

@@ -22,7 +22,7 @@ bool stands_at(Bytes file, uint64_t at) {
   return file.size() == at + 1025 || file[at + 1025] == 0x06 || file[at + 1025] == 0x07;
 }
 
-TEST(RtcMarker, IsFoundWhereverItStandsAndNowhereElse) {
+TEST(RtcMarker, IsFoundAtAnyPositionAndNowhereElse) {
   std::mt19937 random(7);
   const size_t lengths[] = {1, 2, 1022, 1023, 1024, 1024, 1024, 1025, 1026, 2048};
   const uint8_t others[] = {0x04, 0x04, 0x06, 0x07, 0x08, 0x05, 0x00, 0xB8};

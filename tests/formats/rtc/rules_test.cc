@@ -191,7 +191,7 @@ const Case kCases[] = {
        made.bytes[made.at() - 1] = 9;
        made.crc();
      }},
-    // Of three bytes it is no number, whatever follows.
+    // Of three bytes it is no number, with anything behind it.
     {Rule::kPlatform, Severity::kWarning, "byte order",
      [](FrameBytes& made) {
        made.head(0, kMeta);
@@ -305,7 +305,7 @@ TEST(RtcRules, ExactTargetsAreFramesThatWereRead) {
 }
 
 // Where reading continues behind damage there is a frame again; within the damage there is none.
-TEST(RtcRules, TargetMayStandWhereReadingGoesOn) {
+TEST(RtcRules, TargetMayBeWhereReadingContinues) {
   for (const bool is_skipped : {false, true}) {
     FrameBytes made;
     made.head(0, kMeta);

@@ -220,7 +220,7 @@ TEST(RtcSamples, FirstObjectAfterTheCutIsMarked) {
                          golden_outcome(name)["sizes_of_blobs"]);
 }
 
-TEST(RtcSamples, FirstObjectAfterTheCutOfThePacksIsMarked) {
+TEST(RtcSamples, MarksTheFirstObjectAfterThePacksCut) {
   if (testing::reference_folder().empty()) GTEST_SKIP() << testing::kNoPack;
   expect_first_is_marked(file_bytes(sample_path("up_small_var.head3000cut.rtc")),
                          {4838, 5000, 5000, 5000, 5000});

@@ -72,7 +72,7 @@ TEST(RtcSeek, ByUnit) {
   EXPECT_EQ(reader->seek_unit(made.units).code(), Code::kNotFound);
 }
 
-// Whoever goes back sees earlier times, which is no clock that steps back.
+// A seek backwards shows earlier times, which is no clock that steps back.
 TEST(RtcSeek, GoingBackIsNoClockThatDoes) {
   const Made made = live_capture(3, {16384, 4096});
   auto reader = Reader::open(made.file);
@@ -162,7 +162,7 @@ TEST(RtcSeek, ByTime) {
     }
     EXPECT_EQ(reader->seek_time(last + 1000000000000).code(), Code::kNotFound);
     ASSERT_TRUE(reader->seek_time(0).ok());
-    EXPECT_EQ(reader->seek_time(0, "nobody").code(), Code::kNotFound);
+    EXPECT_EQ(reader->seek_time(0, "absent").code(), Code::kNotFound);
   }
 }
 
@@ -254,7 +254,7 @@ TEST(RtcSeek, LearnsTheMetaDeltasOfItsUnit) {
 }
 
 // The next Unit's Meta says the same only when it continues this recording.
-TEST(RtcSeek, LearnsThemAlsoBeforeAnotherRecordingOfTheSameStreams) {
+TEST(RtcSeek, FindsStreamsBeforeAnotherRecordingOfThem) {
   testing::FrameBytes made;
   const std::string_view meta = R"([{"id":9,"name":"a"},10])";
   made.head(0, meta).text(kMetaDeltaId, R"([{"id":10,"name":"b"},11])");
@@ -268,7 +268,7 @@ TEST(RtcSeek, LearnsThemAlsoBeforeAnotherRecordingOfTheSameStreams) {
 }
 
 // By time too, whether the object that is found or the clock itself was opened within the Unit.
-TEST(RtcSeek, ByTimeAmongStreamsThatWereOpenedWithinTheUnit) {
+TEST(RtcSeek, SeeksByTimeInStreamsOpenedWithinAUnit) {
   testing::FrameBytes made;
   const auto tick = [&](uint8_t value) { made.frame(10, std::vector<uint8_t>{value}); };
   made.head(0, R"([{"id":9,"name":"a"},10])");
@@ -295,7 +295,7 @@ TEST(RtcSeek, ByTimeAmongStreamsThatWereOpenedWithinTheUnit) {
   EXPECT_EQ(reader->findings().errors(), 0u);
 }
 
-// The clock that is searched by when none is named: the first with an epoch, whatever its format.
+// The clock that is searched by when none is named: the first with an epoch, of any format.
 TEST(RtcSeek, ByTimeTakesTheFirstClockWithAnEpoch) {
   testing::FrameBytes made;
   made.head(0, R"([{"id":9,"name":"data"},{"id":10,"clock":true,"format":"uint8","offset":9},)"
@@ -432,7 +432,7 @@ TEST(RtcSeek, CountsTheUnitsThatTheFileHasRoomFor) {
 }
 
 // As many streams as a reader takes, each a clock that counts from the one before.
-TEST(RtcSeek, LongestChainOfClocksHasTheEpochOfItsFirst) {
+TEST(RtcSeek, LongestChainOfClocksHasTheFirstEpoch) {
   testing::FrameBytes made;
   made.geometry = {uint64_t{1} << 23, uint64_t{1} << 23};
   std::string meta = R"([{"id":9,"name":"0","clock":true,"offset":5},)";

@@ -245,7 +245,7 @@ TEST(RtcWriter, EmptyObjectsAreObjects) {
 }
 
 // Sheet section 8, decision 2: no id whose frames could pass for a Marker.
-TEST(RtcWriter, IdsThatCouldForgeAMarkerAreNotGivenOut) {
+TEST(RtcWriter, WithholdsIdsThatCouldForgeAMarker) {
   EXPECT_TRUE(id_may_forge_marker(92, -1));
   EXPECT_TRUE(id_may_forge_marker(156, -1));
   EXPECT_TRUE(id_may_forge_marker(412, -1));
@@ -352,10 +352,10 @@ TEST(RtcWriter, RefusesWhatWouldNotBeReadable) {
   EXPECT_EQ(code(clock_named("clk")), std::nullopt);
   EXPECT_EQ(code(named("clk")), Code::kAlreadyExists);
   StreamInfo orphan = named("orphan");
-  orphan.clock = "nobody";
+  orphan.clock = "absent";
   EXPECT_EQ(code(orphan), Code::kNotFound);
   StreamInfo note = named("note", "annotate/utf-8");
-  note.stream = "nobody";
+  note.stream = "absent";
   EXPECT_EQ(code(note), Code::kNotFound);
   EXPECT_EQ(code(named("\xff\xfe")), Code::kInvalidArgument);
   StreamInfo extra = named("extra");

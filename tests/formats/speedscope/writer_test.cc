@@ -72,7 +72,7 @@ TEST(SpeedscopeWriter, OpensAndClosesBalance) {
   EXPECT_EQ(file["shared"]["frames"], json::parse(R"([{"name":"f"},{"name":"g"}])"));
 }
 
-TEST(SpeedscopeWriter, FunctionsMayBeNumberedAnew) {
+TEST(SpeedscopeWriter, FunctionsMayBeNumberedAgain) {
   VectorSink sink;
   Writer writer(sink, 0, "x");
   const uint32_t f = writer.frame_of(0, [] { return std::string_view("f"); });

@@ -28,7 +28,7 @@ FileReport scope_named(std::string_view name) {
 
 // FORMAT.md "Names": what is in brackets the viewer reads as arguments, and breaks on what is
 // none.
-TEST(Check, ScopeNamesThatTheViewerDoesNotKeepOrBreaksOn) {
+TEST(Check, FindsScopeNamesThatTheViewerBreaksOn) {
   for (const char* name : {"draw", "ns.draw", "a-b", "[1]"}) {
     const FileReport report = scope_named(name);
     EXPECT_FALSE(report.findings.has(Rule::kScopeName)) << name;
@@ -84,7 +84,7 @@ TEST(Check, EventsOfOneTimeStayInTheirOrder) {
 }
 
 // One of each must not cancel the other out.
-TEST(Check, LeaveTooManyAndAScopeLeftOpenAreBothSaid) {
+TEST(Check, ReportsUnmatchedLeavesAndOpenScopes) {
   ByHand events;
   events.define(2, 1, 0, 0, kNullOrdinal).define(3, 0, 40, 1, kNullOrdinal);
   events.word(3).word(1).word(2).word(2);
@@ -157,17 +157,17 @@ TEST(Check, SaysHowFarItIs) {
     ASSERT_TRUE(writer.leave(1000).ok());
   }
   ASSERT_TRUE(writer.finish().ok());
-  std::vector<uint64_t> told;
+  std::vector<uint64_t> reported;
   const Progress progress = [](void* context, uint64_t bytes) {
     static_cast<std::vector<uint64_t>*>(context)->push_back(bytes);
   };
-  (void)check_file(sink.bytes(), progress, &told);
-  ASSERT_GE(told.size(), 2u);
-  EXPECT_LT(told.size(), 20u);
-  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
-  EXPECT_GT(told.front(), sink.bytes().size() / 10);
-  EXPECT_LT(told.front(), sink.bytes().size());
-  EXPECT_EQ(told.back(), sink.bytes().size());
+  (void)check_file(sink.bytes(), progress, &reported);
+  ASSERT_GE(reported.size(), 2u);
+  EXPECT_LT(reported.size(), 20u);
+  EXPECT_TRUE(std::is_sorted(reported.begin(), reported.end()));
+  EXPECT_GT(reported.front(), sink.bytes().size() / 10);
+  EXPECT_LT(reported.front(), sink.bytes().size());
+  EXPECT_EQ(reported.back(), sink.bytes().size());
 }
 
 // FileReport: the viewer has no JSON events, and refuses PARTIAL mode.

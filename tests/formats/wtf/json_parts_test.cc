@@ -41,7 +41,7 @@ std::string nested(size_t depth) {
 }
 
 // FORMAT.md: nesting of JSON, embedded as JSON up to 48.
-TEST(JsonParts, HeaderStandsAsItselfWhereItCan) {
+TEST(JsonParts, KeepsTheHeaderTextIfPossible) {
   const std::pair<std::string, bool> cases[] = {
       {R"({"type":"file_header","timebase":1})", true},
       {R"({"timebase":1,"type":"file_header","note":"other"})", true},

@@ -67,7 +67,7 @@ TEST(JsonValues, FloatsHaveTheirRange) {
   }
 }
 
-// The table's strings are needed before the events, and its mistakes are told once.
+// The table's strings are needed before the events, and its mistakes are reported once.
 TEST(JsonValues, MistakeInAStringTableIsOneFinding) {
   const std::string text =
       R"({"wtfVersion":1,"formatVersion":10,"chunks":[{"id":2,"type":"event_data","parts":[)"
@@ -125,7 +125,7 @@ TEST(JsonValues, BoolsTextsAndCharactersFitTheirTypes) {
 }
 
 // By name, the last argument first.
-TEST(JsonValues, AllArgumentsThatATypeCanHaveStandInAnyOrder) {
+TEST(JsonValues, TakesTheMostArgumentsInAnyOrder) {
   constexpr size_t kArguments = 1024;
   std::string signature, values, line = " | t | 1 |";
   for (size_t i = 0; i < kArguments; ++i) {

@@ -127,11 +127,11 @@ TEST(Places, FileThatEndsWithinAnEvent) {
     cut.resize(cut.size() - missing);
     const FileReport report = check_file(cut);
     const size_t event = made.buffer + kDefinitionBytes + 12;
-    const bool is_told = std::any_of(
+    const bool is_reported = std::any_of(
         report.findings.list().begin(), report.findings.list().end(), [&](const Finding& finding) {
           return finding.rule == Rule::kTruncated && finding.offset == event;
         });
-    EXPECT_TRUE(is_told) << missing;
+    EXPECT_TRUE(is_reported) << missing;
     EXPECT_EQ(report.events, 1u) << missing;
   }
 }
@@ -310,7 +310,7 @@ TEST(Places, ChunkWhoseTableIsNoneIsLeftOut) {
   EXPECT_TRUE(read.findings.list().empty());
 }
 
-TEST(Places, TypeOfAChunkIsANumberOrAName) {
+TEST(Places, ChunkTypeIsANumberOrName) {
   for (const auto& [type, word] : {std::pair<const char*, uint32_t>{"0", 0},
                                    {"4294967295", 4294967295u},
                                    {"\"file_header\"", 1},
@@ -396,7 +396,7 @@ TEST(Places, ZonesOfOtherNamesAndTypesAreOthers) {
   EXPECT_EQ(named, 2);
 }
 
-// What pads an array is 0, whatever the buffer held in the chunk before.
+// What pads an array is 0, not what the buffer held in the chunk before.
 TEST(Places, PaddingIsZero) {
   VectorSink sink;
   Writer writer(sink);

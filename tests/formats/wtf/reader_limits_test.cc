@@ -94,7 +94,7 @@ TEST(ReaderLimits, OnlyASoundChunkIsFoundBehindDamage) {
 }
 
 // Real ones have a handful.
-TEST(ReaderLimits, ChunkOfTooManyPartsIsNotFoundBehindDamage) {
+TEST(ReaderLimits, SkipsAChunkOfTooManyPartsAfterDamage) {
   for (const uint32_t parts : {256u, 257u}) {
     std::vector<uint32_t> words = {7, 2, 24 + 12 * parts, 0, 0, parts};
     for (uint32_t i = 0; i < parts; ++i) words.insert(words.end(), {0x40000, 0, 0});
@@ -199,7 +199,7 @@ TEST(ReaderLimits, NamesOfZonesHaveALimit) {
 }
 
 // A pair of units is one character; every other surrogate is none.
-TEST(ReaderLimits, PairsOfUnitsAreToldFromHalves) {
+TEST(ReaderLimits, DistinguishesPairsOfUnitsFromHalves) {
   for (const auto& [units, text] : {std::pair(0xDC00D800u, "\U00010000"),
                                     {0xDFFFDBFFu, "\U0010FFFF"},
                                     {0xDBFFD800u, "\uFFFD\uFFFD"},
@@ -234,7 +234,7 @@ TEST(ReaderLimits, LegacyHeaderHasTwoFlags) {
 }
 
 // One wire id that is defined again and again: a copy gives each definition its own.
-TEST(ReaderLimits, CopyHasAsManyTypesAsThereAreWireIds) {
+TEST(ReaderLimits, CopyHasATypeForEachWireId) {
   for (const uint32_t count : {kMaxWireId - 1, kMaxWireId}) {
     std::string table;
     ByHand events;

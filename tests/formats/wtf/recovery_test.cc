@@ -74,7 +74,7 @@ TEST_F(Recovery, ChunkOfAnOddLengthIsReadAndSaid) {
   }
 }
 
-TEST_F(Recovery, BytesBehindTheLastChunkAreDamageAndNotFatal) {
+TEST_F(Recovery, BytesAfterTheLastChunkAreDamage) {
   for (const size_t more : {size_t{1}, size_t{4}, size_t{24}, size_t{100}}) {
     std::vector<uint8_t> bytes = made.bytes;
     bytes.resize(bytes.size() + more);
@@ -87,7 +87,7 @@ TEST_F(Recovery, BytesBehindTheLastChunkAreDamageAndNotFatal) {
 
 // Seen: the start of a damaged chunk, and a whole one that begins within the 24 bytes of its
 // header.
-TEST_F(Recovery, ChunkWithinADamagedHeaderIsNotTakenForItsEnd) {
+TEST_F(Recovery, SkipsAChunkWithinADamagedHeader) {
   for (const size_t inserted : {size_t{12}, size_t{16}, size_t{20}}) {
     std::vector<uint8_t> start(inserted, 0xF0);
     std::vector<uint8_t> bytes = made.bytes;

@@ -129,7 +129,7 @@ TEST(Transcode, BuiltinEventsStayAsTheFileDefinesThem) {
 
 // Names that the writer needs for its own events are the only ones that must change, and it is
 // said.
-TEST(Transcode, UnflaggedZoneEventGetsANumberAndThatIsSaid) {
+TEST(Transcode, NumbersAnUnflaggedZoneEventAndReportsIt) {
   auto file = file_with_foreign_builtins();
   const std::string from = "wtf.zone#SET", to = "wtf.zone#set";
   const auto place = std::search(file.begin(), file.end(), from.begin(), from.end());
@@ -170,7 +170,7 @@ TEST(Transcode, LongNamesAreShownInPart) {
                                    ")': the format cannot hold its names");
 }
 
-TEST(Transcode, TypesZonesAndHeaderAreCopiedThoughNoEventUsesThem) {
+TEST(Transcode, CopiesUnusedTypesAndZones) {
   VectorSink sink;
   Writer writer(sink);
   const std::string header =
@@ -207,7 +207,7 @@ TEST(Transcode, TypesZonesAndHeaderAreCopiedThoughNoEventUsesThem) {
   EXPECT_TRUE(findings.list().empty());
 }
 
-TEST(Rewrite, SoundFileStaysAsItIsAndADamagedOneIsMended) {
+TEST(Rewrite, KeepsASoundFileAndMendsADamagedOne) {
   const auto whole = testing::random_file(3, 500, 3000).bytes;
   VectorSink same;
   Findings findings;

@@ -142,7 +142,7 @@ TEST_F(WriterLimits, BuiltinEventIsNotDefinedOtherwise) {
 }
 
 // Not before the last event of their zone.
-TEST(WriterScopes, AreClosedAtTheLastEventIfThatIsLater) {
+TEST(WriterScopes, AreClosedAtTheLastEventIfLater) {
   VectorSink sink;
   Writer writer(sink);
   ASSERT_TRUE(writer.begin(FileHeader{}).ok());

@@ -177,7 +177,7 @@ TEST_F(BeforeTheViewer, ViewerSeesTheSameInACopy) {
 }
 
 // Flows whose builtin events are defined with another type for the ids.
-TEST_F(BeforeTheViewer, ViewerFindsFlowsInACopyOfACutFile) {
+TEST_F(BeforeTheViewer, ViewerFindsFlowsInACutCopy) {
   VectorSink sink;
   Writer foreign(sink, kFaithfulCopy);
   ASSERT_TRUE(foreign.begin(FileHeader{}).ok());

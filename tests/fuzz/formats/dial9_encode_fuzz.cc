@@ -1,5 +1,5 @@
 // Bytes as instructions for the encoder: types, events right and wrong, refusals, aborts, headers
-// inside the stream, small buffers. Whatever the encoder says it has written must be read back, and
+// inside the stream, small buffers. All that the encoder says it has written must be read back, and
 // nothing else.
 #include <cstdint>
 #include <cstring>

@@ -1,4 +1,4 @@
-// A page codec for each byte of a fuzz target's input, whatever codecs there are.
+// A page codec for each byte of a fuzz target's input, of all that there are.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ inline ByteVector control_frame(FrameType type, std::string_view body) {
   return frame;
 }
 
-// Sets lengths and checksum to fit `bytes`, unless told to keep what `page` says.
+// Sets lengths and checksum to fit `bytes`, unless `as_given` keeps what `page` says.
 inline ByteVector page_frame(PageHeader page, const ByteVector& bytes, bool as_given = false) {
   if (!as_given) {
     page.raw_bytes = static_cast<uint32_t>(bytes.size());
@@ -37,7 +37,7 @@ inline ByteVector page_frame(PageHeader page, const ByteVector& bytes, bool as_g
   return frame;
 }
 
-// A header whose own checksum is right, whatever else it says.
+// A header whose own checksum is right, with any other fields.
 inline ByteVector raw_header(FrameHeader header) {
   ByteVector bytes(sizeof header);
   std::memcpy(bytes.data(), &header, sizeof header);

@@ -90,7 +90,7 @@ ByteVector noise(uint32_t seed, size_t size) {
   return bytes;
 }
 
-TEST(Lz4Block, NoRoomIsZeroAndNothingIsWrittenBeyondIt) {
+TEST(Lz4Block, ReturnsZeroWithoutRoomAndStaysInBounds) {
   std::vector<ByteVector> inputs = {mixed(3, 5000)};
   // Literals and matches whose lengths take a byte more from there on: 15, and each 255 behind it.
   for (const size_t length : {14u, 15u, 16u, 269u, 270u, 271u, 524u, 525u}) {
@@ -142,7 +142,7 @@ TEST(Lz4Block, EveryPrefixIsNoBlockOfThatLength) {
   }
 }
 
-// Whether some match lies 0 bytes back: the format does not allow it, and liblz4 1.9 takes it.
+// Whether some match is 0 bytes back: the format does not allow it, and liblz4 1.9 takes it.
 bool has_offset_zero(const ByteVector& block) {
   size_t at = 0;
   const auto length = [&block, &at](size_t nibble) {

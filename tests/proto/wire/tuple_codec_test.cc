@@ -77,13 +77,13 @@ TEST(TupleCodec, OneTupleNeedsNoBitsAndOneTimeNone) {
   EXPECT_EQ(encoded(records).size(), 38u + 3u) << "the widths of three blocks";
 }
 
-TEST(TupleCodec, AsManyTuplesAsTheTableHoldsAndOneMore) {
+TEST(TupleCodec, TakesTheMostTuplesButNotOneMore) {
   const auto time = [](uint32_t i) { return uint64_t{i}; };
   expect_comes_back(calls(2048, [](uint32_t i) { return i % kMaxTuples; }, time));
   EXPECT_TRUE(encoded(calls(2048, [](uint32_t i) { return i % (kMaxTuples + 1); }, time)).empty());
 }
 
-TEST(TupleCodec, TimesAsFarApartAsTheBitsReachAndOneMore) {
+TEST(TupleCodec, TakesTheLargestTimeStepButNoLarger) {
   const auto apart = [](uint64_t step) {
     return calls(64, [](uint32_t i) { return i % 4; }, [step](uint32_t i) { return i * step; });
   };

@@ -168,7 +168,7 @@ TEST_F(CaptureTest, ContainerAloneRebuildsTheSessionByteForByte) {
   }
 }
 
-TEST_F(CaptureTest, RunOfRolledContainersRebuildsTheSessionByteForByte) {
+TEST_F(CaptureTest, RolledContainersRebuildTheSameBytes) {
   auto session = begin(capturing(kSmallContainer));
   ASSERT_OK(BusySession(atf::Version::kV2, 3).run(*session, clock));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
@@ -197,7 +197,7 @@ TEST_F(CaptureTest, RunOfRolledContainersRebuildsTheSessionByteForByte) {
   expect_same_threads(directory, rebuilt->directory);
 }
 
-TEST_F(CaptureTest, FirstContainersOfARunSayThatTheEndIsMissing) {
+TEST_F(CaptureTest, FirstContainersReportThatTheEndIsMissing) {
   auto session = begin(capturing(kSmallContainer));
   ASSERT_OK(BusySession(atf::Version::kV2, 3).run(*session, clock));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
@@ -277,7 +277,7 @@ TEST_F(CaptureTest, OldestGoWhenTheBudgetIsUsedUp) {
   expect_reader_ok(rebuilt->directory);
 }
 
-TEST_F(CaptureTest, DamagedContainerRebuildsTheRestAndCountsWhatIsMissing) {
+TEST_F(CaptureTest, DamagedContainerRebuildsTheRestAndCountsLosses) {
   auto session = begin(capturing(uint64_t{1} << 30));
   ASSERT_OK(BusySession(atf::Version::kV2, 7).run(*session, clock));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
@@ -338,7 +338,7 @@ bool has_manifest(Bytes container) {
   return false;
 }
 
-TEST_F(CaptureTest, ContainerWithoutItsHeadIsReadWithTheManifestAtItsEnd) {
+TEST_F(CaptureTest, ReadsAContainerByItsLastManifest) {
   for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
     auto session = begin(capturing(uint64_t{1} << 30), version);
     ASSERT_OK(BusySession(version, 7).run(*session, clock));
@@ -394,7 +394,7 @@ TEST_F(CaptureTest, ContainerWithoutItsHeadIsReadWithTheManifestAtItsEnd) {
   }
 }
 
-TEST_F(CaptureTest, ContainerWithoutAnyManifestIsReadWithThatOfTheNext) {
+TEST_F(CaptureTest, ReadsAContainerByTheNextOnesManifest) {
   auto session = begin(capturing(kSmallContainer));
   ASSERT_OK(BusySession(atf::Version::kV2, 7).run(*session, clock));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
@@ -436,7 +436,7 @@ TEST_F(CaptureTest, ContainersOfTwoSessionsAreNotMixed) {
   EXPECT_EQ(mixed.code(), Code::kInvalidArgument);
 }
 
-TEST_F(CaptureTest, SessionThatIsResumedGoesOnInANewContainer) {
+TEST_F(CaptureTest, ResumedSessionContinuesInANewContainer) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(200);
   std::string directory;
@@ -522,7 +522,7 @@ TEST_F(CaptureTest, MarkersStandAtTheirTimeSinceTheEpoch) {
   stream.add_many(10);
   ASSERT_OK(append(*session, stream.index_page(0, 10)));
   ASSERT_OK(session->marker({5000, "the door opens"}));
-  ASSERT_OK(session->marker({5000, "the door opens"}));  // told twice
+  ASSERT_OK(session->marker({5000, "the door opens"}));  // reported twice
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
   ASSERT_EQ(manifest_of(session->directory()).markers.size(), 1u);
   const std::vector<uint8_t> bytes = read_file(containers_in(session->directory()).front());

@@ -23,7 +23,7 @@ std::vector<uint8_t> copied(Bytes bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-TEST(PageVersionTest, Version1BecomesWhatAnAgentWritesInVersion2) {
+TEST(PageVersionTest, ConvertsVersion1ToAnAgentsVersion2) {
   FakeStream one = stream_of(atf::Version::kV1), two = stream_of(atf::Version::kV2);
   PageVersion pages(atf::Version::kV1, atf::Version::kV2);
   const auto index = pages.convert(one.index_page(10, 30), kThread);

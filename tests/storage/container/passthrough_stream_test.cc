@@ -166,7 +166,7 @@ TEST_F(PassthroughStreamTest, RecoveryCutsBackToWholeFrames) {
   }
 }
 
-TEST_F(PassthroughStreamTest, RecoveryKeepsWhatStandsBeforeDamage) {
+TEST_F(PassthroughStreamTest, RecoveryKeepsTheStreamBeforeDamage) {
   const std::vector<uint8_t> stream = dial9_stream(4, 300);
   auto session = begin(fs, options());
   ASSERT_OK(append_all(*session, stream, 5000));
@@ -178,10 +178,10 @@ TEST_F(PassthroughStreamTest, RecoveryKeepsWhatStandsBeforeDamage) {
   auto recovered = recover_session(fs, options(), directory);
   ASSERT_OK(recovered);
   EXPECT_EQ(stored(directory), stream);
-  const PassthroughStream told = manifest_of(directory).passthrough_streams.at(0);
-  EXPECT_EQ(told.refused_bytes, 4096u);
-  EXPECT_NE(told.problem.find("tag: at " + std::to_string(stream.size())), std::string::npos)
-      << told.problem;
+  const PassthroughStream entry = manifest_of(directory).passthrough_streams.at(0);
+  EXPECT_EQ(entry.refused_bytes, 4096u);
+  EXPECT_NE(entry.problem.find("tag: at " + std::to_string(stream.size())), std::string::npos)
+      << entry.problem;
 }
 
 TEST_F(PassthroughStreamTest, UnreadableFileDoesNotStopTheSealing) {
@@ -193,9 +193,9 @@ TEST_F(PassthroughStreamTest, UnreadableFileDoesNotStopTheSealing) {
   auto recovered = recover_session(fs, options(), directory);
   ASSERT_OK(recovered);
   EXPECT_EQ(recovered->problems.size(), 1u);
-  const PassthroughStream told = manifest_of(directory).passthrough_streams.at(0);
-  EXPECT_EQ(told.bytes, 0u);
-  EXPECT_FALSE(told.problem.empty());
+  const PassthroughStream entry = manifest_of(directory).passthrough_streams.at(0);
+  EXPECT_EQ(entry.bytes, 0u);
+  EXPECT_FALSE(entry.problem.empty());
 }
 
 // What the last manifest knew is the measure, where it is of the very end.
@@ -222,13 +222,13 @@ TEST_F(PassthroughStreamTest, ReportsStoredBytesThatAreGone) {
     (*resumed).reset();
     auto recovered = recover_session(fs, options(), directory);
     ASSERT_OK(recovered);
-    const PassthroughStream told = manifest_of(directory).passthrough_streams.at(0);
-    EXPECT_EQ(told.bytes, is_gone ? 0 : kept_bytes + more.size());
-    EXPECT_EQ(recovered->totals.stored_bytes, told.bytes);
+    const PassthroughStream entry = manifest_of(directory).passthrough_streams.at(0);
+    EXPECT_EQ(entry.bytes, is_gone ? 0 : kept_bytes + more.size());
+    EXPECT_EQ(recovered->totals.stored_bytes, entry.bytes);
     const std::string expected = is_gone ? "stream.dial9: open"
                                          : std::to_string(more.size() - kept_bytes) +
                                                " bytes that were stored are not there any more";
-    EXPECT_NE(told.problem.find(expected), std::string::npos) << told.problem;
+    EXPECT_NE(entry.problem.find(expected), std::string::npos) << entry.problem;
   }
 }
 
@@ -369,7 +369,7 @@ TEST_F(PassthroughStreamTest, ContainersStreamIsTheFileInChunks) {
 }
 
 // The first containers are gone: the stream continues at the next sub-stream that is whole.
-TEST_F(PassthroughStreamTest, WithoutTheFirstContainersTheRestIsStillAStream) {
+TEST_F(PassthroughStreamTest, RestIsAStreamWithoutTheFirstContainers) {
   const std::vector<uint8_t> stream = dial9_stream(20, 400);
   auto session = begin(fs, capturing(50'000, 150'000));
   ASSERT_OK(append_all(*session, stream, 7000));
@@ -382,12 +382,12 @@ TEST_F(PassthroughStreamTest, WithoutTheFirstContainersTheRestIsStillAStream) {
   ASSERT_GT(kept.size(), 0u);
   EXPECT_EQ(dial9_whole_bytes(kept), kept.size());
   EXPECT_TRUE(std::equal(kept.rbegin(), kept.rend(), stream.rbegin()));
-  const PassthroughStream told = manifest_of(rebuilt->directory).passthrough_streams.at(0);
-  EXPECT_EQ(told.bytes + told.refused_bytes, stream.size());
-  EXPECT_NE(told.problem.find("not in the containers"), std::string::npos) << told.problem;
+  const PassthroughStream entry = manifest_of(rebuilt->directory).passthrough_streams.at(0);
+  EXPECT_EQ(entry.bytes + entry.refused_bytes, stream.size());
+  EXPECT_NE(entry.problem.find("not in the containers"), std::string::npos) << entry.problem;
 }
 
-TEST_F(PassthroughStreamTest, DamagedContainerRebuildsWholeFramesAndSaysWhatIsMissing) {
+TEST_F(PassthroughStreamTest, DamagedContainerRebuildsWholeFrames) {
   const std::vector<uint8_t> stream = dial9_stream(6, 800);
   auto session = begin(fs, capturing(uint64_t{1} << 30));
   ASSERT_OK(append_all(*session, stream, 6000));

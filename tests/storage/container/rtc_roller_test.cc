@@ -117,7 +117,7 @@ TEST_F(RtcRollerTest, TracksBytesAndStateOfEachContainer) {
   EXPECT_EQ(rolling->removed(), 0u);
 }
 
-TEST_F(RtcRollerTest, EverythingThatIsToldWaitsToBeFlushed) {
+TEST_F(RtcRollerTest, EveryChangeWaitsToBeFlushed) {
   auto rolling = roller();
   rolling->change({.notes = {{1, "before any container"}}});
   rolling->log("before any container");
@@ -175,7 +175,7 @@ TEST_F(RtcRollerTest, ContainersOfBeforeAreTakenUp) {
   EXPECT_EQ(after->containers().back().name, container_name(8));
 }
 
-TEST_F(RtcRollerTest, BudgetIsKeptToTheByteAndTheNewestStays) {
+TEST_F(RtcRollerTest, KeepsTheNewestWithinTheExactBudget) {
   {
     auto three = roller();
     for (int i = 0; i < 3; ++i) {
@@ -249,13 +249,13 @@ TEST_F(RtcRollerTest, FailureEndsTheContainersAndIsSaidOnce) {
     FaultFs failing;
     RtcRoller rolling(failing, root.path(), {.enabled = true}, Durability::kFsync, clock);
     failing.set_plan({.fail_at = change});
-    Status told = rolling.make_room(manifest_);
+    Status made = rolling.make_room(manifest_);
     rolling.page(stream_.index_page(0, 50));
     rolling.release_file();
     EXPECT_OK(rolling.hold_file());
     rolling.page(stream_.index_page(50, 50));
     rolling.finish(manifest_);
-    EXPECT_OK(told);
+    EXPECT_OK(made);
     const auto problem = rolling.take_problem();
     EXPECT_EQ(problem.has_value(), failing.failed());
     EXPECT_EQ(rolling.take_problem(), std::nullopt);

@@ -23,7 +23,7 @@ class DiskFaultTest : public ScenarioTest {
     clear_root();
     return counting.changes();
   }
-  // The promises hold in whatever the manifest says now.
+  // The promises hold for all that the manifest says now.
   void expect_promises_kept(const Scenario& scenario, bool had_room = true) {
     const Manifest manifest = manifest_of(scenario.directory);
     for (StreamPosition promise : scenario.promised) {
@@ -134,7 +134,7 @@ TEST_F(DiskFaultTest, FailedSyncIsNeverTakenForASuccess) {
   EXPECT_GT(while_sealing, 5u);
 }
 
-TEST_F(DiskFaultTest, FileWhoseSyncFailedNeverSaysThatItIsSynced) {
+TEST_F(DiskFaultTest, FileWithAFailedSyncIsNeverSynced) {
   FaultFs disk({.fail_at = 0, .code = Code::kIo, .syncs_only = true});
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(10);

@@ -68,7 +68,7 @@ TEST_F(PowerLossTest, RecoveredAfterACutAtEveryChange) {
       Scenario scenario;
       run_until(k, cut, scenario);
       if (scenario.promised.empty()) {
-        // Whatever is left of the beginning is removed, or is a session without records.
+        // What is left of the beginning is removed, or is a session without records.
         for (const std::string& name : list_sessions_of(durable().root)) {
           const auto any = recover_session(fs, durable(), durable().root + "/" + name);
           EXPECT_TRUE(any.ok() || any.code() == Code::kNotFound) << to_string(any.error());

@@ -96,7 +96,7 @@ class NamedDirectories final : public Fs {
 };
 
 // Every file system's way, unless it has another: each level is made and then named durably.
-TEST(MakeDirectories, MakesEveryLevelThatIsMissingAndSyncsItsParent) {
+TEST(MakeDirectories, MakesMissingLevelsAndSyncsTheirParents) {
   using Calls = std::vector<std::string>;
   const auto made = [](const std::string& path, std::vector<std::string> there = {}) {
     NamedDirectories names;
@@ -148,7 +148,7 @@ TEST_F(PosixFsTest, DirectoriesAndNames) {
 
 // A file that may not grow beyond 5000 bytes: the system writes a part of what it is given, and
 // nothing of the rest.
-TEST_F(PosixFsTest, ShortWriteIsGoneOnWithUntilTheErrorItself) {
+TEST_F(PosixFsTest, ContinuesAShortWriteUntilTheError) {
   struct Limit {
     Limit() {
       ::getrlimit(RLIMIT_FSIZE, &before);
@@ -238,7 +238,7 @@ TEST_F(PosixFsTest, RelativeRoot) {
   ASSERT_OK(out.open(path("here/out/new/session_1/file"), OpenMode::kCreate));
 }
 
-TEST_F(PosixFsTest, RootThatWasMovedIsNotFoundUnlessItIsHeld) {
+TEST_F(PosixFsTest, MovedRootIsFoundOnlyWhileHeld) {
   PosixFs rooted(path("root"));
   ASSERT_OK(rooted.make_directories(path("root")));
   EXPECT_EQ(std::filesystem::status(path("root")).permissions(), std::filesystem::perms(0700));

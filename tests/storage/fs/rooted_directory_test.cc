@@ -121,7 +121,7 @@ TEST_P(RootedDirectoryTest, MagicLinkOfProcIsALink) {
   EXPECT_EQ(proc->open_file("exe", FileUse::kRead).code(), Code::kPermission);
 }
 
-TEST_P(RootedDirectoryTest, PathsThatLeadUpOrAreAbsoluteAreNoPaths) {
+TEST_P(RootedDirectoryTest, RejectsAbsolutePathsAndParentDirectories) {
   const RootedDirectory root = open();
   for (const char* below :
        {"", "..", ".", "../outside/secret", "session/../../outside/secret", "session/..",
@@ -149,7 +149,7 @@ TEST_P(RootedDirectoryTest, OnlyRegularFilesAreOpenedAndNothingWaits) {
   ASSERT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   ::close(socket);
   expect_refused("socket", "a socket");
-  // Devices exist below /dev, whoever runs this; /dev/null would take what is written.
+  // Devices exist below /dev for every user; /dev/null would take what is written.
   const auto devices = RootedDirectory::open("/dev", GetParam());
   ASSERT_OK(devices);
   for (const FileUse use : {FileUse::kRead, FileUse::kWrite, FileUse::kLock}) {
@@ -159,7 +159,7 @@ TEST_P(RootedDirectoryTest, OnlyRegularFilesAreOpenedAndNothingWaits) {
   }
 }
 
-TEST_P(RootedDirectoryTest, FileWithASecondNameIsReadAndNotWritten) {
+TEST_P(RootedDirectoryTest, FileWithASecondNameIsReadOnly) {
   fs::create_hard_link(path("outside/secret"), path("root/session/index.atf"));
   const RootedDirectory root = open();
   EXPECT_OK(root.open_file("session/index.atf", FileUse::kRead));

@@ -155,7 +155,7 @@ TEST(StandardOutputTest, StopsWritingAfterAFailure) {
 }
 
 // A program that was started without a standard output fails only if it has something to say.
-TEST(StandardOutputTest, ClosedOutputMattersToWhoeverWrites) {
+TEST(StandardOutputTest, ClosedOutputIsAnErrorOnlyAfterWriting) {
   EXPECT_EXIT(
       {
         ::close(STDOUT_FILENO);

@@ -10,29 +10,24 @@
 namespace collect::storage::test {
 namespace {
 
-Manifest full_manifest() {
-  Manifest m;
-  m.state = SessionState::kFailed;
-  m.reason = "disk full";
-  m.sealing = true;
-  m.sealing_state = SessionState::kComplete;
-  m.time_start_ns = 5;
-  m.time_end_ns = 18'000'000'000'000'000'000ull;
-  m.identity = test_identity();
-  m.identity.parent_pid = 4700;
-  m.identity.executable = "/bin/program";
-  m.identity.device_id = "serial";
-  m.identity.device_model = "model";
-  m.identity.agent_version = "1.2.3";
-  m.identity.start_ns = 76;
-  m.identity.boot_id = "boot";
-  m.identity.tag = "tag";
-  m.identity.start_unix_ns = 77;
-  m.identity.max_depth = 12;
-  m.identity.longer_than_ns = 5000;
-  m.identity.max_rate = 600;
-  m.created_unix_ns = 1;
-  m.finished_unix_ns = 2;
+SessionIdentity full_identity() {
+  SessionIdentity identity = test_identity();
+  identity.parent_pid = 4700;
+  identity.executable = "/bin/program";
+  identity.device_id = "serial";
+  identity.device_model = "model";
+  identity.agent_version = "1.2.3";
+  identity.start_ns = 76;
+  identity.boot_id = "boot";
+  identity.tag = "tag";
+  identity.start_unix_ns = 77;
+  identity.max_depth = 12;
+  identity.longer_than_ns = 5000;
+  identity.max_rate = 600;
+  return identity;
+}
+
+ManifestThread full_thread() {
   ManifestThread t;
   t.id = 3;
   t.stream_id = 9;
@@ -53,7 +48,21 @@ Manifest full_manifest() {
   t.first_ns = 101;
   t.last_ns = 199;
   t.stalls = {4, 90, 0};
-  m.threads = {t};
+  return t;
+}
+
+Manifest full_manifest() {
+  Manifest m;
+  m.state = SessionState::kFailed;
+  m.reason = "disk full";
+  m.sealing = true;
+  m.sealing_state = SessionState::kComplete;
+  m.time_start_ns = 5;
+  m.time_end_ns = 18'000'000'000'000'000'000ull;
+  m.identity = full_identity();
+  m.created_unix_ns = 1;
+  m.finished_unix_ns = 2;
+  m.threads = {full_thread()};
   m.modules = {
       {4159724229u,
        "/bin/program",
@@ -120,7 +129,7 @@ TEST(Manifest, KeepsTheNamesOfAThread) {
   using Names = std::vector<ThreadName>;
   EXPECT_EQ(thread.names, (Names{{10, "first"}, {30, "second"}, {30, "third"}}));
   rename_thread(thread, "second", 30);
-  EXPECT_EQ(thread.name, "third") << "told again";
+  EXPECT_EQ(thread.name, "third") << "added again";
   for (uint64_t n = 0; n < 2 * kMaxThreadNames; ++n) {
     rename_thread(thread, "name " + std::to_string(n), 40 + n);
   }
@@ -330,7 +339,7 @@ TEST(Manifest, ValuesThatCannotBeAreNone) {
 }
 
 // Others' files tell their version in format_version alone, ours in the process.
-TEST(Manifest, VersionStandsInTheProcess) {
+TEST(Manifest, ReadsTheVersionOfTheProcess) {
   const auto version_of = [](const char* json) {
     return manifest_from_json(json)->identity.version;
   };
@@ -447,7 +456,7 @@ TEST(Manifest, CountsOfWhatIsLeftOutHaveTheirKeys) {
   EXPECT_EQ(read->notes_left_out, 4u);
 }
 
-TEST(Manifest, TextThatIsNotUtf8IsReplacedNotRefused) {
+TEST(Manifest, ReplacesTextThatIsNotUtf8) {
   Manifest m = full_manifest();
   m.threads[0].name = std::string("a\xff\xfe\x80z\0b\x01\"\\", 10);
   m.identity.process_name = "\xed\xa0\x80";
@@ -528,7 +537,7 @@ TEST(Manifest, LargeFileIsRefusedBeforeItIsRead) {
   EXPECT_EQ(read.code(), Code::kLimit);
 }
 
-TEST(ManifestFile, OldOneStandsUntilTheNewOneIsWhole) {
+TEST(ManifestFile, OldOneRemainsUntilTheNewOneIsWhole) {
   for (const bool crash : {false, true}) {
     for (uint64_t k = 0;; ++k) {
       TemporaryDirectory root;

@@ -59,7 +59,7 @@ TEST_F(CollectorIdentityTest, FileThatIsNoIdIsNotReplaced) {
   EXPECT_EQ(collector_name({}), "");
 }
 
-TEST_F(CollectorIdentityTest, StandsInTheManifestOfWhatItBeganToStore) {
+TEST_F(CollectorIdentityTest, IsInTheManifestOfSessionsItBegan) {
   SessionOptions options;
   options.root = root();
   options.symbolize = false;

@@ -91,7 +91,7 @@ TEST_F(ResumeKeyTest, PartOfItIsDamaged) {
   EXPECT_EQ(read_resume_key(fs_, directory_.path()).code(), Code::kDamaged);
 }
 
-TEST_F(ResumeKeyTest, StandsBesideTheSessionUntilItIsSealed) {
+TEST_F(ResumeKeyTest, IsBesideTheSessionUntilItIsSealed) {
   auto session = create();
   ASSERT_NE(session, nullptr);
   const std::string directory = session->directory();

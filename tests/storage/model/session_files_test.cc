@@ -55,8 +55,8 @@ class SessionFilesTest : public testing::Test {
 };
 
 TEST_F(SessionFilesTest, ListsWhatIsOursInOrder) {
-  put("notes.txt", "of somebody");
-  put("thread_2/core", "of somebody");
+  put("notes.txt", "of a user");
+  put("thread_2/core", "of a user");
   put("thread_02/index.atf", "no name of ours");
   EXPECT_THAT(listed(),
               ElementsAre("capture-000001.rtc 9", "manifest.json 2", "thread_2/index.atf 3",
@@ -68,7 +68,7 @@ TEST_F(SessionFilesTest, OpensOnlyWhatASessionHas) {
   EXPECT_OK(open("thread_2/index.atf"));
   EXPECT_OK(open("manifest.json"));
   EXPECT_EQ(open("thread_3/index.atf").code(), Code::kNotFound);
-  put("notes.txt", "of somebody");
+  put("notes.txt", "of a user");
   std::ofstream(directory_.path() + "/secret") << "not yours";
   for (const char* name :
        {"", "/", "..", "../../../secret", "thread_2/../../../../secret", "/etc/passwd", "notes.txt",
@@ -110,7 +110,7 @@ TEST_F(SessionFilesTest, RemovesEverythingAndCounts) {
 }
 
 TEST_F(SessionFilesTest, StrangeFilesStayAndTheManifestWithThem) {
-  put("thread_2/core", "of somebody");
+  put("thread_2/core", "of a user");
   const auto removed = remove_session(fs_, session_path_);
   ASSERT_EQ(removed.code(), Code::kAlreadyExists);
   EXPECT_THAT(removed.error().message, HasSubstr("thread_2/core"));

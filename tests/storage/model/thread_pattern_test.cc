@@ -35,7 +35,7 @@ TEST(ThreadPatternTest, WordsAddUpInOrderOfTheThreads) {
   EXPECT_THAT(*select_threads({"4713", "thread_0", "name=main"}, kThreads), ElementsAre(0, 2));
 }
 
-TEST(ThreadPatternTest, OneWordWithoutAThreadIsAnErrorThatListsThem) {
+TEST(ThreadPatternTest, UnknownWordIsAnErrorThatListsThreads) {
   const auto missing = select_threads({"4711", "99"}, kThreads);
   ASSERT_EQ(missing.code(), Code::kNotFound);
   EXPECT_EQ(missing.error().message,

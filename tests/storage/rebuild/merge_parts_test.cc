@@ -131,7 +131,7 @@ TEST_P(MergePartsTest, PartsCutAtRandom) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    // Whoever comes next begins at or before the end of what there is.
+    // The next part begins at or before the end of what there is.
     const auto cut = [&](uint64_t records, size_t parts) {
       std::vector<std::vector<Piece>> pieces(parts);
       uint64_t end = 0;

@@ -1,5 +1,5 @@
-// A stream of another format out of containers: what goes on behind what is stored, what waits for
-// the next header, and what is said of the rest.
+// A stream of another format out of containers: what continues behind what is stored, what waits
+// for the next header, and what is said of the rest.
 #include "storage/rebuild/passthrough_replay.h"
 
 #include <numeric>

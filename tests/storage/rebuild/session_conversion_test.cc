@@ -1,5 +1,5 @@
 // A sealed session in the other ATF version: there and back byte for byte, whole or not at all
-// whatever the disk does, and what cannot be read counted.
+// with any fault of the disk, and what cannot be read counted.
 #include "storage/rebuild/session_conversion.h"
 
 #include <gmock/gmock.h>
@@ -216,7 +216,7 @@ TEST_F(SessionConversionTest, ItCanBeEndedAtEveryPage) {
   }
 }
 
-TEST_F(SessionConversionTest, AnyChangeOfTheDiskMayFailAndLeavesAllOrNothing) {
+TEST_F(SessionConversionTest, FailedDiskChangeLeavesAllOrNothing) {
   bool done = false;
   for (uint64_t k = 0; !done; ++k) {
     ASSERT_LT(k, 500u);

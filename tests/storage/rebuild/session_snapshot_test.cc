@@ -69,7 +69,7 @@ class SessionSnapshotTest : public ::testing::Test {
   SessionPath from;
 };
 
-TEST_F(SessionSnapshotTest, HoldsTheMomentAndTheSessionGoesOn) {
+TEST_F(SessionSnapshotTest, HoldsTheMomentAndTheSessionContinues) {
   stream.add_many(50, FakeStream::Detail::kLinked);
   store(0, 0);
   const SessionCut then = cut();
@@ -103,7 +103,7 @@ TEST_F(SessionSnapshotTest, HoldsTheMomentAndTheSessionGoesOn) {
 }
 
 // Copying takes its time: what is recorded meanwhile is not in the copy, and neither is that time.
-TEST_F(SessionSnapshotTest, EndsAtTheMomentAndNotWhenTheCopyIsMade) {
+TEST_F(SessionSnapshotTest, EndsAtTheMomentOfTheSnapshot) {
   stream.add_many(50, FakeStream::Detail::kNone);
   store(0, 0);
   SnapshotMoment moment = kWhole;

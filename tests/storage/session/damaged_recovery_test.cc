@@ -139,7 +139,7 @@ TEST_F(DamagedRecovery, ZeroedPageCostsItself) {
 }
 
 // An agent that comes back continues behind all of its events.
-TEST_F(DamagedRecovery, AgentGoesOnBehindTheDamage) {
+TEST_F(DamagedRecovery, AgentContinuesAfterTheDamage) {
   record(false);
   change([](Octets& bytes) { bytes[64 + 32 * 5 + 7] ^= 0x40; });
   FakeStream longer(atf::Version::kV2, 1, 100);
@@ -157,7 +157,7 @@ TEST_F(DamagedRecovery, AgentGoesOnBehindTheDamage) {
 }
 
 // The last time is too high, which no one can see, until events come behind it.
-TEST_F(DamagedRecovery, EventsBehindALastTimeThatIsTooHighAreStored) {
+TEST_F(DamagedRecovery, StoresEventsAfterATooHighTime) {
   record(false);
   change([](Octets& bytes) { bytes[64 + 32 * (kEvents - 1) + 7] ^= 0x40; });
   FakeStream longer(atf::Version::kV2, 1, 100);

@@ -34,7 +34,7 @@ TEST_P(RecoveryTableTest, IsRecovered) {
 
 // Who comes back to a session finds it recording, or is informed why not; and nothing is made
 // worse.
-TEST_P(RecoveryTableTest, IsResumedOrToldWhyNot) {
+TEST_P(RecoveryTableTest, IsResumedOrRefusedWithAReason) {
   const FoundState& found = GetParam();
   auto resumed = Session::resume(fs, options(), directory_);
   if (!resumed.ok()) {

@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Durability, SessionBudgetTest,
 
 // Out of descriptors at every moment of a recording, one after the other: each call can be made
 // again, and the session is complete with every record, in the container too.
-TEST_P(SessionBudgetTest, NoMomentOfARecordingIsHarmedByTheWantOfDescriptors) {
+TEST_P(SessionBudgetTest, ShortageOfDescriptorsNeverHarmsARecording) {
   for (size_t moment = 0; moment < 9; ++moment) {
     SCOPED_TRACE(moment);
     fs_.max_open = SIZE_MAX;
@@ -130,7 +130,7 @@ TEST_P(SessionBudgetTest, ReleasedFilesAreClosedAndOpenedAgain) {
   EXPECT_EQ(session->totals().events, 40u);
 }
 
-TEST_P(SessionBudgetTest, LeastRecentlyWrittenThreadsAreClosedWhenTheBudgetShrinks) {
+TEST_P(SessionBudgetTest, SmallerBudgetClosesLeastRecentlyWrittenThreads) {
   auto session = create();
   std::vector<FakeStream> streams;
   for (uint32_t id = 1; id <= 100; ++id) {
@@ -163,7 +163,7 @@ TEST_P(SessionBudgetTest, LeastRecentlyWrittenThreadsAreClosedWhenTheBudgetShrin
 
 // The descriptors that another thread of the session keeps are used before anybody has to wait.
 // Seen: with fsync, those of a thread with a new file were kept, for want of one to sync its name.
-TEST_P(SessionBudgetTest, FilesOfOtherThreadsAreClosedWhenDescriptorsRunOut) {
+TEST_P(SessionBudgetTest, ClosesOtherThreadsFilesWithoutDescriptors) {
   auto session = create();
   FakeStream one(atf::Version::kV2, 1, 11);
   FakeStream two(atf::Version::kV2, 2, 12);
@@ -256,7 +256,7 @@ TEST(ManifestPaceTest, DataAndTimePayForManifests) {
   EXPECT_EQ(pace.wait_ns(now), 0u);
 }
 
-TEST(ManifestPaceTest, BurstIsUsedToTheLastByteAndNeverSavedUp) {
+TEST(ManifestPaceTest, UsesTheWholeBurstAndSavesNothing) {
   constexpr uint64_t kSecond = 1'000'000'000;
   const uint64_t now = 1000 * kSecond;
   constexpr uint64_t kWhole = kManifestBurstBytes - kManifestFixedBytes;
@@ -271,7 +271,7 @@ TEST(ManifestPaceTest, BurstIsUsedToTheLastByteAndNeverSavedUp) {
   EXPECT_EQ(pace.wait_ns(now - kSecond), pace.wait_ns(now));
   pace.data(kDataBytesPerManifestByte);
   EXPECT_EQ(pace.wait_ns(now), 0u);
-  // Whatever was owed is forgotten behind two minutes.
+  // Any debt is forgotten after two minutes.
   pace = {};
   pace.written(uint64_t{1} << 40, now);
   EXPECT_GT(pace.wait_ns(now + 128 * kSecond), 0u);

@@ -172,7 +172,7 @@ TEST_P(SessionLinksTest, SurviveAnInterruptedSealAtEveryPoint) {
 }
 
 // No room for a second detail file: what can stay as it is stays, the rest is counted.
-TEST_P(SessionLinksTest, WithoutSpaceForANewFileKeepsTheFirstRecords) {
+TEST_P(SessionLinksTest, KeepsFirstRecordsWithoutSpaceForANewFile) {
   const LinkCase test{"", range(10, 12), {}};
   FakeStream stream(GetParam(), 1, 100);
   for (int i = 0; i < 45; ++i) stream.add(i < 20 ? Detail::kPreRoll : Detail::kNone, 150);

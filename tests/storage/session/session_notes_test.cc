@@ -1,4 +1,4 @@
-// What a session is told beside its records: what of it is kept, and what is kept where the program
+// What a session receives beside its records: what of it is kept, and what is kept if the program
 // dies before a manifest says it.
 #include <algorithm>
 
@@ -21,7 +21,7 @@ TEST_F(SessionNotesTest, WindowEndsWhereTheNextBegins) {
   auto session = make();
   ASSERT_OK(session->detail_state({"off", 3, 0, 0, "nothing was on"}));
   ASSERT_OK(session->detail_state({"armed", 10, 4, 2, "command"}));
-  ASSERT_OK(session->detail_state({"armed", 10, 4, 2, "told again"}));
+  ASSERT_OK(session->detail_state({"armed", 10, 4, 2, "repeated"}));
   ASSERT_OK(session->detail_state({"on", 9, 0, 0, "older than what is known"}));
   ASSERT_OK(session->detail_state({"on", 20, 15, 3, "trigger"}));
   ASSERT_OK(session->detail_state({"off", 30, 0, 0, "limit"}));
@@ -43,7 +43,7 @@ TEST_F(SessionNotesTest, WindowEndsWhereTheNextBegins) {
 }
 
 // Seen: the window of a session without events ended at 1 ns, long before its begin.
-TEST_F(SessionNotesTest, OpenWindowEndsWithTheLastEventAndNeverBeforeItBegan) {
+TEST_F(SessionNotesTest, OpenWindowEndsWithTheLastEvent) {
   auto empty = make();
   ASSERT_OK(empty->detail_state({"on", 5000, 0, 0, "command"}));
   EXPECT_EQ(windows_after_seal(*empty).at(0).end_ns, 5000u);
@@ -79,7 +79,7 @@ TEST_F(SessionNotesTest, WindowsAndMarkersBeyondTheirLimitsAreCounted) {
 }
 
 // Clock measurements become sparser, evenly: the first and the newest stay.
-TEST_F(SessionNotesTest, EverySecondClockMeasurementGoesWhenThereAreTooMany) {
+TEST_F(SessionNotesTest, DropsEverySecondOfTooManyClockMeasurements) {
   const auto kept_of = [&](uint64_t count) {
     auto session = make();
     for (uint64_t i = 0; i < count; ++i) {
@@ -102,8 +102,8 @@ TEST_F(SessionNotesTest, EverySecondClockMeasurementGoesWhenThereAreTooMany) {
   EXPECT_EQ(kept_of(kMaxClockSyncs + 1), thinned);
 }
 
-// The collector dies right after a commit: the container has everything that was told by then.
-TEST_F(SessionNotesTest, ContainerHasWhatWasToldBeforeTheCommit) {
+// The collector dies right after a commit: the container has everything that was noted by then.
+TEST_F(SessionNotesTest, ContainerHasNotesFromBeforeTheCommit) {
   SessionOptions with = options();
   with.capture.enabled = true;
   with.capture.roll_bytes = uint64_t{1} << 30;

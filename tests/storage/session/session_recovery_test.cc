@@ -88,7 +88,7 @@ TEST_P(SessionRecoveryTest, CountsWhatAPowerLossTookAway) {
 }
 
 // What went before the first record that is left has no time; what went behind the last has its.
-TEST_P(SessionRecoveryTest, DamageHasTheTimeOfTheLastRecordThatIsLeft) {
+TEST_P(SessionRecoveryTest, DamageHasTheTimeOfTheLastRecord) {
   for (const uint64_t left : {0, 1, 17}) {
     SCOPED_TRACE(left);
     const std::string directory = abandoned();
@@ -262,7 +262,7 @@ TEST_P(SessionRecoveryTest, TornJournalEntriesAreLeftOut) {
   EXPECT_EQ(read_file(journal).size(), 128u);
 }
 
-TEST_F(SessionTest, ModulesWindowsClocksAndNotesAreKeptOnceAndBounded) {
+TEST_F(SessionTest, KeepsModulesWindowsClocksAndNotesOnce) {
   auto session = make();
   ModuleInfo module;
   module.module_id = 3;
@@ -311,7 +311,7 @@ TEST_F(SessionTest, ModulesWindowsClocksAndNotesAreKeptOnceAndBounded) {
   EXPECT_EQ(refused.code(), Code::kLimit);
 }
 
-TEST_F(SessionTest, ManifestIsWrittenOnceASecondWhileNothingUrgentHappens) {
+TEST_F(SessionTest, WritesTheManifestOnceASecondUnlessUrgent) {
   FakeStream events(atf::Version::kV2, 1, 100);
   events.add_many(30);
   auto session = make();
@@ -327,7 +327,7 @@ TEST_F(SessionTest, ManifestIsWrittenOnceASecondWhileNothingUrgentHappens) {
   clock.monotonic += 1;
   ASSERT_OK(session->commit());
   EXPECT_EQ(events_on_disk(), 2u);
-  ASSERT_OK(append(*session, events.index_page(3, 1)));  // a gap is told before the ack
+  ASSERT_OK(append(*session, events.index_page(3, 1)));  // a gap is reported before the ack
   ASSERT_OK(session->commit());
   EXPECT_EQ(events_on_disk(), 3u);
   EXPECT_EQ(manifest_of(session->directory()).gaps.size(), 1u);

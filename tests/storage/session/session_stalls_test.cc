@@ -143,7 +143,7 @@ class SessionStalls : public SessionTest {
 TEST_F(SessionStalls, StandInTheManifest) {
   auto session = begin();
   record(*session);
-  record(*session);  // told again
+  record(*session);  // reported again
   EXPECT_EQ(session->totals().stalls.stalled_ns, 7310u);
   ASSERT_OK(session->close_stream(stream_.end()));
   ASSERT_OK(session->seal(SessionState::kComplete, ""));
@@ -232,7 +232,7 @@ TEST_F(SessionStalls, RecoversStallsWithoutAManifest) {
   EXPECT_EQ(manifest.threads[0].stalls.stalled_ns, 310u);
 }
 
-TEST_F(SessionStalls, GapAndALinkBesideThemAreWhatTheyWere) {
+TEST_F(SessionStalls, StallsKeepAGapAndALink) {
   auto session = begin();
   FakeStream linked(atf::Version::kV2, 2, 200);
   linked.add_many(30, FakeStream::Detail::kLinked);

@@ -40,7 +40,7 @@ TEST_F(SessionSymbolsTest, RequestsNamesOfOccurringFunctions) {
   EXPECT_TRUE(live_.manifest.notes.empty());
 }
 
-TEST_F(SessionSymbolsTest, WhereNobodyWantsNamesNoneAreGathered) {
+TEST_F(SessionSymbolsTest, GathersNoNamesIfNoneAreWanted) {
   SessionSymbols symbols(live_, false);
   add_functions(symbols, 3);
   symbols.finish();

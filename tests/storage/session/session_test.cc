@@ -166,7 +166,7 @@ TEST_P(StoredPagesVersionTest, TakesRepeatsOverlapsAndGaps) {
   }
 }
 
-TEST_F(StoredPagesTest, CountsDropsOnceHoweverOftenTheyAreTold) {
+TEST_F(StoredPagesTest, CountsRepeatedReportsOfDropsOnce) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(10);
   auto session = make();
@@ -201,7 +201,7 @@ TEST_F(StoredPagesTest, CountsDropsOnceHoweverOftenTheyAreTold) {
   EXPECT_EQ(manifest.gaps[0].last_ns, 22u);
   EXPECT_EQ(manifest.gaps[0].reasons, uint32_t(kLostRingFull));
   EXPECT_EQ(manifest.gaps[1].before_seq, 10u);
-  EXPECT_EQ(manifest.gaps[1].lost, 4u);  // 2 told by a page alone, 2 by the stream's end
+  EXPECT_EQ(manifest.gaps[1].lost, 4u);  // 2 reported by a page alone, 2 by the stream's end
   EXPECT_EQ(manifest.gaps[1].reasons, uint32_t(kLostReentry | kLostUnavailable));
   EXPECT_EQ(manifest.totals.lost_events, 9u);
 }
@@ -242,7 +242,7 @@ TEST_F(StoredPagesTest, ManyGapsAreMergedAndCountedExactly) {
   EXPECT_EQ(section_of(session->directory() + "/thread_0/detail.atf"), expected.detail);
 }
 
-TEST_P(StoredPagesVersionTest, RefusesAPageThatDoesNotHoldAndKeepsTheOthers) {
+TEST_P(StoredPagesVersionTest, RefusesABadPageAndKeepsTheOthers) {
   const atf::Version version = GetParam();
   const size_t kind_at = version == atf::Version::kV1 ? 20 : 24;
   const std::pair<const char*, size_t> damages[] = {

@@ -54,7 +54,7 @@ class LaneFileTest : public ::testing::Test {
 
 using Range = std::pair<uint64_t, uint64_t>;
 
-TEST_F(LaneFileTest, QuarterOfItsSizeIsSetAsideFromOneMebibyteOn) {
+TEST_F(LaneFileTest, ReservesAQuarterFromOneMebibyteOn) {
   LaneFile file = file_at(path);
   ASSERT_OK(file.create(false));
   grow(file, 1 << 19);

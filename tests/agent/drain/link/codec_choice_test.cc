@@ -42,7 +42,7 @@ TEST(CodecChoice, NotWithoutTheCollectorsWord) {
 }
 
 // A socket that is full now and then, and empty in between, says nothing about the link.
-TEST(CodecChoice, PausesOfTheProgramAreNotTakenForASlowLink) {
+TEST(CodecChoice, PausesOfTheProgramAreNoSlowLink) {
   CodecChoice choice;
   uint64_t now = 1;
   choice.begin_link(true);

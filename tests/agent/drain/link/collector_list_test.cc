@@ -110,9 +110,9 @@ TEST_F(CollectorListTest, TextsThatAreNoList) {
 }
 
 // Names below .invalid are never known.
-TEST_F(CollectorListTest, NameThatIsNotKnownIsLeftOutWhereThereAreOthers) {
-  EXPECT_NE(fault("nobody.invalid:7"), "");
-  ASSERT_EQ(fault("nobody.invalid:7,tcp:8"), "");
+TEST_F(CollectorListTest, SkipsAnUnknownHostWhenThereAreOthers) {
+  EXPECT_NE(fault("unknown.invalid:7"), "");
+  ASSERT_EQ(fault("unknown.invalid:7,tcp:8"), "");
   EXPECT_EQ(list_->size(), 1u);
   EXPECT_EQ(port(), 8);
 }

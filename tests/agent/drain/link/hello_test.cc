@@ -147,7 +147,7 @@ TEST_F(HelloTest, EveryProcessAndEveryConnectionHasItsOwnNumber) {
   EXPECT_NE(std::memcmp(nonce, other, sizeof nonce), 0);
 }
 
-TEST_F(HelloTest, TokenStandsBetweenWhiteSpace) {
+TEST_F(HelloTest, TrimsWhiteSpaceAroundTheToken) {
   identity_.prepare(settings_);
   EXPECT_FALSE(identity_.has_token());
   const std::string longest(256, 't');

@@ -44,7 +44,7 @@ TEST_F(LinkOfSeveralTest, BrokenLinkIsMadeAgainToTheSameCollector) {
   EXPECT_FALSE(goes_to_other());
 }
 
-TEST_F(LinkOfSeveralTest, CollectorThatDoesNotAnswerIsLeftAtOnceForTheNext) {
+TEST_F(LinkOfSeveralTest, LeavesASilentCollectorAtOnceForTheNext) {
   step();
   control_ = collector_.accept();
   step_until(ChannelStep::kGreeting, link_->control());
@@ -71,7 +71,7 @@ TEST_F(LinkOfSeveralTest, OneThatRefusesIsLeftForTheNext) {
   }
 }
 
-TEST_F(LinkOfSeveralTest, OneThatStopsForGoodIsLeftForTheNext) {
+TEST_F(LinkOfSeveralTest, LeavesACollectorThatStopsForTheNext) {
   step();
   come_up();
   link_->collector_leaves(now_ms_, false);

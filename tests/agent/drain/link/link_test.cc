@@ -45,7 +45,7 @@ TEST_F(LinkTest, ComesUpOnceAndSaysWhatWasAgreed) {
   EXPECT_FALSE(link_->resumed());
 }
 
-TEST_F(LinkTest, LinkThatBreaksBeforeAnybodyLookedHasNotComeUp) {
+TEST_F(LinkTest, LinkThatBreaksAtOnceHasNotComeUp) {
   connect_to(collector_.address());
   come_up();
   link_->break_link(now_ms_, "a reason");
@@ -88,7 +88,7 @@ TEST_F(LinkTest, IsSilentAfterThreeIntervals) {
   EXPECT_TRUE(link_->is_silent(now_ms_ + 6001));
 }
 
-TEST_F(LinkTest, CollectorThatDoesNotAnswerIsLeftAfterFiveSeconds) {
+TEST_F(LinkTest, LeavesASilentCollectorAfterFiveSeconds) {
   connect_to(collector_.address());
   step();
   control_ = collector_.accept();
@@ -189,7 +189,7 @@ TEST_F(LinkTest, GoodbyeWithAReturnIsBelievedForThirtySeconds) {
             "the link to the collector broke: the collector stops, and will be back; trying again");
 }
 
-TEST_F(LinkTest, GoodbyeForGoodIsTheEndWithoutASpoolAlone) {
+TEST_F(LinkTest, FinalGoodbyeEndsTheLinkWithoutASpool) {
   connect_to(collector_.address());
   come_up();
   settings_.spool[0] = '/';
@@ -269,7 +269,7 @@ TEST_F(LinkTest, RefusesCollectorsOfAnotherUser) {
                 " is served by uid 65534, another user: set COLLECT_TOKEN_FILE, or use the"
                 " collector's Unix socket; trying again later");
   EXPECT_FALSE(is_trying());
-  EXPECT_EQ(other.bytes(), 0u) << "it was told something";
+  EXPECT_EQ(other.bytes(), 0u) << "something was sent";
 }
 
 // ---- listening
@@ -446,7 +446,7 @@ TEST_F(ListeningLinkTest, ChannelThatIsTakenIsServed) {
             "no link to the collector: the handshake took too long; listening for the next");
 }
 
-TEST_F(ListeningLinkTest, WithoutItsTokenNobodyIsGreeted) {
+TEST_F(ListeningLinkTest, RefusesADialWithoutItsToken) {
   std::memcpy(settings_.token_file, "/nowhere", 9);
   listen();
   Peer peer = connect();

@@ -232,7 +232,7 @@ TEST_F(SpoolTest, TableIsBoundedToo) {
   EXPECT_TRUE(append(chain, make_page(places, 1, 32)));
 }
 
-// What comes out is what a plain list of the same pages holds, whatever was given back in between.
+// The same pages come out as of a plain list, with any pages given back in between.
 TEST_F(SpoolTest, AgreesWithAList) {
   open(1);
   constexpr int kChains = 5;

@@ -52,7 +52,7 @@ TEST_F(StatusTest, SentenceStaysForFifteenChanges) {
   EXPECT_STREQ(first, "the first");
 }
 
-TEST_F(StatusTest, ChangesAreLoggedOnceAndOnlyIfThatIsWanted) {
+TEST_F(StatusTest, LogsEachChangeOnceWhenLogging) {
   EXPECT_EQ(errors_of([] { set_status("quiet"); }), "");
   EXPECT_EQ(errors_of([] { log_line("quiet"); }), "");
   enable_log(true);
@@ -79,7 +79,7 @@ TEST_F(StatusTest, LineIsCutAndErrnoIsKept) {
   ASSERT_GE(file, 0);
   close(STDERR_FILENO);
   errno = 77;
-  log_line("to nobody");
+  log_line("unseen");
   EXPECT_EQ(errno, 77);
   ASSERT_EQ(dup2(file, STDERR_FILENO), STDERR_FILENO);
   close(file);

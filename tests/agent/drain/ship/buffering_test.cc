@@ -76,7 +76,7 @@ TEST_F(BufferingTest, SpoolIsThatOfTheSettings) {
   EXPECT_EQ(spool().limit(), 2 * kMb);
 }
 
-TEST_F(BufferingTest, WithoutItsFolderTheAgentGoesOnWithoutASpool) {
+TEST_F(BufferingTest, HasNoSpoolWithoutItsFolder) {
   set_folder(folder_.path().native() + "/absent");
   parts_->buffering.open_spool();
   EXPECT_FALSE(spool().is_open());
@@ -113,7 +113,7 @@ TEST_F(BufferingTest, SpoolThatHoldsPagesDoesNotGrow) {
   EXPECT_EQ(spool().bytes(), 1000u);
 }
 
-TEST_F(BufferingTest, SpoolNeedsAFolderUnlessItIsToHaveNothing) {
+TEST_F(BufferingTest, SpoolNeedsAFolderUnlessItsSizeIsZero) {
   EXPECT_EQ(change_spool(1),
             "the program was started without a folder for a spool: set COLLECT_SPOOL there");
   EXPECT_EQ(change_spool(0), "");

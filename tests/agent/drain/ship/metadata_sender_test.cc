@@ -31,7 +31,7 @@ class MetadataSenderTest : public testing::Test {
     start_recording();
     metadata_sender_->begin_recording(false);
   }
-  // All that is to be told now, each frame's type and body.
+  // All that is to be sent now, each frame's type and body.
   std::vector<SentFrame> send() {
     EXPECT_TRUE(metadata_sender_->send(*streams_, *out_));
     return take_frames(*out_);
@@ -88,11 +88,11 @@ TEST_F(MetadataSenderTest, EverythingOnceInItsOrder) {
   EXPECT_EQ(frames[0].body, start.SerializeAsString());
 
   EXPECT_EQ(frames[1].type, FrameType::kDetailState);
-  const auto told = message<wire::DetailState>(frames[1]);
-  EXPECT_EQ(told.mode(), wire::DETAIL_ON);
-  EXPECT_EQ(told.at_ns(), 100u);
-  EXPECT_EQ(told.reason(), "command");
-  EXPECT_EQ(told.pre_roll_from_ns() + told.pre_roll_records(), 97u);
+  const auto state = message<wire::DetailState>(frames[1]);
+  EXPECT_EQ(state.mode(), wire::DETAIL_ON);
+  EXPECT_EQ(state.at_ns(), 100u);
+  EXPECT_EQ(state.reason(), "command");
+  EXPECT_EQ(state.pre_roll_from_ns() + state.pre_roll_records(), 97u);
 
   EXPECT_EQ(frames[2].type, FrameType::kModules);
   wire::Modules modules;
@@ -172,7 +172,7 @@ TEST_F(MetadataSenderTest, KeepsTheNewestDetailChanges) {
   EXPECT_EQ(expected, kMaxDetailStates + 1);
 }
 
-TEST_F(MetadataSenderTest, ModulesAreToldOnceAndTheirUnloadOnce) {
+TEST_F(MetadataSenderTest, SendsEachModuleAndItsUnloadOnce) {
   std::vector<uint32_t> all;
   for (uint32_t i = 0; i < 2 * wire::kMaxModulesPerFrame + 3; ++i) {
     fake::add_module("/lib/" + std::to_string(i));
@@ -240,7 +240,7 @@ TEST_F(MetadataSenderTest, SendsTheRestWhenThereIsRoom) {
   EXPECT_EQ(opened, 2u);
 }
 
-TEST_F(MetadataSenderTest, RecordingOfNothingThatNobodyAskedForIsKept) {
+TEST_F(MetadataSenderTest, EmptyRecordingWithoutACommandIsKept) {
   fake::add_module("/usr/bin/program");
   metadata_sender_->begin_recording(true);
   // The fake has lost events of threads without a stream: that is something.

@@ -75,13 +75,13 @@ TEST_F(ProcessPausesTest, IgnoresTimeWhileNotRecording) {
   EXPECT_TRUE(stalls().empty());
 }
 
-TEST_F(ProcessPausesTest, OneLookIsNotBelievedAfterTheDrainMayHaveBlocked) {
+TEST_F(ProcessPausesTest, IgnoresOneLookAfterTheDrainMayHaveBlocked) {
   pauses().note_blocking();
   stop_for(300);
   EXPECT_TRUE(stalls().empty());
   stop_for(300);
   EXPECT_EQ(stalls().size(), 1u);
-  // The machine sleeps whatever the drain does.
+  // The machine sleeps, with or without a blocked drain.
   pauses().note_blocking();
   sleep_for(60'000);
   EXPECT_EQ(stalls().size(), 1u);
@@ -119,7 +119,7 @@ class TracedPausesTest : public ProcessPausesTest {
   TracedProcess traced_;
 };
 
-TEST_F(TracedPausesTest, StopIsFromTheFirstLookThatSawItToTheLast) {
+TEST_F(TracedPausesTest, StopLastsFromTheFirstLookToTheLast) {
   pauses().look_for_stop(1000, true);
   stop_child();
   pauses().look_for_stop(1000 + kStopLookMs - 1, true);  // too soon for another look

@@ -58,7 +58,7 @@ class StallLogTest : public testing::Test {
   std::unique_ptr<SendBuffer> out_ = std::make_unique<SendBuffer>();
 };
 
-TEST_F(StallLogTest, NumbersBeginAnewWithARecording) {
+TEST_F(StallLogTest, NumbersBeginAgainWithARecording) {
   add(100, 200);
   add(300, 400);
   ASSERT_EQ(stalls(0).size(), 2u);
@@ -101,7 +101,7 @@ TEST_F(StallLogTest, BufferWithoutRoomForAFrameGetsNone) {
   EXPECT_EQ(stalls(0).size(), 1u);
 }
 
-TEST_F(StallLogTest, FullLogKeepsRoomForTheProcessAndJoinsWhatDoesNotFit) {
+TEST_F(StallLogTest, FullLogJoinsStallsOfTheProcess) {
   const uint32_t stream = add_stream();
   for (uint64_t n = 0; n < kMaxUnackedStalls; ++n) {
     fake::stall(stream, {10 * n + 1, 10 * n + 5, 4, 1});
@@ -139,7 +139,7 @@ TEST_F(StallLogTest, FullLogKeepsRoomForTheProcessAndJoinsWhatDoesNotFit) {
   EXPECT_EQ(later[0].first_ns(), 10 * kOfThreads + 1);
 }
 
-TEST_F(StallLogTest, WithoutOneOfTheProcessAFullLogForgetsIt) {
+TEST_F(StallLogTest, FullLogForgetsStallsOfThreads) {
   const uint32_t stream = add_stream();
   for (uint64_t n = 0; n < kMaxUnackedStalls; ++n)
     fake::stall(stream, {10 * n + 1, 10 * n + 5, 4, 1});

@@ -155,7 +155,7 @@ TEST_F(DetailTest, HoldsTheRegistersThatAreValid) {
   }
 }
 
-// Whatever the alignment of the stack pointer: as many bytes as surely are there, and those.
+// With any alignment of the stack pointer: exactly the bytes that are certain to be there.
 TEST_F(DetailTest, HoldsTheStackToTheLastByte) {
   auto* const bytes = reinterpret_cast<uint8_t*>(stack_);
   for (size_t i = 0; i < sizeof stack_; ++i) bytes[i] = static_cast<uint8_t>(i * 7);
@@ -202,7 +202,7 @@ TEST_F(DetailTest, FiltersByFunctionAndThread) {
   }
 }
 
-TEST_F(DetailTest, PreRollComesFromTheArmedRingAndNumbersGoOn) {
+TEST_F(DetailTest, PreRollComesFromTheArmedRing) {
   const HookFrame frame = frame_at(stack_);
   set_detail(1, 0, nullptr);
   record_pairs(100, function_a(), frame);
@@ -299,7 +299,7 @@ TEST_F(DetailTest, IndexEventsComeFirstWhenRoomIsShort) {
   EXPECT_EQ(linked, stream.detail.records);
 }
 
-TEST_F(DetailTest, NextRecordAfterALossBeginsAPageThatSaysIt) {
+TEST_F(DetailTest, RecordAfterALossBeginsANewPage) {
   set_detail(2, 0, nullptr);
   record_pairs(3, function_a(), frame_at(stack_));
   count_lost(stream_at(0)->lane(Lane::kDetail), kLostReentry, 77);

@@ -187,7 +187,7 @@ TEST_P(UnwindingTest, JumpEndsCallsWithoutAnEvent) {
   EXPECT_EQ(events(), "+1 +2 +3 +4 !4 !1 ");
 }
 
-TEST_P(UnwindingTest, JumpToNobodyKnowsWhereForgetsAll) {
+TEST_P(UnwindingTest, JumpToAnUnknownStackForgetsAllCalls) {
   call(1, 1000);
   call(2, 900);
   jump_to(kUnknownStack);

@@ -44,7 +44,7 @@ TEST(AdbProtocolTest, AnswersAreReadExactlyToTheirEnd) {
   EXPECT_EQ(closed.text(), "closed");
 }
 
-TEST(AdbProtocolTest, EveryPrefixWantsMoreAndEveryFlipIsSeenOrHarmless) {
+TEST(AdbProtocolTest, EveryPrefixNeedsMoreAndFlipsAreDetected) {
   const std::string whole = "OKAY0004abcd";
   for (size_t size = 0; size < whole.size(); ++size) {
     AdbAnswer answer(AdbAnswer::Parts::kStatusAndText);
@@ -156,7 +156,7 @@ TEST(ShellV2Test, PacketsOfOutputErrorsAndTheExitCode) {
 }
 
 // Seen: 3 MiB of them for each phone, in several copies, and in the log.
-TEST(ShellV2Test, ErrorsOfADeviceAreKeptUpToTheirLimit) {
+TEST(ShellV2Test, KeepsErrorsOfADeviceUpToTheLimit) {
   std::string bytes;
   for (int packet = 0; packet < 3; ++packet) {
     bytes += std::string("\x02\x00\x00\x10\x00", 5) + std::string(kMaxShellPacketBytes, '\xff');

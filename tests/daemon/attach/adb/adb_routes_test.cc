@@ -55,7 +55,7 @@ TEST_F(AdbRoutesTest, ByCableAndInTheNetworkIsOnePhone) {
   EXPECT_THAT(shown(), IsEmpty());
 }
 
-TEST_F(AdbRoutesTest, CableThatComesLaterIsAnotherRouteToTheSamePhone) {
+TEST_F(AdbRoutesTest, LaterCableIsAnotherRouteToTheSamePhone) {
   take({entry(kWiFi, "network")});
   (void)routes_.to_ask();
   routes_.answered(kWiFi, "R58M");

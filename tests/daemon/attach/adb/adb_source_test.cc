@@ -206,7 +206,7 @@ TEST_F(AdbSourceTest, DeviceThatFallsSilentIsLookedAtAgain) {
   server_.plug("192.168.1.5:5555", phone);
   start();
   ASSERT_TRUE(wait_state("192.168.1.5:5555", "device"));
-  server_.fall_silent("192.168.1.5:5555");  // the tracker is not told
+  server_.fall_silent("192.168.1.5:5555");  // the tracker is not informed
   const Result<Socket> socket = open("192.168.1.5:5555", "collect_agent_7");
   ASSERT_FALSE(socket.ok());
   EXPECT_EQ(socket.code(), Code::kUnavailable);
@@ -224,12 +224,12 @@ TEST_F(AdbSourceTest, StateOfWhichTheTrackerSaysNothing) {
   const size_t lists = lists_;
   server_.set_state("A", "unauthorized", false);
   ASSERT_TRUE(wait_state("A", "unauthorized"));
-  EXPECT_EQ(lists_, lists + 1) << "a list like the one before is not told";
+  EXPECT_EQ(lists_, lists + 1) << "an unchanged list is not reported";
   server_.set_state("A", "device", false);
   ASSERT_TRUE(wait_state("A", "device"));
 }
 
-TEST_F(AdbSourceTest, UnplugEndsTheStreamInMidFrameAndReplugOpensAnother) {
+TEST_F(AdbSourceTest, UnplugEndsTheStreamAndReplugOpensAnother) {
   server_.plug("A", FakePhone{});
   server_.serve("A", "collect_agent_7", echo);
   start();
@@ -262,10 +262,10 @@ TEST_F(AdbSourceTest, ServerThatEndsAndComesBack) {
             "no adb server at " + server_.address() + ": start it with `adb start-server`");
   EXPECT_EQ(find("A").code(), Code::kUnavailable);
   EXPECT_EQ(open("A", "collect_agent_7").code(), Code::kUnavailable);
-  const size_t told = states_.size();
+  const size_t before = states_.size();
   server_.start();
   ASSERT_TRUE(wait_state("A", "device"));
-  EXPECT_EQ(states_.size(), told + 1) << "one word for each change";
+  EXPECT_EQ(states_.size(), before + 1) << "one word for each change";
   EXPECT_TRUE(states_.back().connected);
 }
 
@@ -311,7 +311,7 @@ TEST_F(AdbSourceTest, ByCableAndInTheNetworkIsOneDevice) {
   ASSERT_TRUE(is_one("network"));
 }
 
-TEST_F(AdbSourceTest, SomebodyElseAtThatPort) {
+TEST_F(AdbSourceTest, RetriesWhenThePortIsNotAnAdbServer) {
   server_.fail_next("host:track", "what?");
   start();
   ASSERT_TRUE(wait([&] { return !states_.empty(); }));
@@ -321,7 +321,7 @@ TEST_F(AdbSourceTest, SomebodyElseAtThatPort) {
   EXPECT_TRUE(states_[1].connected);
 }
 
-TEST_F(AdbSourceTest, ServerThatHangsUpIsAskedAtASteadyPace) {
+TEST_F(AdbSourceTest, RetriesAClosingServerAtASteadyPace) {
   using std::chrono::steady_clock;
   ClosingListener listener(io_);
   const auto begun = steady_clock::now();
@@ -331,7 +331,7 @@ TEST_F(AdbSourceTest, ServerThatHangsUpIsAskedAtASteadyPace) {
   EXPECT_EQ(states_.size(), 1u) << "said once";
 }
 
-TEST_F(AdbSourceTest, RequestsThatNobodyAnswersHaveALimit) {
+TEST_F(AdbSourceTest, LimitsRequestsWithoutAnAnswer) {
   const asio::ip::tcp::acceptor silent(
       io_, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
   start_at(silent.local_endpoint().port());

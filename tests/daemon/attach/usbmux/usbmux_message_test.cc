@@ -143,7 +143,7 @@ TEST(UsbmuxMessage, RejectsInvalidMessages) {
   EXPECT_FALSE(decode(std::string(kMaxUsbmuxMessageBytes + 1, ' ')).ok());
 }
 
-// Whatever comes of it: an error or values, within the limits.
+// The outcome is an error or values, within the limits.
 TEST(UsbmuxMessage, EveryPrefixAndEveryChangedByte) {
   for (size_t length = 0; length < kAttached.size(); ++length) {
     const auto message = decode(kAttached.substr(0, length));

@@ -73,7 +73,7 @@ TEST_F(UsbmuxSourceTest, StreamOverTcpCarriesBytesBothWays) {
   EXPECT_EQ(read_exactly(*stream, 4), "back");
 }
 
-// Wherever an answer is cut, and whatever bytes of the device stand right behind it.
+// An answer is cut at any byte, with any bytes of the device right behind it.
 TEST_F(UsbmuxSourceTest, AnswersSplitAtEveryByte) {
   FakeUsbmuxd usbmuxd(socket_path());
   App app(io_);
@@ -179,7 +179,7 @@ TEST_F(UsbmuxSourceTest, PlacesAndDevicesThatAreNone) {
   EXPECT_EQ(usbmuxd.connects(), 0u);
 }
 
-TEST_F(UsbmuxSourceTest, UnplugEndsStreamsAndReplugIsFoundUnderItsNewId) {
+TEST_F(UsbmuxSourceTest, UnplugEndsStreamsAndReplugHasANewId) {
   FakeUsbmuxd usbmuxd(socket_path());
   App app(io_);
   uint32_t id = usbmuxd.attach(kPhone);
@@ -304,7 +304,7 @@ TEST_F(UsbmuxSourceTest, SilentUsbmuxdIsGivenUpAfterItsTime) {
   EXPECT_NE(stream.error().message.find("5 s"), std::string::npos) << stream.error().message;
 }
 
-// Whatever it says that is no message: the connection is made again, and works.
+// After anything that is no message, the connection is made again, and works.
 TEST_F(UsbmuxSourceTest, GarbageCostsAReconnect) {
   FakeUsbmuxd usbmuxd(socket_path());
   usbmuxd.attach(kPhone);
@@ -402,7 +402,7 @@ TEST_F(UsbmuxSourceTest, DevicesBeyondTheLimitAreSaidAndNotShown) {
   EXPECT_EQ(devices().size(), kMaxUsbmuxDevices);
 }
 
-TEST_F(UsbmuxSourceTest, ConnectsThatNobodyAnswersHaveALimit) {
+TEST_F(UsbmuxSourceTest, LimitsConnectsWithoutAnAnswer) {
   const App silent(io_);  // accepts nothing
   const auto address = parse_usbmux_address("127.0.0.1:" + std::to_string(silent.port()));
   const auto opens = std::make_shared<UsbmuxOpens>(io_, *address);
@@ -424,7 +424,7 @@ TEST_F(UsbmuxSourceTest, ConnectsThatNobodyAnswersHaveALimit) {
 }
 
 // One app that does not read holds up no one but itself.
-TEST_F(UsbmuxSourceTest, StalledReaderHoldsNobodyElseUp) {
+TEST_F(UsbmuxSourceTest, StalledReaderDoesNotDelayOthers) {
   FakeUsbmuxd usbmuxd(socket_path());
   App stalled(io_), lively(io_);
   usbmuxd.attach(kPhone);
@@ -469,7 +469,7 @@ TEST_F(UsbmuxSourceTest, DoesNotAnswerAfterStop) {
   source_->open(kPhone, "tcp:7720", [&](const Result<Socket>&) { ++answers; });
   source_->open(kOther, "tcp:7720", [&](const Result<Socket>&) { ++answers; });
   source_->find_agents(kPhone, [&](const Agents&) { ++answers; });
-  const size_t told = servers_.size() + lists_.size();
+  const size_t before = servers_.size() + lists_.size();
   source_->stop();
   source_.reset();
   usbmuxd.attach(kOther);
@@ -477,10 +477,10 @@ TEST_F(UsbmuxSourceTest, DoesNotAnswerAfterStop) {
   while (io_.poll() != 0) {
   }
   EXPECT_EQ(answers, 0);
-  EXPECT_EQ(servers_.size() + lists_.size(), told);
+  EXPECT_EQ(servers_.size() + lists_.size(), before);
 }
 
-// Whoever is told may stop the source there and then.
+// A callback may stop the source at once.
 TEST_F(UsbmuxSourceTest, StopWithinACallback) {
   FakeUsbmuxd usbmuxd(socket_path());
   const uint32_t id = usbmuxd.attach(kPhone);

@@ -12,7 +12,7 @@ using fakes::ListeningSocket;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-std::string nobody_there() {
+std::string closed_address() {
   return ListeningSocket().address();  // it listens no more
 }
 
@@ -36,7 +36,7 @@ TEST_F(CollectorAttachTest, OnlyWhoAnswersAtTheAddressIsTheAnswer) {
   ASSERT_TRUE(attached.get().ok());
   const api::Agent there = shown("phone", api::AGENT_STATE_CONNECTED);
 
-  const std::string nowhere = nobody_there();
+  const std::string nowhere = closed_address();
   const auto from = std::chrono::steady_clock::now();
   const auto dialing = attach(nowhere);
   EXPECT_GE(std::chrono::steady_clock::now() - from, kAttachWait) << "someone may answer yet";
@@ -51,11 +51,11 @@ TEST_F(CollectorAttachTest, OnlyWhoAnswersAtTheAddressIsTheAnswer) {
 }
 
 TEST_F(CollectorAttachTest, RefusesCommandsForUnansweringAgents) {
-  const auto dialing = attach(nobody_there());
+  const auto dialing = attach(closed_address());
   ASSERT_TRUE(dialing.ok());
-  const auto told_nothing = detail({.mode = api::DETAIL_MODE_ON, .target = any(dialing->name())});
-  EXPECT_EQ(told_nothing.code(), Code::kUnavailable);
-  EXPECT_THAT(told_nothing.error().message, HasSubstr(dialing->name() + ": does not answer yet: "));
+  const auto unanswered = detail({.mode = api::DETAIL_MODE_ON, .target = any(dialing->name())});
+  EXPECT_EQ(unanswered.code(), Code::kUnavailable);
+  EXPECT_THAT(unanswered.error().message, HasSubstr(dialing->name() + ": does not answer yet: "));
   api::SetFunctionFilterRequest request;
   *request.mutable_target() = any(dialing->name());
   EXPECT_EQ(filter(request).code(), Code::kUnavailable);
@@ -76,7 +76,7 @@ TEST_F(CollectorAttachTest, DetachesAgentsThatConnectedByThemselves) {
   EXPECT_EQ(gone->state(), api::AGENT_STATE_GONE);
   ASSERT_TRUE(agent.wait_refused());
   EXPECT_EQ(agent.refused()->code(), wire::REFUSE_DETACHED);
-  EXPECT_EQ(detach("nobody").code(), Code::kNotFound);
+  EXPECT_EQ(detach("absent").code(), Code::kNotFound);
 }
 
 TEST_F(CollectorAttachTest, AddressThatIsDetachedIsDialledNoMore) {
@@ -118,11 +118,11 @@ TEST_F(CollectorAttachTest, SessionsThatAreSealedAreStoppedAlready) {
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(first->outcomes(0).session().name(), names[0]);
   EXPECT_EQ(stop({}).error().message, "no session records now");
-  EXPECT_THAT(stop(any("nobody")).error().message, HasSubstr("no agent has "));
+  EXPECT_THAT(stop(any("absent")).error().message, HasSubstr("no agent has "));
   Waiting<api::StartSessionResponse> started;
-  api::StartSessionRequest of_nobody;
-  *of_nobody.mutable_target() = any("nobody");
-  collector_->methods().call(of_nobody, started.callback());
+  api::StartSessionRequest of_absent;
+  *of_absent.mutable_target() = any("absent");
+  collector_->methods().call(of_absent, started.callback());
   EXPECT_EQ(started.get().code(), Code::kNotFound);
   FakeAgent idle(process(2, "idle", 20));
   connect(idle);

@@ -96,7 +96,7 @@ TEST_F(CollectorDevicesTest, ServersAreShownWithWhatIsWrongWithThem) {
   }));
 }
 
-TEST_F(CollectorDevicesTest, DevicesAreNamedBySerialOrByNothingWhereThereIsOne) {
+TEST_F(CollectorDevicesTest, FindsDevicesBySerialOrTheOnlyOne) {
   EXPECT_EQ(collector_->device("").error().message, "there is no device");
   adb().plug("A", FakePhone{});
   ASSERT_TRUE(is_shown(api::DEVICE_STATE_NO_AGENT));
@@ -145,7 +145,7 @@ TEST_F(CollectorDevicesTest, WatchesHearOfDevicesThatComeChangeAndGo) {
   collector_->unwatch(watch);
 }
 
-TEST_F(CollectorDevicesTest, AgentOnAPhoneIsFoundDetachedAndAttachedAgain) {
+TEST_F(CollectorDevicesTest, FindsDetachesAndReattachesAPhonesAgent) {
   adb().plug("A", FakePhone{});
   listen("A", "collect_agent_7");
   FakeAgent agent(process(1, "app", 7));
@@ -245,9 +245,9 @@ TEST_F(CollectorDevicesTest, PlacesThatAreNotThereAreRefused) {
             "adb:B:collect_agent_1: no such device; collectctl devices lists them");
   adb().plug("A", FakePhone{});
   ASSERT_TRUE(is_shown(api::DEVICE_STATE_NO_AGENT));
-  const auto nobody = attach("adb:A:collect_agent_1");
-  ASSERT_FALSE(nobody.ok());
-  EXPECT_THAT(nobody.error().message, HasSubstr("no one listens there"));
+  const auto absent = attach("adb:A:collect_agent_1");
+  ASSERT_FALSE(absent.ok());
+  EXPECT_THAT(absent.error().message, HasSubstr("no one listens there"));
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ TEST(CollectorMessagesTest, AgentIsShownWhole) {
   EXPECT_EQ(shown.detail(), api::DETAIL_MODE_ON);
 }
 
-TEST(CollectorMessagesTest, SessionIsShownWhole) {
+ingest::SessionSnapshot running_session() {
   ingest::SessionSnapshot session;
   session.name = "session_1/pid_1";
   session.directory = "/traces/session_1/pid_1";
@@ -116,7 +116,11 @@ TEST(CollectorMessagesTest, SessionIsShownWhole) {
   session.detail = ingest::DetailMode::kArmed;
   session.status = "fine";
   session.health.missing = "half of it";
-  api::Session shown = to_message(session);
+  return session;
+}
+
+TEST(CollectorMessagesTest, RunningSessionIsShownWhole) {
+  const api::Session shown = to_message(running_session());
   EXPECT_EQ(shown.name(), "sessions/session_1/pid_1");
   EXPECT_EQ(shown.path(), "/traces/session_1/pid_1");
   EXPECT_EQ(shown.agent(), "") << "a feed has none";
@@ -143,6 +147,10 @@ TEST(CollectorMessagesTest, SessionIsShownWhole) {
   EXPECT_EQ(shown.missing(), "") << "it continues";
   EXPECT_EQ(shown.symbols(), api::SYMBOLS_STATE_UNSPECIFIED);
   EXPECT_FALSE(shown.has_process_end());
+}
+
+TEST(CollectorMessagesTest, SealedSessionIsShownWhole) {
+  ingest::SessionSnapshot session = running_session();
   session.state = ingest::SessionState::kRecovered;
   session.agent = 7;
   session.end_time = SystemTime(std::chrono::seconds(1'700'000'001));
@@ -152,7 +160,7 @@ TEST(CollectorMessagesTest, SessionIsShownWhole) {
   session.process_end.how = storage::ProcessEnd::How::kSignaled;
   session.process_end.signal = 11;
   session.process_end.core_dumped = true;
-  shown = to_message(session);
+  const api::Session shown = to_message(session);
   EXPECT_EQ(shown.agent(), "agents/7");
   EXPECT_EQ(shown.end_time().seconds(), 1'700'000'001);
   EXPECT_EQ(shown.lost_events(), 50u);
@@ -247,7 +255,7 @@ TEST(CollectorMessagesTest, ManifestListsItsStalls) {
   EXPECT_EQ(of_all.count(), 1u);
 }
 
-TEST(CollectorMessagesTest, ManifestIsShownWhole) {
+storage::Manifest full_manifest() {
   storage::Manifest manifest;
   manifest.identity.version = atf::Version::kV1;
   manifest.state = storage::SessionState::kRecovered;
@@ -279,7 +287,12 @@ TEST(CollectorMessagesTest, ManifestIsShownWhole) {
                               .pre_roll_from_ns = 16,
                               .pre_roll_records = 17,
                               .reason = ""}};
-  const auto shown = manifest_message("session_1/pid_7", storage::manifest_to_json(manifest));
+  return manifest;
+}
+
+TEST(CollectorMessagesTest, ManifestIsShownWhole) {
+  const auto shown =
+      manifest_message("session_1/pid_7", storage::manifest_to_json(full_manifest()));
   ASSERT_TRUE(shown.ok()) << to_string(shown.error());
   EXPECT_EQ(shown->session(), "sessions/session_1/pid_7");
   EXPECT_EQ(shown->format_version_major(), 2u);

@@ -50,7 +50,7 @@ TEST_F(ProcessAttachTest, OnlyTheUserOfTheCollectorAndRoot) {
   EXPECT_EQ(attach(999'999'999, Principal::of_uid(0)).code(), Code::kNotFound);
 }
 
-TEST_F(ProcessAttachTest, CallersThatAreNoUserOfThisMachineAreSentToTheUnixSocket) {
+TEST_F(ProcessAttachTest, SendsOtherCallersToTheUnixSocket) {
   for (const Principal& caller :
        {Principal(), Principal{Principal::Kind::kAddress, "192.0.2.7"},
         Principal{Principal::Kind::kCertificate, std::to_string(::geteuid())}}) {

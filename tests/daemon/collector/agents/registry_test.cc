@@ -77,13 +77,13 @@ TEST_F(CollectorRegistryTest, AgentAnswersToEachOfItsNames) {
   EXPECT_THAT(targets(""), ElementsAre(1, 2));
   EXPECT_THAT(targets("agents/3"), IsEmpty());
   EXPECT_THAT(targets("agents/2x"), IsEmpty());
-  const auto nobody = registry_.targets(any("nobody"));
-  EXPECT_EQ(nobody.code(), Code::kNotFound);
-  EXPECT_THAT(nobody.error().message, HasSubstr("agents: agents/1 (app), agents/2 (other)"));
+  const auto missing = registry_.targets(any("absent"));
+  EXPECT_EQ(missing.code(), Code::kNotFound);
+  EXPECT_THAT(missing.error().message, HasSubstr("agents: agents/1 (app), agents/2 (other)"));
 }
 
 // A number that is a pid, a tag or an agent's: the process is meant first.
-TEST_F(CollectorRegistryTest, ShortNumberIsAnAgentWhereItIsNothingElse) {
+TEST_F(CollectorRegistryTest, ShortNumberIsAnAgentUnlessANameMatches) {
   registry_.put(agent(1, "app", AgentState::kConnected));
   registry_.put(agent(2, "1", AgentState::kConnected));
   EXPECT_THAT(targets("1"), ElementsAre(2));

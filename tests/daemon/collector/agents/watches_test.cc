@@ -136,7 +136,7 @@ TEST(CollectorWatchTest, ThousandWatchesCostWhoReportsNoMoreThanOne) {
   few.stop();
 }
 
-TEST(CollectorWatchTest, WatchThatStandsStillGetsTheNewestOfEach) {
+TEST(CollectorWatchTest, StalledWatchGetsTheNewestOfEach) {
   Watches watches;
   StalledWatches stalled(watches, 3);
   watches.agent_event(api::CHANGE_KIND_ADDED, agent("agents/1", "first"));
@@ -203,7 +203,7 @@ TEST(CollectorWatchTest, SkipsEventsOlderThanTheWatch) {
   watches.stop();
 }
 
-TEST(CollectorWatchTest, DevicesAreToldToThoseWhoWatchDevices) {
+TEST(CollectorWatchTest, SendsDevicesOnlyToDeviceWatches) {
   Watches watches;
   std::mutex mutex;
   std::condition_variable changed;
@@ -228,7 +228,7 @@ TEST(CollectorWatchTest, DevicesAreToldToThoseWhoWatchDevices) {
   watches.stop();
 }
 
-TEST(CollectorWatchTest, ChangeOfStateIsToldAtOnceAndTheNewestNumbersAtTheirTime) {
+TEST(CollectorWatchTest, SendsStatesAtOnceAndNumbersAtTheirInterval) {
   Watches watches;
   SessionCalls slow(watches, "slow", std::chrono::hours(1));
   SessionCalls quick(watches, "quick", std::chrono::milliseconds(1));
@@ -273,7 +273,7 @@ TEST(CollectorWatchTest, WaitsForTheIntervalBetweenEvents) {
   watches.stop();
 }
 
-TEST(CollectorWatchTest, WatchThatEndedHearsNothingAndNoCallOfItRuns) {
+TEST(CollectorWatchTest, EndedWatchReceivesNothingMore) {
   Watches watches;
   std::atomic<bool> inside{false};
   std::atomic<bool> done{false};

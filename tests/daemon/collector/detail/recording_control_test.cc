@@ -1,5 +1,5 @@
-// Recordings that are started with a choice, by request or by a standing rule: what the agent is
-// told, and in which order.
+// Recordings that are started with a choice, by request or by a standing rule: which commands the
+// agent receives, and in which order.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 class RecordingOptionsTest : public CollectorTest {
  protected:
-  // An agent that does as it is told, and says what is loaded once it records.
+  // An agent that obeys its commands, and says what is loaded once it records.
   void connect(FakeAgent& agent, bool has_modules = true) {
     agent.on_command(
         [this, &agent, has_modules](const wire::Command& command, wire::CommandResult& result) {
@@ -50,7 +50,7 @@ class RecordingOptionsTest : public CollectorTest {
     return (filter.mode() == wire::SetFunctionFilter::ONLY ? "only " : "all but ") +
            std::to_string(filter.function_ids_size());
   }
-  std::vector<std::string> told() {
+  std::vector<std::string> received() {
     std::lock_guard lock(mutex_);
     return received_;
   }
@@ -89,17 +89,17 @@ TEST_F(RecordingOptionsTest, RecordsNothingUntilFunctionsAreChosen) {
   const auto started = start(request);
   ASSERT_TRUE(started.ok()) << to_string(started.error());
   EXPECT_EQ(started->outcomes(0).session().state(), api::SESSION_STATE_ACTIVE);
-  EXPECT_THAT(told(), ElementsAre("only 0", "start", "only 1", "detail 2 of 1 for 2000000000"));
+  EXPECT_THAT(received(), ElementsAre("only 0", "start", "only 1", "detail 2 of 1 for 2000000000"));
 }
 
-TEST_F(RecordingOptionsTest, DetailOfEverythingIsThereFromTheFirstEventOn) {
+TEST_F(RecordingOptionsTest, SetsDetailOfEverythingBeforeTheFirstEvent) {
   FakeAgent agent(process(1, "app", 10));
   connect(agent, false);
   shown("app", api::AGENT_STATE_CONNECTED);
   api::StartSessionRequest request;
   request.mutable_detail()->set_mode(api::DETAIL_MODE_ARMED);
   ASSERT_TRUE(start(request).ok());
-  EXPECT_THAT(told(), ElementsAre("detail 1 of 0 for 0", "start"));
+  EXPECT_THAT(received(), ElementsAre("detail 1 of 0 for 0", "start"));
 }
 
 TEST_F(RecordingOptionsTest, StopsRecordingWhoseFunctionsAreNotFound) {
@@ -112,7 +112,7 @@ TEST_F(RecordingOptionsTest, StopsRecordingWhoseFunctionsAreNotFound) {
   ASSERT_FALSE(started.ok());
   EXPECT_EQ(started.code(), Code::kNotFound);
   EXPECT_THAT(started.error().message, HasSubstr("no_such_function"));
-  EXPECT_THAT(told(), ElementsAre("only 0", "start", "stop"));
+  EXPECT_THAT(received(), ElementsAre("only 0", "start", "stop"));
   shown("app", api::AGENT_STATE_CONNECTED);
 }
 
@@ -129,7 +129,7 @@ TEST_F(RecordingOptionsTest, ItStopsByItself) {
     const auto session = collector_->session(name);
     return session.ok() && session->state() == api::SESSION_STATE_COMPLETE;
   }));
-  EXPECT_THAT(told(), ElementsAre("start", "stop"));
+  EXPECT_THAT(received(), ElementsAre("start", "stop"));
 }
 
 // Only detail that is wanted is asked for, and what has no duration continues.
@@ -140,9 +140,9 @@ TEST_F(RecordingOptionsTest, SendsOnlyRequestedCommands) {
   api::StartSessionRequest request;
   request.mutable_detail()->set_mode(api::DETAIL_MODE_OFF);
   ASSERT_TRUE(start(request).ok());
-  // Behind whatever else it would be told.
+  // Behind any other command that it would receive.
   ASSERT_TRUE(detail({.mode = api::DETAIL_MODE_ON, .target = {}}).ok());
-  EXPECT_THAT(told(), ElementsAre("start", "detail 2 of 0 for 0"));
+  EXPECT_THAT(received(), ElementsAre("start", "detail 2 of 0 for 0"));
 }
 
 // An agent that was idle says a moment later what is loaded in its process.
@@ -155,11 +155,11 @@ TEST_F(RecordingOptionsTest, ModulesMayComeLater) {
   request.mutable_detail()->add_functions("collector_test_landmark");
   Waiting<api::StartSessionResponse> started;
   collector_->methods().call(request, started.callback());
-  ASSERT_TRUE(eventually([&] { return !told().empty(); }));
+  ASSERT_TRUE(eventually([&] { return !received().empty(); }));
   ASSERT_TRUE(agent.data().send(wire::FrameType::kModules, this_program()));
   const auto session = started.get();
   ASSERT_TRUE(session.ok()) << to_string(session.error());
-  EXPECT_THAT(told(), ElementsAre("start", "detail 2 of 1 for 0"));
+  EXPECT_THAT(received(), ElementsAre("start", "detail 2 of 1 for 0"));
 }
 
 // What the agent refuses is not asked for a second time, and nothing else is.
@@ -184,10 +184,10 @@ TEST_F(RecordingOptionsTest, StopsAtTheFirstRefusedCommand) {
   api::StartSessionRequest with_detail;
   with_detail.mutable_detail()->set_mode(api::DETAIL_MODE_ARMED);
   EXPECT_THAT(refusal(with_detail), HasSubstr("agents/1: not today"));
-  EXPECT_THAT(told(), ElementsAre("start", "only 0", "detail 1 of 0 for 0"));
+  EXPECT_THAT(received(), ElementsAre("start", "only 0", "detail 1 of 0 for 0"));
 }
 
-// An agent that comes is told once: what people ask of it later holds.
+// A new agent receives the rule's commands once: later requests of users hold.
 TEST_F(RecordingOptionsTest, RuleHoldsWhenAnAgentComesAndNotAgain) {
   api::Rules rules;
   rules.add_rules();
@@ -202,7 +202,8 @@ TEST_F(RecordingOptionsTest, RuleHoldsWhenAnAgentComesAndNotAgain) {
   ASSERT_TRUE(detail({.mode = api::DETAIL_MODE_ARMED, .target = {}}).ok());
   shown([](const api::Agent& one) { return one.detail() == api::DETAIL_MODE_ARMED; });
   ASSERT_TRUE(detail({.mode = api::DETAIL_MODE_OFF, .target = {}}).ok());
-  EXPECT_THAT(told(), ElementsAre("start", "stop", "detail 1 of 0 for 0", "detail 0 of 0 for 0"));
+  EXPECT_THAT(received(),
+              ElementsAre("start", "stop", "detail 1 of 0 for 0", "detail 0 of 0 for 0"));
 }
 
 TEST_F(RecordingOptionsTest, RulesHoldForAgentsThatCome) {
@@ -217,7 +218,7 @@ TEST_F(RecordingOptionsTest, RulesHoldForAgentsThatCome) {
   FakeAgent render(process(1, "renderer", 10));
   connect(render, false);
   shown("renderer", api::AGENT_STATE_RECORDING);
-  EXPECT_THAT(told(), ElementsAre("detail 2 of 0 for 0", "start"));
+  EXPECT_THAT(received(), ElementsAre("detail 2 of 0 for 0", "start"));
 
   // The first rule that is about it holds, and no other.
   received_.clear();
@@ -228,11 +229,11 @@ TEST_F(RecordingOptionsTest, RulesHoldForAgentsThatCome) {
     received_.push_back(text_of(command));
   });
   ASSERT_TRUE(other.connect(collector_->ingest_address()));
-  EXPECT_TRUE(eventually([&] { return !told().empty(); }));
-  EXPECT_THAT(told(), ElementsAre("stop"));
+  EXPECT_TRUE(eventually([&] { return !received().empty(); }));
+  EXPECT_THAT(received(), ElementsAre("stop"));
 }
 
-TEST_F(RecordingOptionsTest, BufferingOfARuleIsSetBeforeItsRecordingBegins) {
+TEST_F(RecordingOptionsTest, SetsBufferingOfARuleBeforeItsRecording) {
   const std::pair<api::Rule::WhenFull, std::string> cases[] = {
       {api::Rule::WHEN_FULL_UNSPECIFIED, "full 0 spool 7"},
       {api::Rule::WHEN_FULL_DROP, "full 1 spool as it is"},
@@ -254,8 +255,8 @@ TEST_F(RecordingOptionsTest, BufferingOfARuleIsSetBeforeItsRecordingBegins) {
     FakeAgent agent(process(number, name, 10u + number));
     connect(agent, false);
     shown(name, api::AGENT_STATE_RECORDING);
-    EXPECT_TRUE(eventually([this] { return told().size() == 2; }));
-    EXPECT_THAT(told(), ElementsAre(wanted, "start"));
+    EXPECT_TRUE(eventually([this] { return received().size() == 2; }));
+    EXPECT_THAT(received(), ElementsAre(wanted, "start"));
     ++number;
   }
 }
@@ -285,8 +286,8 @@ TEST_F(RecordingOptionsTest, RuleIsAddedToARecordingThatHasBegun) {
   set_rules(rules);
   FakeAgent agent(process(1, "app", 10));
   connect(agent);
-  EXPECT_TRUE(eventually([&] { return told().size() == 3; }));
-  EXPECT_THAT(told(), ElementsAre("only 0", "start", "only 1"));
+  EXPECT_TRUE(eventually([&] { return received().size() == 3; }));
+  EXPECT_THAT(received(), ElementsAre("only 0", "start", "only 1"));
 }
 
 TEST_F(RecordingOptionsTest, RulesAreKeptAndChecked) {

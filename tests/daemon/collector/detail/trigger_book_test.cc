@@ -45,7 +45,7 @@ TEST(TriggerBook, WithoutAnEndItFiresOnce) {
   EXPECT_FALSE(book.fire(1, set, 0, kNow + seconds(100'000)));
 }
 
-TEST(TriggerBook, ItsDetailEndsOnceAndThenItMayFireAgain) {
+TEST(TriggerBook, DetailEndsOnceAndMayFireAgain) {
   TriggerBook book;
   for (const int64_t duration_s : {0, 100}) {
     const uint64_t set = book.set(1, "one", triggers(0, duration_s));

@@ -39,8 +39,8 @@ class CollectorTriggersTest : public CollectorOrdersTest {
   void end_call(FakeAgent& agent, uint64_t number) {
     send(agent, 2 * number + 1, atf::EventKind::kReturn);
   }
-  bool wait_told(size_t count) {
-    return eventually([&] { return told().size() >= count; });
+  bool wait_received(size_t count) {
+    return eventually([&] { return received().size() >= count; });
   }
   std::vector<uint32_t> fired() {
     std::vector<uint32_t> counts;
@@ -93,21 +93,21 @@ TEST_F(CollectorTriggersTest, EachKindHasItsSentenceAtItsTime) {
   EXPECT_THAT(fired(), ElementsAre(0, 0, 0, 0));
 
   call(agent, 1);
-  ASSERT_TRUE(wait_told(1));
+  ASSERT_TRUE(wait_received(1));
   end_call(agent, 1);
   EXPECT_THAT(fired(), ElementsAre(1, 0, 0, 0));
   call(agent, 2);
   end_call(agent, 2);
-  ASSERT_TRUE(wait_told(2));
+  ASSERT_TRUE(wait_received(2));
   EXPECT_THAT(fired(), ElementsAre(1, 1, 0, 0));
   call(agent, 3);
   send(agent, 7, atf::EventKind::kException);
-  ASSERT_TRUE(wait_told(3));
+  ASSERT_TRUE(wait_received(3));
   EXPECT_THAT(fired(), ElementsAre(1, 1, 1, 0));
   ASSERT_TRUE(agent.send_counter("depth", 12, 12));
-  ASSERT_TRUE(wait_told(4));
+  ASSERT_TRUE(wait_received(4));
   EXPECT_THAT(fired(), ElementsAre(1, 1, 1, 1));
-  for (const wire::Command& command : told()) {
+  for (const wire::Command& command : received()) {
     EXPECT_EQ(command.set_detail().mode(), wire::DETAIL_ON);
     EXPECT_EQ(command.set_detail().duration_ns(), 0u);
     EXPECT_EQ(command.set_detail().pre_roll_ns(), 0u);
@@ -126,7 +126,13 @@ TEST_F(CollectorTriggersTest, EachKindHasItsSentenceAtItsTime) {
   EXPECT_EQ(in_order(3), "trigger 4: depth is 12, above 10");
 }
 
-TEST_F(CollectorTriggersTest, DetailEndsWithWhatItWasToGoOnUntil) {
+TEST_F(CollectorTriggersTest, NeedsAnAgent) {
+  api::SetTriggersRequest request;
+  request.add_triggers()->add_functions(function_of(1));
+  EXPECT_EQ(set_triggers(request).code(), Code::kNotFound);
+}
+
+TEST_F(CollectorTriggersTest, UntilFunctionEndsDetail) {
   FakeAgent agent(process(1, "app", 10));
   begin_app(agent);
   api::SetTriggersRequest request;
@@ -136,27 +142,27 @@ TEST_F(CollectorTriggersTest, DetailEndsWithWhatItWasToGoOnUntil) {
   trigger.add_until_functions(function_of(2));
   trigger.add_detail_functions("0x5");
   ASSERT_TRUE(set_triggers(request).ok());
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(received(), IsEmpty());
   call(agent, 1);
-  ASSERT_TRUE(wait_told(1));
-  EXPECT_EQ(told()[0].set_detail().mode(), wire::DETAIL_ON);
-  EXPECT_THAT(told()[0].set_detail().function_ids(), ElementsAre(5));
+  ASSERT_TRUE(wait_received(1));
+  EXPECT_EQ(received()[0].set_detail().mode(), wire::DETAIL_ON);
+  EXPECT_THAT(received()[0].set_detail().function_ids(), ElementsAre(5));
   end_call(agent, 1);
   call(agent, 2);
-  ASSERT_TRUE(wait_told(2));
-  EXPECT_EQ(told()[1].set_detail().mode(), wire::DETAIL_OFF);
-  EXPECT_THAT(told()[1].set_detail().function_ids(), IsEmpty());
+  ASSERT_TRUE(wait_received(2));
+  EXPECT_EQ(received()[1].set_detail().mode(), wire::DETAIL_OFF);
+  EXPECT_THAT(received()[1].set_detail().function_ids(), IsEmpty());
   EXPECT_THAT(fired(), ElementsAre(1)) << "an end is no firing";
   end_call(agent, 2);
   // What is over may fire again.
   call(agent, 3);
-  ASSERT_TRUE(wait_told(3));
-  EXPECT_EQ(told()[2].set_detail().mode(), wire::DETAIL_ON);
+  ASSERT_TRUE(wait_received(3));
+  EXPECT_EQ(received()[2].set_detail().mode(), wire::DETAIL_ON);
   EXPECT_THAT(fired(), ElementsAre(2));
   EXPECT_THAT(markers_of(agent, 7), SizeIs(2)) << "an end has no marker";
 }
 
-TEST_F(CollectorTriggersTest, DetailThatLooksBackIsArmedAgainAtItsEnd) {
+TEST_F(CollectorTriggersTest, PreRollDetailIsArmedAgainAtItsEnd) {
   FakeAgent agent(process(1, "app", 10));
   begin_app(agent);
   api::SetTriggersRequest request;
@@ -172,18 +178,18 @@ TEST_F(CollectorTriggersTest, DetailThatLooksBackIsArmedAgainAtItsEnd) {
   const auto set = set_triggers(request);
   ASSERT_TRUE(set.ok()) << to_string(set.error());
   EXPECT_EQ(set->functions_matched(), 2u);
-  ASSERT_TRUE(wait_told(1));
+  ASSERT_TRUE(wait_received(1));
   call(agent, 1);
   end_call(agent, 1);
-  ASSERT_TRUE(wait_told(2));
-  EXPECT_EQ(told()[1].set_detail().mode(), wire::DETAIL_ON);
-  EXPECT_EQ(told()[1].set_detail().pre_roll_ns(), 2'000'000'000u);
-  EXPECT_EQ(told()[1].set_detail().duration_ns(), 3'000'000'000u);
+  ASSERT_TRUE(wait_received(2));
+  EXPECT_EQ(received()[1].set_detail().mode(), wire::DETAIL_ON);
+  EXPECT_EQ(received()[1].set_detail().pre_roll_ns(), 2'000'000'000u);
+  EXPECT_EQ(received()[1].set_detail().duration_ns(), 3'000'000'000u);
   call(agent, 2);
-  ASSERT_TRUE(wait_told(3));
-  EXPECT_EQ(told()[2].set_detail().mode(), wire::DETAIL_ARMED);
-  EXPECT_EQ(told()[2].set_detail().pre_roll_ns(), 0u);
-  EXPECT_THAT(told()[2].set_detail().function_ids(), ElementsAre(5));
+  ASSERT_TRUE(wait_received(3));
+  EXPECT_EQ(received()[2].set_detail().mode(), wire::DETAIL_ARMED);
+  EXPECT_EQ(received()[2].set_detail().pre_roll_ns(), 0u);
+  EXPECT_THAT(received()[2].set_detail().function_ids(), ElementsAre(5));
   EXPECT_THAT(fired(), ElementsAre(0, 1));
 }
 
@@ -205,7 +211,7 @@ TEST_F(CollectorTriggersTest, FunctionThatIsNotThereIsNamed) {
   }
   EXPECT_THAT(fired(), IsEmpty()) << "there are none";
   EXPECT_EQ(triggers_of({})->outcomes_size(), 0);
-  EXPECT_FALSE(triggers_of(any("nobody")).ok());
+  EXPECT_FALSE(triggers_of(any("absent")).ok());
 }
 
 TEST_F(CollectorTriggersTest, NewTriggersTakeThePlaceOfTheOthers) {
@@ -226,10 +232,10 @@ TEST_F(CollectorTriggersTest, NewTriggersTakeThePlaceOfTheOthers) {
   call(agent, 1);
   end_call(agent, 1);
   call(agent, 2);
-  ASSERT_TRUE(wait_told(1));
+  ASSERT_TRUE(wait_received(1));
   EXPECT_THAT(fired(), ElementsAre(1));
   end_call(agent, 2);
-  EXPECT_THAT(told(), SizeIs(1));
+  EXPECT_THAT(received(), SizeIs(1));
   request.clear_triggers();
   ASSERT_TRUE(set_triggers(request).ok());
   EXPECT_EQ(triggers_of({})->outcomes_size(), 0);

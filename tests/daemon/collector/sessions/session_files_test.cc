@@ -120,7 +120,7 @@ TEST_F(CollectorFilesTest, DoesNotRemoveSessionsDuringConversion) {
   EXPECT_THAT(collector_->sessions({}), SizeIs(1));
 }
 
-TEST_F(CollectorFilesTest, ConversionThatNobodyWantsAnyMoreLeavesNothing) {
+TEST_F(CollectorFilesTest, CancelledConversionLeavesNothing) {
   FakeAgent agent(process(1, "app", 10));
   const api::Session first = record(agent);
   const auto cancelled = convert(first.name(), [](uint64_t, uint64_t) { return false; });
@@ -160,7 +160,7 @@ TEST_F(CollectorFilesTest, OnlyWhatRecordsHasSnapshots) {
   EXPECT_EQ(snapshot("sessions/none/pid_1").code(), Code::kNotFound);
 }
 
-TEST_F(CollectorFilesTest, SnapshotIsMadeOnceAtATimeAndSaysWhatItIs) {
+TEST_F(CollectorFilesTest, MakesOneSnapshotAtATimeAndDescribesIt) {
   FakeAgent agent(process(1, "app", 10));
   std::promise<void> begun;
   std::promise<void> go_on;

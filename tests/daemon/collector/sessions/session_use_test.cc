@@ -15,7 +15,7 @@
 namespace collect::daemon {
 namespace {
 
-TEST(SessionUse, OneAtATimeAndTheNextIsToldWhy) {
+TEST(SessionUse, RefusesASecondUseWithAReason) {
   SessionUse use;
   auto first = use.take("a", "is being converted");
   ASSERT_TRUE(first.ok());

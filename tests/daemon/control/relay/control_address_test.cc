@@ -81,7 +81,7 @@ TEST(ControlAddressTest, SocketsSayWhereTheyAre) {
   ::close(netlink);
 }
 
-TEST(ControlAddressTest, PathOfASocketIsTakenOnceAndFreeAfterwards) {
+TEST(ControlAddressTest, SocketPathIsTakenOnceAndFreeAfterwards) {
   const std::string path = testing::TempDir() + "listen_" + std::to_string(::getpid());
   const auto address = parse_control_address("unix:" + path);
   ASSERT_TRUE(address.ok());

@@ -165,7 +165,7 @@ TEST_F(ControlListenerTest, WithoutDescriptorsASocketIsRefusedAndClosed) {
 }
 
 // The connection waits, and so does the thread, instead of asking again and again.
-TEST_F(ControlListenerTest, WithoutMemoryForAConnectionItIsTriedAgainLater) {
+TEST_F(ControlListenerTest, RetriesLaterWithoutMemoryForAConnection) {
   for (const int error : {ENOMEM, ENOBUFS}) {
     const int outcome = fakes::without_system_call(
         SYS_accept4,

@@ -222,7 +222,7 @@ TEST_F(ControlRelayTest, ClosesConnectionsThatAreNotHttp2) {
   EXPECT_EQ(server_.receive(), "") << "nothing of it is handed on";
 }
 
-TEST_F(ControlRelayTest, OneAddressAndOneUserHaveTheirShareOfConnections) {
+TEST_F(ControlRelayTest, AddressesAndUsersHaveConnectionLimits) {
   const std::pair<Principal, size_t> shares[] = {
       {address(9), kMaxControlConnectionsPerAddress},
       {kUser, kMaxControlConnectionsPerPrincipal},
@@ -349,8 +349,8 @@ TEST_F(ControlRelayTest, BytesWithinTlsAreReadAtTheirPace) {
                               2 * double(kRequestBytes));
   const size_t before = came;
   const std::string answer(10'000, 'y');
-  for (size_t told = 0; told < (2u << 20);) {
-    told += server_.send(answer);
+  for (size_t answered = 0; answered < (2u << 20);) {
+    answered += server_.send(answer);
     run(milliseconds(1));
     (void)client.receive();
   }
@@ -375,7 +375,7 @@ TEST_F(ControlRelayTest, AnswersEachRefusedCallWithTheReason) {
   EXPECT_TRUE(run_until([this] { return relay_->is_empty(); }));
 }
 
-TEST_F(ControlRelayTest, RefusedOneThatSpeaksNoHttp2IsClosedAtOnce) {
+TEST_F(ControlRelayTest, ClosesARefusedClientThatSpeaksNoHttp2) {
   End client = refuse("not you");
   run();
   ASSERT_NE(client.send("GET / HTTP/1.1\r\n"), 0u);
@@ -486,7 +486,7 @@ TEST_F(ControlRelayTest, KnowsWhoseConnectionGrpcSpeaksOf) {
   };
   EXPECT_EQ(relay_->principal_of(peer_of(of_user)), kUser);
   EXPECT_EQ(relay_->principal_of(peer_of(server_)), address(9));
-  EXPECT_EQ(relay_->principal_of("unix-abstract:nobody"), Principal{});
+  EXPECT_EQ(relay_->principal_of("unix-abstract:unknown"), Principal{});
   EXPECT_EQ(relay_->principal_of(""), Principal{});
 }
 

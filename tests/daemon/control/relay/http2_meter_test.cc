@@ -24,7 +24,7 @@ class Http2MeterTest : public testing::Test {
   std::string fault_;
 };
 
-TEST_F(Http2MeterTest, CountsWhatCostsTheServerHoweverTheBytesAreCut) {
+TEST_F(Http2MeterTest, CountsCostsHoweverTheBytesAreSplit) {
   const std::string bytes = frame(4, 0, 0, 12) + frame(4, 1, 0) + frame(1, 4, 1, 40) +
                             frame(0, 1, 1, 300) + frame(6, 0, 0, 8) + frame(6, 1, 0, 8) +
                             frame(8, 0, 0, 4) + frame(1, 5, 3, 40);

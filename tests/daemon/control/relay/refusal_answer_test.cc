@@ -1,4 +1,4 @@
-// What a connection that is turned away is told: frames of RFC 9113, headers of RFC 7541, and the
+// What a refused connection receives: frames of RFC 9113, headers of RFC 7541, and the
 // trailers of gRPC's protocol over HTTP/2.
 #include "daemon/control/relay/refusal_answer.h"
 

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(RefusalLog, FirstIsLoggedAndThenOneLineInEachPeriod) {
+TEST(RefusalLog, LogsTheFirstThenOneLineEachPeriod) {
   const RefusalLog::Time start{milliseconds(1)};  // of a machine that has just begun
   RefusalLog log(std::chrono::seconds(10));
   EXPECT_EQ(log.count(start), 1u);

@@ -383,7 +383,7 @@ TEST_F(CollectorServiceTest, WatchAgentsBeginsWithThePresentOnes) {
   collector_.wait_for_watches(0);
 }
 
-TEST_F(CollectorServiceTest, ClientThatNeverReadsHoldsUpNobody) {
+TEST_F(CollectorServiceTest, ClientThatNeverReadsDoesNotDelayOthers) {
   const auto made = context();
   const auto reader = stub_->WatchAgents(made.get(), {});
   collector_.wait_for_watches(1);

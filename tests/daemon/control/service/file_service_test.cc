@@ -281,7 +281,7 @@ TEST_F(ConversionServiceTest, MapsCollectorErrorsToStatusCodes) {
   }
 }
 
-TEST_F(ConversionServiceTest, ItsProgressIsSaidAndTheCallsEndEndsIt) {
+TEST_F(ConversionServiceTest, ReportsProgressAndEndsWithTheCall) {
   collector_.hold_answers();
   const auto made = context();
   const auto reader = stub_->ConvertSession(made.get(), request(1));

@@ -56,7 +56,7 @@ std::vector<uint8_t> stream_with_units() {
   return encoder.take();
 }
 
-TEST(Dial9Dump, ShowsUnitsOfNumbersAndTheTimeOfEventsWithoutOne) {
+TEST(Dial9Dump, ShowsUnitsAndTimesEventsWithoutOne) {
   EXPECT_EQ(dumped(stream_with_units()),
             "1.000000002  ResourceUsage  user_cpu_ns=7ns max_rss=4096bytes "
             "name=\"a \\\"b\\\"\\x1b\"\n"
@@ -64,7 +64,7 @@ TEST(Dial9Dump, ShowsUnitsOfNumbersAndTheTimeOfEventsWithoutOne) {
             "1.000000003  ResourceUsage  user_cpu_ns=8ns max_rss=- name=\"\"\n");
 }
 
-TEST(Dial9Dump, WindowHoldsEventsWithoutTimeByTheOneBeforeThem) {
+TEST(Dial9Dump, WindowTakesEventsWithoutTimeByTheirPredecessor) {
   const auto lines = [](const DumpOptions& options) {
     const std::string text = dumped(stream_with_units(), options);
     return std::count(text.begin(), text.end(), '\n');
@@ -96,7 +96,7 @@ TEST(Dial9Dump, WindowSinceTheFirstEvent) {
 }
 
 // Annotations may follow the first events; schemas and units end with their sub-stream.
-TEST(Dial9Dump, UnitsHoldFromTheirAnnotationOnAndForOneSubStream) {
+TEST(Dial9Dump, UnitsApplyAfterTheirAnnotationInOneSubStream) {
   dial9::Encoder encoder;
   EventType type = *encoder.define({0, "T", true, {{"v", FieldType::kU8}}});
   const auto put = [&](dial9::Encoder& out, uint8_t value) {

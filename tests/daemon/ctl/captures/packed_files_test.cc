@@ -74,12 +74,18 @@ class PackedFiles : public testing::Test {
     out_.str("");
     err_.str("");
   }
+  void expect_error(const std::string& why, const char* command) {
+    EXPECT_NE(err_.str().find(why), std::string::npos) << command << ": " << err_.str();
+  }
+  // What unpacks is read, and the rest is said, by every command.
+  void expect_read_in_part(const ByteVector& bytes, const std::string& why, uint64_t events);
 
   fs::path directory_;
   std::ostringstream out_, err_;
 };
 
-TEST_F(PackedFiles, GzipWithSeveralMembersIsOneStream) {
+// Four events of noise.
+ByteVector noise_stream() {
   dial9::Encoder out;
   const auto type = *out.define({0, "A", true, {{"v", dial9::FieldType::kBytes}}});
   std::mt19937 random(1);
@@ -88,9 +94,49 @@ TEST_F(PackedFiles, GzipWithSeveralMembersIsOneStream) {
   for (uint64_t i = 0; i < 4; ++i) {
     out.begin_event(type, i);
     out.put_bytes(noise);
-    ASSERT_TRUE(out.end_event());
+    EXPECT_TRUE(out.end_event());
   }
-  const Bytes stream = out.bytes();
+  return out.take();
+}
+
+void PackedFiles::expect_read_in_part(const ByteVector& bytes, const std::string& why,
+                                      uint64_t events) {
+  SCOPED_TRACE(why);
+  const std::string path = put("bad.bin.gz", bytes);
+  clear();
+  DumpOptions dumping;
+  dumping.paths = {path};
+  dumping.json = true;
+  EXPECT_EQ(dump(dumping, out_, err_), 1);
+  expect_error(why, "dump");
+  clear();
+  EXPECT_EQ(verify({.path = path, .json = true}, out_, err_), 1);
+  EXPECT_EQ(json::parse(out_.str())["ok"], false);
+  EXPECT_NE(out_.str().find(why), std::string::npos) << out_.str();
+  clear();
+  RecoverOptions recovering;
+  recovering.path = path;
+  recovering.output = (directory_ / "whole.bin").string();
+  recovering.force = true;
+  EXPECT_EQ(recover(recovering, out_, err_), 1);
+  expect_error(why, "recover");
+  EXPECT_EQ(run_inspect(recovering.output, 0)["events"], events);
+  EXPECT_EQ(run_convert(path, Target::kDial9, directory_ / "again.bin"), 1);
+  expect_error(why, "convert");
+  EXPECT_EQ(run_inspect((directory_ / "again.bin").string(), 0)["events"], events);
+  fs::remove_all(directory_ / "again.bin");
+  EXPECT_EQ(run_convert(path, Target::kAtf, directory_ / "atf"), 1);
+  const json report = json::parse(out_.str());
+  const std::string session = report["written"][0]["path"];
+  const json manifest = json::parse(std::ifstream(session + "/manifest.json"));
+  EXPECT_EQ(manifest["state"], "recovered");
+  EXPECT_EQ(manifest["input_missing"], report["missing"]);
+  EXPECT_NE(manifest["input_missing"].dump().find(why), std::string::npos) << manifest;
+  fs::remove_all(directory_ / "atf");
+}
+
+TEST_F(PackedFiles, GzipWithSeveralMembersIsOneStream) {
+  const ByteVector stream = noise_stream();
   ByteVector packed = gzip_of(stream);
   const ByteVector member = packed;
   packed.insert(packed.end(), member.begin(), member.end());
@@ -100,8 +146,10 @@ TEST_F(PackedFiles, GzipWithSeveralMembersIsOneStream) {
   EXPECT_EQ(inspected["sub_streams"], 2);
   EXPECT_EQ(inspected["events"], 8);
   EXPECT_EQ(inspected["bytes"], 2 * stream.size());
+}
 
-  // Nothing of it unpacks.
+TEST_F(PackedFiles, RejectsGzipOfWhichNothingUnpacks) {
+  const ByteVector member = gzip_of(noise_stream());
   for (const size_t size : {size_t{11}, size_t{2}}) {
     const std::string path =
         put("bad.bin.gz", {member.begin(), member.begin() + static_cast<ptrdiff_t>(size)});
@@ -112,48 +160,13 @@ TEST_F(PackedFiles, GzipWithSeveralMembersIsOneStream) {
         << err_.str();
     EXPECT_EQ(run_convert(path, Target::kAtf, directory_ / "atf"), 2);
   }
-  // What unpacks is read, and the rest is said, by every command.
-  const auto read_in_part = [&](const ByteVector& bytes, const std::string& why, uint64_t events) {
-    SCOPED_TRACE(why);
-    const std::string path = put("bad.bin.gz", bytes);
-    const auto says = [&](const char* command) {
-      EXPECT_NE(err_.str().find(why), std::string::npos) << command << ": " << err_.str();
-    };
-    clear();
-    DumpOptions dumping;
-    dumping.paths = {path};
-    dumping.json = true;
-    EXPECT_EQ(dump(dumping, out_, err_), 1);
-    says("dump");
-    const std::string dumped = out_.str();
-    clear();
-    EXPECT_EQ(verify({.path = path, .json = true}, out_, err_), 1);
-    EXPECT_EQ(json::parse(out_.str())["ok"], false);
-    EXPECT_NE(out_.str().find(why), std::string::npos) << out_.str();
-    clear();
-    RecoverOptions recovering;
-    recovering.path = path;
-    recovering.output = (directory_ / "whole.bin").string();
-    recovering.force = true;
-    EXPECT_EQ(recover(recovering, out_, err_), 1);
-    says("recover");
-    EXPECT_EQ(run_inspect(recovering.output, 0)["events"], events);
-    EXPECT_EQ(run_convert(path, Target::kDial9, directory_ / "again.bin"), 1);
-    says("convert");
-    EXPECT_EQ(run_inspect((directory_ / "again.bin").string(), 0)["events"], events);
-    fs::remove_all(directory_ / "again.bin");
-    EXPECT_EQ(run_convert(path, Target::kAtf, directory_ / "atf"), 1);
-    const json report = json::parse(out_.str());
-    const std::string session = report["written"][0]["path"];
-    const json manifest = json::parse(std::ifstream(session + "/manifest.json"));
-    EXPECT_EQ(manifest["state"], "recovered");
-    EXPECT_EQ(manifest["input_missing"], report["missing"]);
-    EXPECT_NE(manifest["input_missing"].dump().find(why), std::string::npos) << manifest;
-    fs::remove_all(directory_ / "atf");
-  };
+}
+
+TEST_F(PackedFiles, ReadsWhatUnpacksOfADamagedGzip) {
+  const ByteVector member = gzip_of(noise_stream());
   const auto cut_at = [&](size_t size, uint64_t events) {
-    read_in_part({member.begin(), member.begin() + static_cast<ptrdiff_t>(size)},
-                 "the gzip data ends early, at offset " + std::to_string(size), events);
+    expect_read_in_part({member.begin(), member.begin() + static_cast<ptrdiff_t>(size)},
+                        "the gzip data ends early, at offset " + std::to_string(size), events);
   };
   cut_at(member.size() - 1, 4);  // of the length behind the data
   // Noise does not pack, so that the offset says which events are there.
@@ -161,10 +174,10 @@ TEST_F(PackedFiles, GzipWithSeveralMembersIsOneStream) {
   cut_at(member.size() * 7 / 8, 3);
   ByteVector wrong = member;
   wrong[wrong.size() - 6] ^= 1;  // of the checksum
-  read_in_part(wrong, "the gzip data is damaged at offset ", 4);
+  expect_read_in_part(wrong, "the gzip data is damaged at offset ", 4);
   wrong = member;
   wrong.push_back('x');
-  read_in_part(wrong, "is no gzip", 4);
+  expect_read_in_part(wrong, "is no gzip", 4);
 }
 
 TEST_F(PackedFiles, EmptyFileAndAForeignOneAreCalledSo) {

@@ -240,7 +240,7 @@ TEST_F(SessionsBelow, NewestByItsName) {
   EXPECT_EQ(opened(), "session_20250102_030408_2/pid_1");
   make("session_2026010x_030405_10/pid_1");
   make("session_2026010x_030405_2/pid_1");
-  EXPECT_EQ(opened(), "session_2026010x_030405_10/pid_1") << "by number, whatever the stamp is";
+  EXPECT_EQ(opened(), "session_2026010x_030405_10/pid_1") << "by number, with any stamp";
   EXPECT_EQ(opened("session_20250102_030406"), "session_20250102_030406/pid_1");
   EXPECT_EQ(opened("session_20250102_030406/pid_1"), "session_20250102_030406/pid_1");
   EXPECT_EQ(choice_, "");
@@ -500,7 +500,7 @@ TEST_F(ManifestAgainstFiles, FilesAloneAndThreadsAlone) {
   EXPECT_THAT(run(session_), ::testing::EndsWith("1"));
 }
 
-TEST_F(ManifestAgainstFiles, LostEventsAreThoseOfTheThreadsThatAreMeant) {
+TEST_F(ManifestAgainstFiles, CountsLostEventsOfTheNamedThreads) {
   write_planned_session();
   std::string manifest = planned_manifest();
   const auto replace = [&](const std::string& from, const std::string& to) {

@@ -67,7 +67,7 @@ class StalledSession : public testing::OfflineTest {
   }
 };
 
-TEST_F(StalledSession, StallsAreLeftOutOfTheTimesOfOpenCalls) {
+TEST_F(StalledSession, LeavesStallsOutOfTheTimesOfOpenCalls) {
   const json document = json::parse(report_text(true));
   std::map<std::string, std::pair<uint64_t, uint64_t>> times;
   for (const json& row : document["functions"]) {

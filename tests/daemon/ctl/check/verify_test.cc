@@ -134,14 +134,14 @@ TEST_F(Verify, RecoveredSessionSaysThatTheLossIsNotKnown) {
   EXPECT_NE(found.find("how much is not known"), std::string::npos) << found;
 }
 
-TEST_F(Verify, CompleteSessionWithoutTheEndOfAThreadIsNotOk) {
+TEST_F(Verify, CompleteSessionWithoutAThreadsEndIsNotOk) {
   write_planned_session();
   const std::string found = with_manifest(R"("ended":true)", R"("ended":false)");
   EXPECT_EQ(code_, 1);
   EXPECT_NE(found.find("the end of 1 thread never came"), std::string::npos) << found;
 }
 
-TEST_F(Verify, ManifestWithAStateThatIsSilentAboutAnEndIsNotOk) {
+TEST_F(Verify, ManifestWithoutAnEndStateIsNotOk) {
   write_planned_session();
   const std::string found = with_manifest(R"("ended":true,)", "");
   EXPECT_EQ(code_, 1);
@@ -156,7 +156,7 @@ TEST_F(Verify, DoesNotClaimCompletenessForForeignSessions) {
             "ok: " + session_.string() + ": 1 thread, 12 events, 4 details, 0 known to be lost\n");
 }
 
-TEST_F(Verify, WithoutAManifestNobodyKnowsWhatIsMissing) {
+TEST_F(Verify, DoesNotKnowLossesWithoutAManifest) {
   write_planned_session();
   testing::fs::remove(session_ / "manifest.json");
   EXPECT_EQ(run(session_), 1);

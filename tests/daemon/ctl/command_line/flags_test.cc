@@ -217,7 +217,7 @@ class OfflineFlagsTest : public testing::OfflineTest {
   ProgramRunner runner_;
 };
 
-TEST_F(OfflineFlagsTest, WithoutPathItIsTheNewestSessionOfAdaTraces) {
+TEST_F(OfflineFlagsTest, DefaultsToTheNewestSessionOfAdaTraces) {
   for (const char* command : {"inspect", "verify", "dump", "report"}) {
     const Ran ran = runner_.run({command});
     EXPECT_EQ(ran.exit_code, 2);
@@ -240,7 +240,7 @@ TEST_F(OfflineFlagsTest, WithoutPathItIsTheNewestSessionOfAdaTraces) {
   EXPECT_EQ(runner_.run({"dump", "--json"}).out, run({"dump", "--json"}).out);
 }
 
-TEST_F(OfflineFlagsTest, WithoutPathItIsTheRecordingThatWasMadeLast) {
+TEST_F(OfflineFlagsTest, DefaultsToTheLastRecordingMade) {
   const fs::path below = runner_.directory();
   const auto put = [&](const fs::path& session) {
     fs::create_directories(session.parent_path());
@@ -394,7 +394,7 @@ TEST(TlsVariablesTest, CertificateKeyAndNameComeFromTheEnvironment) {
 }
 
 // How events stand in the document, and whether it is one document or a line for each chunk.
-TEST_F(OfflineFlagsTest, ConvertWritesTheFormOfWtfJsonThatIsAsked) {
+TEST_F(OfflineFlagsTest, ConvertWritesTheRequestedFormOfWtfJson) {
   const auto converted = [&](const std::vector<std::string>& flags) {
     std::vector<std::string> command = {"convert", "--to",     "wtf-json",
                                         "--force", "--output", "made.wtf-json"};

@@ -63,7 +63,7 @@ TEST_F(UsageTest, MistakesGetOneLineAndExitCode2) {
   }
 }
 
-TEST_F(UsageTest, RunsMistakesAre125SoThatTheProgramsCodesStayItsOwn) {
+TEST_F(UsageTest, RunExitsWith125ForItsOwnMistakes) {
   const std::vector<std::vector<std::string>> mistakes = {{"run"},
                                                           {"run", "--"},
                                                           {"run", "--bogus", "--", "true"},
@@ -109,7 +109,7 @@ TEST_F(UsageTest, UnknownOptionBeforeTheCommandIsNamed) {
             "collectctl: there is no option -x; see collectctl --help\n");
 }
 
-TEST_F(UsageTest, UnknownOptionBehindTheCommandIsNamedWithTheNearest) {
+TEST_F(UsageTest, SuggestsTheNearestForAnUnknownOption) {
   const auto said = [this](const std::vector<std::string>& words) {
     const Ran ran = runner_.run(words);
     EXPECT_EQ(ran.exit_code, 2);

@@ -30,7 +30,7 @@ TEST_F(OnlineCommandsTest, AgentsThatAreHereComeBeforeThoseThatEnded) {
   EXPECT_LT(out_.str().find("here"), out_.str().find("ended")) << out_.str();
 }
 
-TEST_F(OnlineCommandsTest, AddressThatIsDialledIsNamedBesideWhatWentWrong) {
+TEST_F(OnlineCommandsTest, ShowsTheDialledAddressBesideItsError) {
   api::Agent agent;
   agent.set_name("agents/3");
   agent.set_state(api::AGENT_STATE_DIALING);
@@ -152,7 +152,7 @@ class SlowSnapshots : public control::FakeCollector {
   const std::atomic<bool>& go_on_;
 };
 
-TEST_F(OnlineCommandsTest, SnapshotThatTakesLongShowsOnATerminalThatItGoesOn) {
+TEST_F(OnlineCommandsTest, SlowSnapshotShowsProgressOnATerminal) {
   NoticingBuffer buffer;
   std::ostream err(&buffer);
   SlowSnapshots slow(buffer.is_written);

@@ -56,7 +56,7 @@ TEST_F(OnlineDevicesTest, TableWithWhyAndWhatToDo) {
   EXPECT_EQ(devices(json_, {}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("\"serial\":\"R58M\""));
   out_.str("");
-  EXPECT_EQ(devices(online_, {.filter = "nobody", .watch = false}), 0);
+  EXPECT_EQ(devices(online_, {.filter = "absent", .watch = false}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("no device matches"));
   EXPECT_EQ(err_.str(), "");
 }

@@ -81,7 +81,7 @@ TEST_F(DownloadTest, FetchesEveryFileAndKeepsWhatIsThere) {
   EXPECT_THAT(out_.str(), HasSubstr("0 files, 0 B; 2 were there already"));
 }
 
-TEST_F(DownloadTest, GoesOnWhereAnInterruptedOneEnded) {
+TEST_F(DownloadTest, ContinuesWhereAnInterruptedOneEnded) {
   collector_.cut_files_at(600'000);
   EXPECT_EQ(download_to("copy"), 1);
   EXPECT_THAT(err_.str(), HasSubstr("continues where this ended"));
@@ -111,7 +111,7 @@ TEST_F(DownloadTest, CollectorsWordsLeadNowhereElse) {
   EXPECT_THAT(err_.str(), HasSubstr("which is no name"));
 }
 
-TEST_F(DownloadTest, SessionThatRecordsIsCopiedAnew) {
+TEST_F(DownloadTest, CopiesASessionThatRecordsAgain) {
   collector_.add_session("session_20260131_235959_2/pid_7", api::SESSION_STATE_ACTIVE);
   ASSERT_EQ(download_to("copy"), 0);
   EXPECT_THAT(err_.str(), HasSubstr("still records"));
@@ -202,7 +202,7 @@ TEST_F(DownloadTest, ListsAndDeletes) {
 }
 
 // What another version of the file left is longer than the file.
-TEST_F(DownloadTest, PartThatIsTooLongIsBegunAnew) {
+TEST_F(DownloadTest, RestartsAPartThatIsTooLong) {
   ASSERT_EQ(download_to("copy", {"manifest.json"}), 0);
   const fs::path part = directory_ / "copy/thread_0/index.atf.part";
   fs::create_directories(part.parent_path());

@@ -224,7 +224,7 @@ TEST_F(LyingCollectorTest, PathsLeadNowhereElse) {
 }
 
 // `run` and `attach` read and name sessions by the path that the collector gives them.
-TEST_F(LyingCollectorTest, SessionLiesInADirectoryOfItsName) {
+TEST_F(LyingCollectorTest, AcceptsOnlyADirectoryOfTheSessionsName) {
   Client client(online_.control);
   EXPECT_TRUE(client.sessions("").ok());
   collector_.path.clear();

@@ -105,7 +105,7 @@ TEST_F(OnlineParts, PathOfAShellWithoutPathIsUsed) {
   EXPECT_THAT(*find_program("sh"), EndsWith("bin/sh"));
 }
 
-TEST_F(OnlineParts, OnlyLossesOfEventsWhoseSpotIsKnownBreakCalls) {
+TEST_F(OnlineParts, OnlyLossesAtAKnownPositionBreakCalls) {
   const auto manifest = read::SessionManifest::parse(R"({"threads":[{"id":1}],"gaps":[
       {"thread":1,"lane":"index","lost":3,"before_seq":9,"first_ns":5,"last_ns":7},
       {"thread":1,"lane":"detail","lost":4,"before_seq":2},

@@ -88,7 +88,7 @@ TEST_F(StoredSessions, AreListedAsACollectorListsThem) {
   EXPECT_FALSE(one.contains("agent")) << "a collector's word";
 }
 
-TEST_F(StoredSessions, NewestComesFirstWhereverItLies) {
+TEST_F(StoredSessions, NewestComesFirstInAnyDirectory) {
   put("a/session_20261125_140300/pid_7", recorded(7));
   put("session_20261125_140300_2/pid_8", recorded(8));
   put("z/session_20261125_140259/pid_9", recorded(9));

@@ -127,7 +127,7 @@ std::string full_session(const fs::path& root, atf::Version version) {
   return session.string();
 }
 
-TEST_F(CarriedTest, Dial9StreamHasEveryFieldThatASessionIsBuiltFrom) {
+TEST_F(CarriedTest, Dial9StreamKeepsEveryFieldOfASession) {
   for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
     const std::string session = full_session(root_ / "s", version);
     EXPECT_LE(run(session, Target::kDial9, at("x.bin")), 1) << err_.str();
@@ -208,7 +208,7 @@ TEST_F(CarriedTest, WtfTraceHasTheProcessAndItsClock) {
 }
 
 // Without a manifest the files' own headers say what they can.
-TEST_F(CarriedTest, SessionWithoutAManifestIsToldByItsHeaders) {
+TEST_F(CarriedTest, SessionWithoutAManifestTakesItsHeaders) {
   std::vector<uint8_t> index = index_of({{7000, kCall, 0xA}, {9000, kCall, 0xB}}, 77);
   index[kArchAt] = static_cast<uint8_t>(atf::Arch::kArm64);
   write_thread(0, index);
@@ -536,7 +536,7 @@ TEST_F(CarriedTest, OnAFullDiskNothingIsMade) {
 }
 
 // A view that fails for another reason than a pattern is exit code 2.
-TEST_F(CarriedTest, ViewOnAFullDiskIsNotWhatWasNotFound) {
+TEST_F(CarriedTest, ViewOnAFullDiskExitsWithTwo) {
   const std::string session = full_session(root_ / "s", atf::Version::kV2);
   const SmallDisk disk(10);
   EXPECT_EQ(run(session, Target::kFolded, at("x.folded")), 2);

@@ -63,7 +63,7 @@ class Dial9Fields : public testing::ConvertTest {};
 
 // ---- a session of ours
 
-TEST_F(Dial9Fields, NumbersOfOursAreOfAnyTypeWithoutASign) {
+TEST_F(Dial9Fields, ReadsNumbersOfAnyUnsignedType) {
   for (const FieldType type : kTypes) {
     SCOPED_TRACE(static_cast<int>(type));
     OurStream stream;
@@ -123,7 +123,7 @@ TEST_F(Dial9Fields, TextsAndBytesOfOursAreOfTheirTypes) {
   }
 }
 
-TEST_F(Dial9Fields, EventsWithoutATimeOrAFieldAreNotOurs) {
+TEST_F(Dial9Fields, SkipsEventsWithoutATimeOrAField) {
   OurStream stream;
   stream.head();
   const auto number = FieldType::kVarint;
@@ -421,7 +421,7 @@ TEST_F(Dial9Fields, WorkersThreadIsTheFirstThatAnyEventSays) {
       (Left{{"ends of parks that the stream does not have: ended where the next one starts", 1}}));
 }
 
-TEST_F(Dial9Fields, WorkersNumberIsTakenFromItsFieldWhereverThatStands) {
+TEST_F(Dial9Fields, TakesTheWorkerNumberFromItsNamedField) {
   Service service;
   const auto park = service.type("WorkerPark", {{"spins", kNumber}, {"worker_id", kNumber}});
   const auto unpark = service.type("WorkerUnpark", {{"spins", kNumber}, {"worker_id", kNumber}});

@@ -305,7 +305,7 @@ TEST_F(Dial9Test, RecordingsOfServices) {
   EXPECT_EQ(seen, folders.size() == 1 ? 2u : 2u + 5u);
 }
 
-// Small streams at the edge of the format: whatever comes of them, it is said, and what is
+// Small streams at the edge of the format: each outcome is reported, and what is
 // recovered is whole.
 TEST_F(Dial9Test, Vectors) {
   for (const fs::path& folder : reference::sample_folders("data/dial9")) compare_vectors(folder);
@@ -357,7 +357,7 @@ void Dial9Test::compare_vectors(const fs::path& folder) {
   }
 }
 
-TEST_F(Dial9Test, CutStreamIsRecoveredUpToTheLastWholeFrame) {
+TEST_F(Dial9Test, RecoversACutStreamUpToAWholeFrame) {
   const std::string session = make_session(atf::Version::kV2, true);
   ASSERT_EQ(run_convert(session, Target::kDial9, directory_ / "s.bin"), 0);
   const ByteVector whole = file_bytes(directory_ / "s.bin");
@@ -413,7 +413,7 @@ TEST_F(Dial9Test, AtfSamples) {
   EXPECT_GE(seen, 10u);
 }
 
-// Whatever a stream of ours says after a byte of it has changed, a session comes of it or a reason.
+// After any changed byte, a stream of ours becomes a session or ends with a reason.
 TEST_F(Dial9Test, EveryFlippedByteOfAHeadIsSurvived) {
   const std::string session = make_session(atf::Version::kV2, true);
   ASSERT_EQ(run_convert(session, Target::kDial9, directory_ / "s.bin"), 0);
@@ -437,7 +437,7 @@ TEST_F(Dial9Test, EveryFlippedByteOfAHeadIsSurvived) {
 }
 
 // Sub-streams overlap, a poll lost its end, a worker has no start, one event has no worker.
-TEST_F(Dial9Test, WorkersAreSortedAndWhatDoesNotPairIsCounted) {
+TEST_F(Dial9Test, SortsWorkersAndCountsUnpairedEvents) {
   dial9::Encoder out;
   const auto number = dial9::FieldType::kVarint;
   const auto start = *out.define({0,
@@ -489,7 +489,7 @@ TEST_F(Dial9Test, WorkersAreSortedAndWhatDoesNotPairIsCounted) {
                                       "5000 call task 8", "6000 return task 8", "6000 call park"}));
 }
 
-TEST_F(Dial9Test, SecondSessionInTheStreamIsCountedNotMixedIn) {
+TEST_F(Dial9Test, CountsASecondSessionInTheStream) {
   const std::string session = make_session(atf::Version::kV2, false);
   ASSERT_EQ(run_convert(session, Target::kDial9, directory_ / "s.bin"), 0);
   ByteVector twice = file_bytes(directory_ / "s.bin");

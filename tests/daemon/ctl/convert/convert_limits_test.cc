@@ -63,7 +63,7 @@ TEST(EventTallies, NamesAreBounded) {
   EXPECT_EQ(other.left_out(), (Left{{std::string(200, 'a') + ": why", 2}}));
 }
 
-TEST(ConvertWords, ListsAreBoundedAndWhatIsNotListedIsCounted) {
+TEST(ConvertWords, LimitsListsAndCountsTheRest) {
   convert::ConvertLog log;
   for (size_t i = 0; i < 102; ++i) {
     log.missing("thing " + std::to_string(i));

@@ -191,7 +191,7 @@ TEST_F(RtcTest, DamagedContainerIsRecoveredAsFarAsItHolds) {
   EXPECT_EQ(events + lost, 20'005u);
 }
 
-TEST_F(RtcTest, CutContainerIsSaidAndCountedInTheNewManifest) {
+TEST_F(RtcTest, CountsACutInTheNewManifest) {
   const std::string session = make_session(atf::Version::kV2, 5);
   const fs::path container = directory_ / "one.rtc";
   ASSERT_EQ(run_convert({session}, Target::kRtc, container), 0) << err_.str();
@@ -209,7 +209,7 @@ TEST_F(RtcTest, CutContainerIsSaidAndCountedInTheNewManifest) {
   EXPECT_LT(events, 20'000u);
   EXPECT_EQ(report["missing"][0]["what"], "events that were stored and are not in the containers");
   EXPECT_EQ(report["missing"][0]["count"], 20'000 - events);
-  // It stays in what is made of it, whatever the format.
+  // It remains in the result, in any format.
   const std::string back = written();
   ASSERT_EQ(run_convert({back}, Target::kRtc, directory_ / "again.rtc"), 1) << err_.str();
   ASSERT_EQ(run_convert({(directory_ / "again.rtc").string()}, Target::kAtf, directory_ / "b"), 1);
@@ -227,7 +227,7 @@ TEST_F(RtcTest, CutContainerIsSaidAndCountedInTheNewManifest) {
   }
 }
 
-TEST_F(RtcTest, SessionWithoutAllOfItsThreadsIsSaidAndCounted) {
+TEST_F(RtcTest, CountsTheMissingThreadsOfASession) {
   const std::string session = make_session(atf::Version::kV2, 5);
   const uint64_t events = json::parse(bytes_of(session + "/manifest.json"))["threads"][1]["events"];
   fs::remove_all(session + "/thread_1");
@@ -292,7 +292,43 @@ int checked_by_others(const std::string& session) {
   return 0;
 }
 
-TEST_F(RtcTest, SessionGoesIntoTheOtherVersionAndBackWithoutAnyChange) {
+// Every event and every record, each with its link, as an ATF reader has it.
+void expect_same_records(const std::string& session, const std::string& converted,
+                         uint8_t version_of_converted) {
+  const auto was = read::open_trace(session), is = read::open_trace(converted);
+  ASSERT_TRUE(was.ok() && is.ok());
+  const atf::SessionReader before(was->files()), after(is->files());
+  ASSERT_EQ(before.threads().size(), after.threads().size());
+  for (size_t t = 0; t < before.threads().size(); ++t) {
+    const auto& a = before.threads()[t];
+    const auto& b = after.threads()[t];
+    ASSERT_EQ(a.index->size(), b.index->size());
+    ASSERT_EQ(a.detail->size(), b.detail->size());
+    EXPECT_EQ(a.index->header().thread_id, b.index->header().thread_id);
+    for (uint64_t i = 0; i < a.index->size(); ++i) {
+      const atf::IndexEvent x = a.index->event(i), y = b.index->event(i);
+      ASSERT_EQ(x.timestamp_ns, y.timestamp_ns);
+      ASSERT_EQ(x.function_id, y.function_id);
+      ASSERT_EQ(x.kind, y.kind);
+      ASSERT_EQ(x.detail_seq, y.detail_seq);
+      if (version_of_converted == 1) {
+        ASSERT_EQ(y.thread_id, b.index->header().thread_id);
+      }
+    }
+    auto x = a.detail->records(), y = b.detail->records();
+    while (const auto one = x.next()) {
+      const auto two = y.next();
+      ASSERT_TRUE(two);
+      ASSERT_EQ(one->index_seq, two->index_seq);
+      ASSERT_EQ(one->timestamp_ns, two->timestamp_ns);
+      ASSERT_EQ(one->flags, two->flags);
+      ASSERT_EQ(one->type, two->type);
+      ASSERT_TRUE(std::ranges::equal(one->payload, two->payload));
+    }
+  }
+}
+
+TEST_F(RtcTest, SessionIsUnchangedAfterOtherVersionAndBack) {
   for (const bool by_container : {false, true}) {
     for (const uint8_t version : {uint8_t{1}, uint8_t{2}}) {
       SCOPED_TRACE(std::to_string(version) + (by_container ? " by a container" : ""));
@@ -317,39 +353,7 @@ TEST_F(RtcTest, SessionGoesIntoTheOtherVersionAndBackWithoutAnyChange) {
       EXPECT_EQ(run_verify(converted), 0) << out_.str();
       EXPECT_EQ(bytes_of(converted + "/thread_0/index.atf")[5], other);
       EXPECT_EQ(bytes_of(converted + "/thread_0/detail.atf")[5], other);
-
-      // Every event and every record, each with its link, as an ATF reader has it.
-      const auto was = read::open_trace(session), is = read::open_trace(converted);
-      ASSERT_TRUE(was.ok() && is.ok());
-      const atf::SessionReader before(was->files()), after(is->files());
-      ASSERT_EQ(before.threads().size(), after.threads().size());
-      for (size_t t = 0; t < before.threads().size(); ++t) {
-        const auto& a = before.threads()[t];
-        const auto& b = after.threads()[t];
-        ASSERT_EQ(a.index->size(), b.index->size());
-        ASSERT_EQ(a.detail->size(), b.detail->size());
-        EXPECT_EQ(a.index->header().thread_id, b.index->header().thread_id);
-        for (uint64_t i = 0; i < a.index->size(); ++i) {
-          const atf::IndexEvent x = a.index->event(i), y = b.index->event(i);
-          ASSERT_EQ(x.timestamp_ns, y.timestamp_ns);
-          ASSERT_EQ(x.function_id, y.function_id);
-          ASSERT_EQ(x.kind, y.kind);
-          ASSERT_EQ(x.detail_seq, y.detail_seq);
-          if (other == 1) {
-            ASSERT_EQ(y.thread_id, b.index->header().thread_id);
-          }
-        }
-        auto x = a.detail->records(), y = b.detail->records();
-        while (const auto one = x.next()) {
-          const auto two = y.next();
-          ASSERT_TRUE(two);
-          ASSERT_EQ(one->index_seq, two->index_seq);
-          ASSERT_EQ(one->timestamp_ns, two->timestamp_ns);
-          ASSERT_EQ(one->flags, two->flags);
-          ASSERT_EQ(one->type, two->type);
-          ASSERT_TRUE(std::ranges::equal(one->payload, two->payload));
-        }
-      }
+      ASSERT_NO_FATAL_FAILURE(expect_same_records(session, converted, other));
       options.atf_version = version;
       ASSERT_EQ(run_convert({input(converted)}, Target::kAtf, directory_ / "back", options), 0)
           << err_.str();
@@ -410,10 +414,10 @@ TEST_F(RtcTest, StreamOfAnotherFormatGoesAlong) {
   }
 }
 
-TEST_F(RtcTest, SessionOfTheSameVersionIsCopiedFileByFile) {
+TEST_F(RtcTest, CopiesASessionOfTheSameVersionByFile) {
   const std::string session = make_session(atf::Version::kV2, 3);
   put_bytes(session + "/capture-000001.rtc", "a container");
-  put_bytes(session + "/notes.txt", "of somebody");
+  put_bytes(session + "/notes.txt", "of a user");
   put_bytes(session + "/resume.key", "secret");
   for (const std::optional<uint8_t> version :
        {std::optional<uint8_t>(), std::optional<uint8_t>(2)}) {
@@ -437,7 +441,7 @@ TEST_F(RtcTest, SessionOfTheSameVersionIsCopiedFileByFile) {
   EXPECT_EQ(std::distance(fs::directory_iterator(directory_ / "copies"), {}), 2);
 }
 
-TEST_F(RtcTest, CopyOfASessionWithoutAThreadSaysSoInItsManifest) {
+TEST_F(RtcTest, CopyWithoutAThreadRecordsItInItsManifest) {
   const std::string session = make_session(atf::Version::kV2, 3);
   fs::remove_all(session + "/thread_1");
   fs::create_symlink("/etc/hostname", session + "/link");
@@ -499,7 +503,7 @@ TEST_F(RtcTest, DumpShowsStreamsInOrder) {
   EXPECT_EQ(dump(options, out_, err_), 2) << "a container has no threads";
 }
 
-TEST_F(RtcTest, RecoverHasWhateverDumpShowsOfAFileWithoutItsHead) {
+TEST_F(RtcTest, RecoverKeepsAllThatDumpShowsWithoutAHead) {
   const std::string container = (directory_ / "session.rtc").string();
   ASSERT_EQ(run_convert({make_session(atf::Version::kV2, 3)}, Target::kRtc, container), 0);
   // Of these a cut may leave no Marker.

@@ -97,7 +97,7 @@ TEST_F(SameFormat, WholeFileOfEachFormatKeepsEveryByte) {
   }
 }
 
-TEST_F(SameFormat, CutStreamIsCopiedAsFarAsItHoldsAndThatIsSaid) {
+TEST_F(SameFormat, CopiesACutStreamUpToAWholeFrame) {
   const fs::path folder = reference::golden_folder() / "data/dial9";
   const json expected = json::parse(file_bytes(folder / "service.expected.json"));
   auto bytes = file_bytes(folder / "service.bin");
@@ -134,7 +134,7 @@ TEST_F(SameFormat, CutWtfFileIsMendedAndThatIsSaid) {
 }
 
 // The form is the user's choice; back in binary all of them are the same file.
-TEST_F(SameFormat, EveryJsonFormHoldsEveryByteOfTheBinaryOne) {
+TEST_F(SameFormat, EveryJsonFormHoldsAllBytesOfTheBinary) {
   const auto binary = wtf_file();
   write_file(at("a.wtf-trace"), binary);
   using wtf::JsonEvents, wtf::JsonMode;

@@ -74,13 +74,13 @@ class SessionInputs : public testing::ConvertTest {
 
 // ---- copies
 
-TEST_F(SessionInputs, CopyHasEveryFileButThoseOfARunningRecording) {
+TEST_F(SessionInputs, CopyLeavesOutFilesOfARunningRecording) {
   const fs::path session = small();
   for (const char* name :
        {"resume.key", "reserve.space", "manifest.json.new", "thread_0/detail.atf.new"}) {
     write_text(session / name, "of the recording");
   }
-  write_text(session / "other.atf", "of somebody");
+  write_text(session / "other.atf", "of a user");
   write_text(session / "large", std::string((size_t{2} << 20) + 1, 'l'));
   write_text(session / "empty", "");
   fs::path deep = session;
@@ -112,7 +112,7 @@ TEST_F(SessionInputs, CopyHasEveryFileButThoseOfARunningRecording) {
 }
 
 // The list in a manifest has room for a hundred kinds.
-TEST_F(SessionInputs, CopyAddsWhatIsMissingAsFarAsThereIsRoom) {
+TEST_F(SessionInputs, CopyAddsMissingPartsUpToTheLimit) {
   for (const size_t known : {size_t{0}, size_t{96}, size_t{98}}) {
     SCOPED_TRACE(known);
     const fs::path session = small();
@@ -147,7 +147,7 @@ TEST_F(SessionInputs, CopyAddsWhatIsMissingAsFarAsThereIsRoom) {
   }
 }
 
-TEST_F(SessionInputs, ManifestThatCannotBeReadIsSaidAndCopiedAsItIs) {
+TEST_F(SessionInputs, ReportsAndCopiesAnUnreadableManifest) {
   for (const char* text : {"[]", "{\"", "{\"threads\": 5}"}) {
     SCOPED_TRACE(text);
     const fs::path session = small();
@@ -184,7 +184,7 @@ TEST_F(SessionInputs, PartOfASessionIsNoSession) {
 
 // ---- a session in the making
 
-TEST_F(SessionInputs, SessionIsMadeBesideItsPlaceForItsOwnerAlone) {
+TEST_F(SessionInputs, MakesASessionAsideForItsOwnerAlone) {
   const std::string root = at("new/root");
   std::string below;
   const auto made =
@@ -230,7 +230,7 @@ TEST_F(SessionInputs, SessionThatWasChosenIsSaid) {
   EXPECT_EQ(err_.str(), "");
 }
 
-TEST_F(SessionInputs, SumsThatDoNotFitAreSaidOfEachFile) {
+TEST_F(SessionInputs, ReportsAChecksumMismatchOfEachFile) {
   const fs::path session = small();
   for (const char* name : {"thread_0/index.atf", "thread_1/detail.atf"}) {
     std::string bytes = text_of(session / name);
@@ -297,7 +297,7 @@ TEST_F(SessionInputs, SessionWithoutThreadsHasNoEvents) {
   EXPECT_EQ(report_["left_out"]["markers: there is no thread to put them in"], 2);
 }
 
-TEST_F(SessionInputs, SessionThatIsNotSealedIsRecoveredInAContainer) {
+TEST_F(SessionInputs, ContainerOfAnUnsealedSessionIsRecovered) {
   const fs::path session = small();
   change_manifest(session, [](storage::Manifest& manifest) {
     manifest.state = storage::SessionState::kRecording;
@@ -315,7 +315,7 @@ TEST_F(SessionInputs, SessionThatIsNotSealedIsRecoveredInAContainer) {
   EXPECT_EQ(is.input_missing[0].what, unsealed);
 }
 
-TEST_F(SessionInputs, ContainerOfAWholeSessionThatLacksSomethingIsRecovered) {
+TEST_F(SessionInputs, ContainerOfAnIncompleteSessionIsRecovered) {
   const fs::path session = small();
   fs::create_symlink("nowhere", session / "thread_9");
   fs::remove_all(session / "thread_2");
@@ -330,7 +330,7 @@ TEST_F(SessionInputs, ContainerOfAWholeSessionThatLacksSomethingIsRecovered) {
 
 // ---- several inputs
 
-TEST_F(SessionInputs, SessionWithoutItsThreadsStandsForItsContainers) {
+TEST_F(SessionInputs, ReadsContainersOfASessionWithoutThreads) {
   const fs::path session = small();
   ASSERT_EQ(run(session.string(), Target::kRtc, at("x.rtc")), 0);
   const std::string container = text_of(at("x.rtc"));
@@ -373,7 +373,7 @@ TEST_F(SessionInputs, SeveralInputsAreContainersOfOneSession) {
 
 // ---- headers, versions, streams of others
 
-TEST_F(SessionInputs, FirstThreadThatCanBeReadSaysWhatTheMachineWas) {
+TEST_F(SessionInputs, TakesTheMachineFromTheFirstReadableThread) {
   std::vector<uint8_t> index = index_of({{7000, kCall, 0xA}}, 77);
   index[6] = static_cast<uint8_t>(atf::Arch::kArm64);
   write_thread(0, Octets(200, 'x'));
@@ -393,7 +393,7 @@ TEST_F(SessionInputs, FirstThreadThatCanBeReadSaysWhatTheMachineWas) {
   }
 }
 
-TEST_F(SessionInputs, ThreadsOfAnotherVersionAreLeftOutOfAContainer) {
+TEST_F(SessionInputs, LeavesThreadsOfAnotherVersionOutOfAContainer) {
   for (int n = 0; n < 3; ++n) {
     atf::testing::ThreadPlan plan;
     plan.version = n == 1 ? atf::Version::kV1 : atf::Version::kV2;
@@ -416,7 +416,7 @@ TEST_F(SessionInputs, ThreadsOfAnotherVersionAreLeftOutOfAContainer) {
   EXPECT_EQ(is.threads[1].thread_id, 102u);
 }
 
-TEST_F(SessionInputs, StreamThatTheManifestNamesAndThatIsNotThere) {
+TEST_F(SessionInputs, ReportsAMissingPassthroughStream) {
   storage::PosixFs files(at("streamed"));
   storage::SessionOptions options;
   options.root = at("streamed");
@@ -443,7 +443,7 @@ TEST_F(SessionInputs, StreamThatTheManifestNamesAndThatIsNotThere) {
   EXPECT_EQ(run(session + "/thread_0", Target::kRtc, at("x.rtc")), 0) << err_.str();
 }
 
-TEST_F(SessionInputs, NamesAreSymbolsInWhateverOrderTheManifestHasThem) {
+TEST_F(SessionInputs, NamesAreSymbolsInAnyOrderOfTheManifest) {
   const fs::path session = small();
   change_manifest(session, [](storage::Manifest& manifest) {
     std::reverse(manifest.symbols.begin(), manifest.symbols.end());
@@ -529,7 +529,7 @@ TEST_F(SessionInputs, DetailRecordsThatEventsDoNotLeadTo) {
 }
 
 // By way of a container, whose events are put in the order of time together with their records.
-TEST_F(SessionInputs, DetailRecordsStayWithEventsThatArePutInOrder) {
+TEST_F(SessionInputs, DetailRecordsStayWithSortedEvents) {
   atf::testing::ThreadPlan plan;
   plan.events = 4;
   plan.detail_every = 1;
@@ -548,7 +548,7 @@ TEST_F(SessionInputs, DetailRecordsStayWithEventsThatArePutInOrder) {
                           EndsWith("Call  thread=0 function=2"), HasSubstr("payload=0101000001")));
 }
 
-TEST_F(SessionInputs, MarkerStandsBeforeTheEventsOfItsTimeAndALossBeforeItsEvent) {
+TEST_F(SessionInputs, PutsMarkersAndLossesBeforeTheirEvents) {
   convert::SessionBuilder builder(storage::PosixFs(at("built")), atf::Version::kV2);
   convert::BuiltProcess process;
   process.start_ns = 1;

@@ -100,7 +100,7 @@ TEST_F(WtfEvents, OurEventsAreCallsEndings) {
   EXPECT_EQ(left_out_, (Left{{kLoneLeaves, 1}}));
 }
 
-TEST_F(WtfEvents, EventsOfOurNamesWithOtherArgumentsAreNotOurs) {
+TEST_F(WtfEvents, SkipsOurEventNamesWithOtherArguments) {
   const auto left_out = [&](std::string_view name, std::string_view signature,
                             const wtf::Arg& arg) {
     WtfStream stream;
@@ -162,7 +162,7 @@ TEST_F(WtfEvents, ScopesAreCallsByTheirName) {
   EXPECT_EQ(manifest_.symbols.size(), 2u) << "a function is its name";
 }
 
-TEST_F(WtfEvents, NamesOfFunctionsAreToldApartUpToALimit) {
+TEST_F(WtfEvents, DistinguishesFunctionNamesUpToALimit) {
   constexpr size_t kMost = size_t{64} << 20, kName = size_t{1} << 20;
   for (const bool one_more : {false, true}) {
     WtfStream stream;
@@ -289,7 +289,7 @@ TEST_F(WtfEvents, FileWithoutZonesIsASessionWithoutThreads) {
 
 // ---- what there is no place for
 
-TEST_F(WtfEvents, EachKindThatASessionDoesNotHaveIsCounted) {
+TEST_F(WtfEvents, CountsEachKindThatASessionLacks) {
   WtfStream stream;
   const uint32_t ping = *stream->define_instance("ping");
   ASSERT_TRUE(stream->event(ping, 1000, {}).ok());

@@ -98,7 +98,7 @@ TEST_F(WtfFilesOf, FileEndsWithItsLastMicrosecond) {
   }
 }
 
-TEST_F(WtfFilesOf, OlderFileBehindTheLastIsNoPartOfIt) {
+TEST_F(WtfFilesOf, LeavesOutAnOlderFileBehindTheLast) {
   const std::vector<Step> steps = {{5'000'000, kCall, 1},
                                    {5'000'000 + kWtfFileNs, kCall, 2},
                                    {5'001'000 + kWtfFileNs, kReturn, 2},
@@ -156,7 +156,7 @@ TEST_F(WtfFilesOf, ThereAreTenThousandFilesAtMost) {
 }
 
 // Of at most 32768 functions, which leaves room for others.
-TEST_F(WtfFilesOf, OpenCallsGoOnWhereTheNumbersOfTypesRunOut) {
+TEST_F(WtfFilesOf, OpenCallsContinueWhenTypeNumbersRunOut) {
   constexpr uint64_t kDepth = wtf::kMaxRememberedScopes, kKept = 32'768;
   for (const uint64_t more : {uint64_t{0}, uint64_t{1}}) {
     std::vector<std::vector<Step>> threads(9);
@@ -206,7 +206,7 @@ TEST_F(WtfFilesOf, CallsTooDeepToBeFollowedAreCounted) {
 
 // ---- losses, markers, names
 
-TEST_F(WtfFilesOf, LossesStandBeforeTheirEventsAndMarkersBeforeThoseOfTheirTime) {
+TEST_F(WtfFilesOf, PutsLossesAndMarkersBeforeTheirEvents) {
   const std::vector<Step> one = {{10'000, kCall, 1}, {20'000, kReturn, 1}};
   const auto change = [](storage::Manifest& manifest) {
     using storage::Gap;
@@ -256,7 +256,7 @@ TEST_F(WtfFilesOf, LossesStandBeforeTheirEventsAndMarkersBeforeThoseOfTheirTime)
                                  mark("last", "null")));
 }
 
-TEST_F(WtfFilesOf, TextsOfMarkersAreAsLongAsInAManifest) {
+TEST_F(WtfFilesOf, LimitsMarkerTextsAsInAManifest) {
   const std::string session = built({{{10'000, kCall, 1}}}, {}, [](storage::Manifest& manifest) {
     manifest.markers = {{20'000, std::string(storage::kMaxTextBytes, 'm')},
                         {30'000, std::string(storage::kMaxTextBytes + 1, 'n')}};
@@ -270,7 +270,7 @@ TEST_F(WtfFilesOf, TextsOfMarkersAreAsLongAsInAManifest) {
   EXPECT_EQ(is.markers[1].text, std::string(storage::kMaxTextBytes, 'n'));
 }
 
-TEST_F(WtfFilesOf, NamesThatTwoFunctionsHaveOrThatAreChangedAreCountedOnce) {
+TEST_F(WtfFilesOf, CountsDuplicateAndChangedNamesOnce) {
   const std::vector<std::string> names = {
       "same", "same", "with\nline", "wtf.zone#set", "collect#return", "plain", ""};
   std::vector<Step> steps;
@@ -344,7 +344,7 @@ TEST_F(WtfFilesOf, TimesOfDayThatThereAreNot) {
 }
 
 // What storage does not take as a manifest may still say who it was.
-TEST_F(WtfFilesOf, ManifestOfOthersIsReadAsFarAsItGoes) {
+TEST_F(WtfFilesOf, ReadsAForeignManifestAsFarAsPossible) {
   write_thread(0, index_of({{10'000, kCall, 0xA}, {20'000, kReturn, 0xA}}, 77));
   write_text(session_ / "manifest.json",
              R"({"process": {"name": "theirs", "pid": "many"}, "threads": [

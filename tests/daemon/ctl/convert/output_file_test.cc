@@ -66,13 +66,13 @@ TEST_F(OutputFileTest, HasNoNameUntilItIsWhole) {
 TEST_F(OutputFileTest, FileThatAppearsMeanwhileStays) {
   auto file = storage::OutputFile::create(out(), false);
   ASSERT_TRUE(file.ok());
-  write_text(out(), "of somebody");
+  write_text(out(), "of a user");
   EXPECT_EQ(file->commit().code(), Code::kAlreadyExists);
-  EXPECT_EQ(content(out()), "of somebody");
+  EXPECT_EQ(content(out()), "of a user");
 }
 
 TEST_F(OutputFileTest, ReplacesFilesAndLinksAndNothingElse) {
-  write_text(root_ / "target", "of somebody");
+  write_text(root_ / "target", "of a user");
   fs::create_symlink("target", out());
   EXPECT_EQ(storage::OutputFile::create(out(), false).code(), Code::kAlreadyExists);
   for (const char* text : {"one", "two"}) {
@@ -83,7 +83,7 @@ TEST_F(OutputFileTest, ReplacesFilesAndLinksAndNothingElse) {
     EXPECT_EQ(content(out()), text);
     EXPECT_FALSE(fs::is_symlink(out()));
   }
-  EXPECT_EQ(content(root_ / "target"), "of somebody");
+  EXPECT_EQ(content(root_ / "target"), "of a user");
   EXPECT_EQ(entries(), 2u);
   ASSERT_EQ(::mkfifo((root_ / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(storage::OutputFile::create((root_ / "pipe").string(), true).code(),
@@ -103,7 +103,7 @@ TEST_F(OutputFileTest, DirectoryMayBeALink) {
 }
 
 TEST_F(OutputFileTest, SaysWhyThereIsNone) {
-  write_text(out(), "of somebody");
+  write_text(out(), "of a user");
   const auto why = [](const std::string& path, bool replace) {
     const auto file = storage::OutputFile::create(path, replace);
     return file.ok() ? "" : to_string(file.error());
@@ -119,7 +119,7 @@ TEST_F(OutputFileTest, SaysWhyThereIsNone) {
             Code::kNotFound);
   EXPECT_EQ(why((root_ / "none/out").string(), false),
             (root_ / "none/out").string() + ": No such file or directory");
-  EXPECT_EQ(content(out()), "of somebody");
+  EXPECT_EQ(content(out()), "of a user");
 }
 
 TEST_F(OutputFileTest, ItsModeIsThatOfEveryNewFile) {
@@ -200,7 +200,7 @@ std::set<std::string> names_in(const char* directory) {
   return names;
 }
 
-TEST_F(OutputFileTest, WithoutProcItHasATemporaryNameUntilItIsWhole) {
+TEST_F(OutputFileTest, UsesATemporaryNameWithoutProc) {
   fs::create_directory(root_ / "place");
   using Names = std::set<std::string>;
   const int code = in_a_root_of_its_own(root_, [&] {
@@ -227,10 +227,10 @@ TEST_F(OutputFileTest, WithoutProcItHasATemporaryNameUntilItIsWhole) {
     {
       auto late = storage::OutputFile::create("/place/other", false);
       expect(late.ok() && write(*late, "mine").ok());
-      write_text("/place/other", "of somebody");
+      write_text("/place/other", "of a user");
       expect(late->commit().code() == Code::kAlreadyExists);
     }
-    expect(content("/place/other") == "of somebody");
+    expect(content("/place/other") == "of a user");
     expect(names_in("/place") == (Names{"other", "out"}));
     return good;
   });

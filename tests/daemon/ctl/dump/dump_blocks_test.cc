@@ -53,7 +53,7 @@ class DumpProgressTest : public testing::OfflineTest {
     write_thread(0, index_of(walk(events - 1000, 1), 4711));
     write_thread(1, index_of(walk(1000, 2), 4712));
   }
-  std::vector<std::pair<uint64_t, uint64_t>> told(DumpOptions options) {
+  std::vector<std::pair<uint64_t, uint64_t>> reported(DumpOptions options) {
     options.functions = {"0x999"};
     auto trace = read::open_trace(session_.string());
     EXPECT_TRUE(trace.ok());
@@ -61,20 +61,21 @@ class DumpProgressTest : public testing::OfflineTest {
     sessions.push_back(std::make_unique<DumpedSession>(std::move(*trace), read::SessionManifest(),
                                                        std::vector<uint32_t>{}));
     sessions[0]->filter = *FunctionFilter::make(options.functions, sessions[0]->names);
-    std::vector<std::pair<uint64_t, uint64_t>> told;
-    EXPECT_TRUE(dump_events(options, sessions, out_,
-                            [&](uint64_t done, uint64_t all) { told.emplace_back(done, all); }));
-    return told;
+    std::vector<std::pair<uint64_t, uint64_t>> reported;
+    EXPECT_TRUE(dump_events(options, sessions, out_, [&](uint64_t done, uint64_t all) {
+      reported.emplace_back(done, all);
+    }));
+    return reported;
   }
 };
 
-TEST_F(DumpProgressTest, ItIsToldBlockByBlockAndAtTheEnd) {
+TEST_F(DumpProgressTest, ReportsEachBlockAndTheEnd) {
   write_session(kMany);
   for (const bool merged : {false, true}) {
     DumpOptions options;
     options.json = !merged;
     options.merged = merged;
-    const auto steps = told(options);
+    const auto steps = reported(options);
     ASSERT_GE(steps.size(), kMany / DumpBlock::kEvents);
     uint64_t before = 0;
     for (const auto& [done, all] : steps) {
@@ -84,16 +85,16 @@ TEST_F(DumpProgressTest, ItIsToldBlockByBlockAndAtTheEnd) {
       before = done;
     }
     EXPECT_EQ(before, kMany);
-    EXPECT_LT(steps[steps.size() - 2].first, kMany) << "the end is told once";
+    EXPECT_LT(steps[steps.size() - 2].first, kMany) << "the end is reported once";
   }
 }
 
-TEST_F(DumpProgressTest, NothingIsToldOfAShortOne) {
+TEST_F(DumpProgressTest, ReportsNothingForAShortOne) {
   write_session(kMany - 1);
-  EXPECT_TRUE(told({}).empty());
+  EXPECT_TRUE(reported({}).empty());
 }
 
-TEST_F(DumpProgressTest, OnATerminalItIsALineThatGoesAway) {
+TEST_F(DumpProgressTest, RemovesItsLineFromATerminal) {
   write_session(kMany);
   const std::string restart = "\r\x1b[K";
   DumpOptions options;

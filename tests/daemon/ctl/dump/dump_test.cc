@@ -140,7 +140,7 @@ TEST_F(Dump, TimeWindowIsInclusive) {
   EXPECT_EQ(times(), (std::vector<uint64_t>{1000, 1350, 2600}));
 }
 
-TEST_F(Dump, WindowSinceTheStartOrOfATimeOfDay) {
+TEST_F(Dump, TakesAWindowSinceTheStartOrByClock) {
   write_planned_session();  // from 1000 ns on, one event in 10 ns
   options_.json = true;
   options_.when.from = "0.05us";
@@ -213,7 +213,7 @@ TEST_F(Dump, FiltersByFunction) {
 }
 
 // Seen: `dump --function leaf` printed nothing, and that was exit code 0.
-TEST_F(Dump, FunctionThatIsNotThereIsOneAndNearNamesAreSaid) {
+TEST_F(Dump, UnknownFunctionFailsAndSuggestsNearNames) {
   write_two_threads();
   options_.json = true;
   for (const bool merged : {false, true}) {

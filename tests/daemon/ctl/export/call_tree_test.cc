@@ -71,7 +71,7 @@ TEST_F(ExportCallTrees, OnlyWantedFunctionsAreFrames) {
   EXPECT_EQ(time, 4000u) << "b, and c within it";
 }
 
-TEST_F(ExportCallTrees, WindowCountsWhatLiesInIt) {
+TEST_F(ExportCallTrees, WindowCountsOnlyTimeInIt) {
   write_stalled_session();
   ExportSelection selection;
   selection.when.from = "2500";
@@ -85,7 +85,7 @@ TEST_F(ExportCallTrees, WindowCountsWhatLiesInIt) {
   EXPECT_EQ(written(), "app;main;a;b 500\napp;main;a;b;c 500\n");
 }
 
-TEST_F(ExportCallTrees, RecursionAndCallsBehindALossHaveStacksOfTheirOwn) {
+TEST_F(ExportCallTrees, RecursionAndCallsAfterALossHaveOwnStacks) {
   write_lossy_session({{1000, kCall, 0xA},
                        {2000, kCall, 0xA},
                        {2500, kReturn, 0xA},

@@ -127,7 +127,7 @@ TEST_F(ExportEdges, EveryFormatHasAPartOfThem) {
 }
 
 // A loss in whose middle the window begins, and one in whose middle it ends.
-TEST_F(ExportEdges, EveryFormatHasAPartThatBeginsWithinALoss) {
+TEST_F(ExportEdges, EveryFormatHasAPartStartingInALoss) {
   write_edges();
   ExportSelection selection;
   selection.when.from = "1500";
@@ -279,8 +279,8 @@ TEST_F(ExportEdges, LastOpenCallEndsWithTheLastEvent) {
   EXPECT_EQ(profile_events(0), json::parse(R"([["O",0,"a"],["C",1000,"a"]])"));
 }
 
-// A stall ends with the event behind it, whatever that is.
-TEST_F(ExportEdges, ReturnOfNobodyEndsAStall) {
+// A stall ends with the event behind it, of any kind.
+TEST_F(ExportEdges, UnmatchedReturnEndsAStall) {
   write_thread(0, index_of({{1000, kCall, 0xA}, {1200, kReturn, 0xB}, {2000, kReturn, 0xA}}, 100));
   write_manifest(R"("stalls":[{"kind":"page_wait","first_ns":1100,"last_ns":1500,"thread":0}],)",
                  R"([{"id":0,"name":"main","ended":true}])");
@@ -289,7 +289,7 @@ TEST_F(ExportEdges, ReturnOfNobodyEndsAStall) {
       ["C",200,"[stall: page_wait]"],["C",1000,"a"]])"));
 }
 
-TEST_F(ExportEdges, StallThatEndsWhereTheWindowBeginsIsNotThere) {
+TEST_F(ExportEdges, LeavesOutAStallEndingAtTheWindowsBegin) {
   write_stalled_session();  // it waits 5000..8000
   ExportSelection selection;
   for (const uint64_t from_ns : {7999u, 8000u}) {

@@ -19,7 +19,7 @@ std::string text_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Whatever is below it, one file behind the other.
+// All files below it, one behind the other.
 std::string text_below(const fs::path& path) {
   if (!fs::is_directory(path)) return text_of(path);
   std::string text;
@@ -122,7 +122,7 @@ class ExportKinds : public testing::ExportTest {
   }
 };
 
-TEST_F(ExportKinds, EachIsInTheFileOrIsSaidToBeLeftOut) {
+TEST_F(ExportKinds, EachKindIsInTheFileOrReported) {
   const std::string session = write_full_session();
   for_each_target([&](Target to) {
     SCOPED_TRACE(std::string(name_of(to)));

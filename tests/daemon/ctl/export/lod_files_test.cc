@@ -128,7 +128,7 @@ TEST_F(LodFiles, ViewsSayTheSameWithIt) {
   EXPECT_THAT(verified(), ::testing::Not(::testing::HasSubstr("index.lod")));
 }
 
-TEST_F(LodFiles, DamagedOneIsNoticedAndMadeAnew) {
+TEST_F(LodFiles, NoticesAndRemakesADamagedOne) {
   write_large_session();
   ASSERT_NE(run(Target::kHtml), 2) << err_.str();
   const json before = report();

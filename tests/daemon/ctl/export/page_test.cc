@@ -118,7 +118,7 @@ TEST_F(ExportPage, LossesAreSaidAndShown) {
 }
 
 // What is called behind a loss has no known caller: its place is as wide as it is.
-TEST_F(ExportPage, BehindALossThereIsAsMuchAsIsKnown) {
+TEST_F(ExportPage, ShowsCallsKnownAfterALoss) {
   write_lossy_session({{1000, kCall, 0xA},
                        {2000, kCall, 0xB},
                        {5000, kCall, 0xC},

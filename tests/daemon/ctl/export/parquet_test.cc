@@ -156,7 +156,7 @@ TEST_F(ParquetTest, FileIsNoDirectory) {
 TEST_F(ParquetTest, RemovesOutputWhenExportFails) {
   write_stalled_session();
   ExportSelection selection;
-  selection.functions = {"nobody"};
+  selection.functions = {"absent"};
   EXPECT_EQ(run(Target::kParquet, selection), 1);
   EXPECT_FALSE(std::filesystem::exists(output()));
 }

@@ -54,7 +54,7 @@ TEST_F(ExportPerfetto, CallsStallsAndMarkersLieOnTheirTracks) {
   EXPECT_EQ(found.size(), 7u) << found;
 }
 
-TEST_F(ExportPerfetto, LossCutsWhatIsOpenAndShowsWhatSurvivedIt) {
+TEST_F(ExportPerfetto, LossCutsOpenCallsAndShowsSurvivors) {
   write_lossy_session(
       {{1000, kCall, 0xA}, {2000, kCall, 0xB}, {4000, kReturn, 0xB}, {5000, kReturn, 0xA}}, 2, 2500,
       3500);
@@ -159,7 +159,7 @@ TEST_F(ExportPerfetto, WindowCutsCalls) {
   EXPECT_EQ(found["app/markers"]["instants"].size(), 1u);
 }
 
-TEST_F(ExportPerfetto, MarkersBeforeTheFirstEventAndBehindTheLastAreThere) {
+TEST_F(ExportPerfetto, ShowsMarkersBeforeAndAfterAllEvents) {
   write_thread(0, index_of({{1000, kCall, 0xA}, {2000, kReturn, 0xA}}, 100));
   write_manifest(R"("markers":[{"at_ns":400,"text":"before"},{"at_ns":9000,"text":"behind"}],)",
                  R"([{"id":0,"name":"main","ended":true}])");

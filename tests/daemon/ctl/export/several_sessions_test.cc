@@ -135,7 +135,7 @@ TEST_F(ExportSeveral, WordMeansSomethingInOneOfThem) {
 }
 
 // The clock of one of them is not known at all.
-TEST_F(ExportSeveral, WithoutAClockThereIsNoPlaceOnTheTimeLine) {
+TEST_F(ExportSeveral, RejectsASessionWithoutAClock) {
   write_sessions();
   write_text(session_ / "manifest.json", R"({"state":"complete","threads":[]})");
   EXPECT_EQ(run(Target::kFolded, {}, inputs_), 2);

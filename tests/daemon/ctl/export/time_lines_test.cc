@@ -43,7 +43,7 @@ TEST_F(ExportTimeLines, ChromeHasCallsStallsAndMarkers) {
       {"ph":"M","pid":42,"tid":101,"name":"thread_name","args":{"name":"worker"}}])"));
 }
 
-TEST_F(ExportTimeLines, ChromeEndsCallsAtALossAndBeginsThemAgain) {
+TEST_F(ExportTimeLines, ChromeCutsCallsAtALoss) {
   write_lossy_session(
       {{1000, kCall, 0xA}, {2000, kCall, 0xB}, {4000, kReturn, 0xB}, {5000, kCall, 0xC}}, 2, 2500,
       3500);
@@ -136,7 +136,7 @@ TEST_F(ExportTimeLines, TimesThatStepBackAreShownAndCounted) {
 }
 
 // No one saw it return.
-TEST_F(ExportTimeLines, CallThatIsOpenAtTheEndLastsUpToThere) {
+TEST_F(ExportTimeLines, OpenCallLastsUntilTheEnd) {
   write_thread(0, index_of({{1000, kCall, 0xA}, {2000, kCall, 0xB}, {5000, kReturn, 0xB}}, 100));
   write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
   ExportSelection selection;

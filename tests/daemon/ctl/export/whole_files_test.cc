@@ -138,7 +138,7 @@ TEST_F(ExportWhole, PageShowsTheLongestStallsAndGaps) {
   EXPECT_EQ(report_["left_out"]["short stalls and gaps on the time line"], 6);
 }
 
-TEST_F(ExportWhole, NotesOfACallHaveWhatItsDetailRecordHas) {
+TEST_F(ExportWhole, NotesOfACallHoldItsDetailRecord) {
   write_planned_session();
   ASSERT_EQ(run(Target::kChrome), 0) << err_.str();
   expect_same("chrome_detail", json::parse(written(), nullptr, false));
@@ -211,7 +211,7 @@ TEST_F(ExportWhole, ThreadOfOneEventHasItsTime) {
 }
 
 // Each of two threads has 400 calls open at its end: that is not 800 in each other.
-TEST_F(ExportWhole, CallsOfOneThreadAreNoDepthOfTheNext) {
+TEST_F(ExportWhole, CallsOfOneThreadDoNotDeepenTheNext) {
   for (uint32_t thread = 0; thread < 2; ++thread) {
     std::vector<testing::Step> steps;
     for (uint64_t i = 0; i < 400; ++i) steps.push_back({1000 + i, kCall, 0xA});
@@ -226,7 +226,7 @@ TEST_F(ExportWhole, CallsOfOneThreadAreNoDepthOfTheNext) {
   }
 }
 
-TEST_F(ExportWhole, EventsBehindTheLastCountToTheEndOfTheTimeLine) {
+TEST_F(ExportWhole, CountsLateEventsAtTheTimeLinesEnd) {
   write_thread(0, index_of({{1000, kCall, 0xA}, {50'000, kReturn, 0xA}, {2000, kCall, 0xB}}, 100));
   write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
   ASSERT_EQ(run(Target::kHtml), 0) << err_.str();

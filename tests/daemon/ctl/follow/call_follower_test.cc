@@ -130,7 +130,7 @@ TEST_F(CallFollowerTest, ReadsEventsAfterALook) {
   EXPECT_THAT(words(batch()), ElementsAre("parse 10"));
 }
 
-TEST_F(CallFollowerTest, SelfTimeIsThatOfTheInnermostCallInTheTimeOfTheMessage) {
+TEST_F(CallFollowerTest, SelfTimeIsTheInnermostCallsInTheMessage) {
   follow();
   append(0, {{100, kCall, kMain}, {110, kCall, kParse}, {150, kCall, kSlow}});
   EXPECT_THAT(self_times(batch()), (std::map<std::string, uint64_t>{{"main", 10}, {"parse", 40}}));

@@ -50,7 +50,7 @@ class OpenTest : public testing::OfflineTest {
   ProgramRunner runner_;
 };
 
-TEST_F(OpenTest, PageIsWhatConvertMakesAndTheBrowserGetsItsAddress) {
+TEST_F(OpenTest, MakesThePageOfConvertAndOpensIt) {
   const Ran ran = open({});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   ASSERT_EQ(page_names().size(), 1u);

@@ -1,4 +1,4 @@
-// Nearly right captures through every command that reads files. Whatever is in them: a documented
+// Nearly right captures through every command that reads files. For any content: a documented
 // exit code, no signal, no hang, bounded memory and output, nothing on the terminal that moves its
 // cursor, JSON that parses.
 //

@@ -337,7 +337,7 @@ TEST(TimeWordsTest, MomentsOfADay) {
             "\"2026-11-25 14:03:05\", or nanoseconds as dump --json prints them");
 }
 
-// Of several sessions: what is told by the epoch needs no clock of a device.
+// Of several sessions: a time since the epoch needs no clock of a device.
 TEST(TimeWordsTest, MomentsOnATimeLine) {
   SessionTimes line;
   line.is_time_line = true;

@@ -104,7 +104,7 @@ TEST(TimeLine, TimeNeverRunsBackwards) {
   }
 }
 
-TEST(TimeLine, WithoutAComparisonTheDevicesTimeOfDayHasToDo) {
+TEST(TimeLine, UsesTheTimeOfDayWithoutAComparison) {
   TimeLine line;
   storage::Manifest manifest;
   EXPECT_EQ(line.add(manifest).code(), Code::kInvalidArgument);

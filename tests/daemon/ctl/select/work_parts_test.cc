@@ -39,7 +39,7 @@ TEST(Workers, NoMoreThanPiecesAndCores) {
 TEST(Workers, DoEachPieceOnce) {
   for (const size_t count : {size_t{0}, size_t{1}, size_t{2}, size_t{3}, size_t{100}}) {
     std::vector<std::atomic<int>> done(count);
-    std::vector<std::pair<size_t, size_t>> told;
+    std::vector<std::pair<size_t, size_t>> reports;
     const std::thread::id caller = std::this_thread::get_id();
     std::mutex mutex;
     std::map<std::thread::id, size_t> worker_of;
@@ -47,7 +47,7 @@ TEST(Workers, DoEachPieceOnce) {
         count,
         [&](size_t piece, size_t all) {
           EXPECT_EQ(std::this_thread::get_id(), caller);
-          told.emplace_back(piece, all);
+          reports.emplace_back(piece, all);
         },
         [&](size_t worker, size_t piece) {
           EXPECT_LT(worker, read::workers_for(count));
@@ -58,12 +58,12 @@ TEST(Workers, DoEachPieceOnce) {
           ++done[piece];
         });
     for (const auto& times : done) EXPECT_EQ(times, 1);
-    ASSERT_GE(told.size(), 2u);
-    EXPECT_EQ(told.front(), std::pair(size_t{0}, count));
-    EXPECT_EQ(told.back(), std::pair(count, count));
-    for (size_t i = 1; i + 1 < told.size(); ++i) EXPECT_LT(told[i].first, count);
+    ASSERT_GE(reports.size(), 2u);
+    EXPECT_EQ(reports.front(), std::pair(size_t{0}, count));
+    EXPECT_EQ(reports.back(), std::pair(count, count));
+    for (size_t i = 1; i + 1 < reports.size(); ++i) EXPECT_LT(reports[i].first, count);
     if (count == 1) {
-      EXPECT_THAT(told, ElementsAre(Pair(0, 1), Pair(0, 1), Pair(1, 1)));
+      EXPECT_THAT(reports, ElementsAre(Pair(0, 1), Pair(0, 1), Pair(1, 1)));
     }
   }
 }
@@ -300,7 +300,7 @@ TEST_F(ThreadsMeant, ByNumberIdAndName) {
   EXPECT_EQ(chosen({"main"}).code(), Code::kInvalidArgument);
 }
 
-TEST(ThreadBreaks, StallsOfAThreadAndOfAllThreadsInOrder) {
+TEST(ThreadBreaks, SortsStallsOfOneAndOfAllThreads) {
   const auto manifest = read::SessionManifest::parse(R"({"threads":[],"stalls":[
       {"kind":"page_wait","thread":2,"first_ns":50,"last_ns":60,"stalled_ns":7,"joined":3},
       {"kind":"stopped","first_ns":40,"last_ns":45},

@@ -65,7 +65,7 @@ TEST_F(LeftoversTest, GoesAwayWithItsObjectUnlessItIsKept) {
   EXPECT_TRUE(fs::exists(root_ / "kept/below/file"));
 }
 
-TEST_F(LeftoversTest, DirectoryOfOthersTooGoesOnlyWhenItIsEmpty) {
+TEST_F(LeftoversTest, RemovesASharedDirectoryOnlyWhenEmpty) {
   fs::create_directories(root_ / "empty");
   {
     const storage::Leftover empty((root_ / "empty").string(), storage::Leftover::kIfEmpty);

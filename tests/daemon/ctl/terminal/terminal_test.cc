@@ -48,7 +48,7 @@ TEST(PrintableStream, CharactersMayBeDivided) {
   }
 }
 
-TEST(PrintableStream, CharacterThatIsCutOffIsEscapedAtTheEnd) {
+TEST(PrintableStream, EscapesAnUnfinishedCharacterAtTheEnd) {
   std::ostringstream out;
   {
     PrintableStream net(out);

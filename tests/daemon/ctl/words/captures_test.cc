@@ -1,4 +1,4 @@
-// What the commands print of a capture, whatever its format: findings that are not listed, how far
+// What the commands print of a capture of any format: findings that are not listed, how far
 // a long check is; and the limits of what is shown of each format.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -221,10 +221,10 @@ TEST(SeverityNames, AreThose) {
 
 // ---- each format's own
 
-std::vector<uint64_t> told_by(const CaptureFormat& format, Bytes file) {
-  std::vector<uint64_t> told;
-  (void)format.check(file, [&](uint64_t done) { told.push_back(done); });
-  return told;
+std::vector<uint64_t> reports_of(const CaptureFormat& format, Bytes file) {
+  std::vector<uint64_t> reports;
+  (void)format.check(file, [&](uint64_t done) { reports.push_back(done); });
+  return reports;
 }
 
 std::string fact_of(const CaptureFormat& format, Bytes file, std::string_view label) {
@@ -236,14 +236,14 @@ std::string fact_of(const CaptureFormat& format, Bytes file, std::string_view la
 }
 
 // What a dump tells that prints nothing.
-std::vector<uint64_t> told_by_dump(const CaptureFormat& format, Bytes file,
-                                   const DumpOptions& options = {}) {
-  std::vector<uint64_t> told;
+std::vector<uint64_t> reports_of_dump(const CaptureFormat& format, Bytes file,
+                                      const DumpOptions& options = {}) {
+  std::vector<uint64_t> reports;
   std::ostringstream text;
   TextOut out(text);
   EXPECT_TRUE(
-      format.dump(options, {}, file, out, [&](uint64_t done) { told.push_back(done); }).ok());
-  return told;
+      format.dump(options, {}, file, out, [&](uint64_t done) { reports.push_back(done); }).ok());
+  return reports;
 }
 
 std::string dumped(const CaptureFormat& format, Bytes file, const DumpOptions& options) {
@@ -266,12 +266,12 @@ TEST(RtcCaptureWords, CheckTellsHowFarItIs) {
   const Octets part(kMiB, 7);
   while (writer->position() < 34 * kMiB) ASSERT_TRUE(writer->write(*id, part).ok());
   ASSERT_TRUE(writer->finish().ok());
-  EXPECT_THAT(told_by(kRtcCapture, sink.bytes()),
+  EXPECT_THAT(reports_of(kRtcCapture, sink.bytes()),
               ElementsAre(16 * kMiB, 32 * kMiB, sink.bytes().size()));
-  const auto told = told_by_dump(kRtcCapture, sink.bytes());
-  ASSERT_THAT(told, SizeIs(2));
-  EXPECT_THAT(
-      told, ElementsAre(AllOf(Ge(16 * kMiB), Lt(18 * kMiB)), AllOf(Ge(32 * kMiB), Lt(34 * kMiB))));
+  const auto reports = reports_of_dump(kRtcCapture, sink.bytes());
+  ASSERT_THAT(reports, SizeIs(2));
+  EXPECT_THAT(reports, ElementsAre(AllOf(Ge(16 * kMiB), Lt(18 * kMiB)),
+                                   AllOf(Ge(32 * kMiB), Lt(34 * kMiB))));
 }
 
 TEST(WtfCaptureWords, DumpTellsHowFarItIs) {
@@ -283,7 +283,7 @@ TEST(WtfCaptureWords, DumpTellsHowFarItIs) {
   for (int i = 0; i < 34; ++i) ASSERT_TRUE(writer.mark(1000, "mark", text).ok());
   ASSERT_TRUE(writer.finish().ok());
   EXPECT_THAT(
-      told_by_dump(kWtfCapture, sink.bytes()),
+      reports_of_dump(kWtfCapture, sink.bytes()),
       ElementsAre(AllOf(Ge(16 * kMiB), Lt(18 * kMiB)), AllOf(Ge(32 * kMiB), Lt(35 * kMiB))));
 }
 
@@ -302,10 +302,10 @@ TEST(Dial9CaptureWords, DumpTellsHowFarItIs) {
   const Octets stream = encoder.take();
   const std::string all = dumped(kDial9Capture, stream, {});
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 35);
-  const auto told = told_by_dump(kDial9Capture, stream);
-  ASSERT_THAT(told, SizeIs(2));
-  EXPECT_THAT(
-      told, ElementsAre(AllOf(Ge(17 * kMiB), Lt(18 * kMiB)), AllOf(Ge(57 * kMiB), Lt(58 * kMiB))));
+  const auto reports = reports_of_dump(kDial9Capture, stream);
+  ASSERT_THAT(reports, SizeIs(2));
+  EXPECT_THAT(reports, ElementsAre(AllOf(Ge(17 * kMiB), Lt(18 * kMiB)),
+                                   AllOf(Ge(57 * kMiB), Lt(58 * kMiB))));
 }
 
 Octets wtf_with_timebase(double ms) {
@@ -318,7 +318,7 @@ Octets wtf_with_timebase(double ms) {
   return sink.bytes();
 }
 
-TEST(WtfCaptureWords, TimebaseFrom1990To2200IsATimeOfDay) {
+TEST(WtfCaptureWords, ShowsTimebases1990To2200AsTimeOfDay) {
   const auto text = [](double ms) {
     return fact_of(kWtfCapture, wtf_with_timebase(ms), "timebase");
   };
@@ -328,7 +328,7 @@ TEST(WtfCaptureWords, TimebaseFrom1990To2200IsATimeOfDay) {
   EXPECT_EQ(text(7'258'118'400'001), "7258118400001 ms");
   EXPECT_EQ(text(-1), "-1 ms");
   const Octets file = wtf_with_timebase(0);
-  EXPECT_EQ(told_by(kWtfCapture, file).back(), file.size());
+  EXPECT_EQ(reports_of(kWtfCapture, file).back(), file.size());
 }
 
 // 100 sentences, and how many more: of values that are no JSON any more.

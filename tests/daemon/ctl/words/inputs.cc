@@ -139,83 +139,78 @@ fs::path other_session(const fs::path& root) {
 
 // ---- dial9
 
-Octets dial9_of_everything() {
+namespace {
+
+void end_event(dial9::Encoder& out) {
+  EXPECT_TRUE(out.end_event()) << to_text(out.refusal());
+}
+
+// A type with a field of every type.
+dial9::EventType define_fields(dial9::Encoder& out) {
   using dial9::FieldType;
-  dial9::Encoder out;
-  const auto ended = [&] { EXPECT_TRUE(out.end_event()) << to_text(out.refusal()); };
-  const auto metadata =
-      *out.define({256, "SegmentMetadataEvent", true, {{"entries", FieldType::kStringMap}}});
-  const auto clock =
-      *out.define({257, "ClockSyncEvent", true, {{"realtime_ns", FieldType::kVarint}}});
-  const auto fields = *out.define({258,
-                                   "Fields",
-                                   true,
-                                   {{"i64", FieldType::kI64},
-                                    {"f64", FieldType::kF64},
-                                    {"bool", FieldType::kBool},
-                                    {"string", FieldType::kString},
-                                    {"bytes", FieldType::kBytes},
-                                    {"pooled_stack", FieldType::kPooledStackFrames},
-                                    {"pooled", FieldType::kPooledString},
-                                    {"stack", FieldType::kStackFrames},
-                                    {"varint", FieldType::kVarint, true},
-                                    {"map", FieldType::kStringMap},
-                                    {"u8", FieldType::kU8},
-                                    {"u16", FieldType::kU16},
-                                    {"u32", FieldType::kU32},
-                                    {"list", FieldType::kDynamicList},
-                                    {"dynamic", FieldType::kDynamicMap}}});
-  const auto timeless = *out.define({259, "Timeless", false, {{"n", FieldType::kU8}}});
-  expect_ok(out.annotate(fields, {{8, "unit", "ns"}, {3, "unit", "s"}, {12, "unit", "bytes"}}));
+  return *out.define({258,
+                      "Fields",
+                      true,
+                      {{"i64", FieldType::kI64},
+                       {"f64", FieldType::kF64},
+                       {"bool", FieldType::kBool},
+                       {"string", FieldType::kString},
+                       {"bytes", FieldType::kBytes},
+                       {"pooled_stack", FieldType::kPooledStackFrames},
+                       {"pooled", FieldType::kPooledString},
+                       {"stack", FieldType::kStackFrames},
+                       {"varint", FieldType::kVarint, true},
+                       {"map", FieldType::kStringMap},
+                       {"u8", FieldType::kU8},
+                       {"u16", FieldType::kU16},
+                       {"u32", FieldType::kU32},
+                       {"list", FieldType::kDynamicList},
+                       {"dynamic", FieldType::kDynamicMap}}});
+}
 
-  const std::vector<dial9::StringPair> entries = {{"service_name", "shop"}, {"boot-id", "abcd-99"}};
-  out.begin_event(metadata, 5'000'000'000);
-  out.put_string_map(entries);
-  ended();
-  out.begin_event(clock, 5'000'000'000);
-  out.put_varint(1'700'000'000'123'000'000);
-  ended();
+constexpr uint64_t kTwoFrames[] = {0x10, 0xFFFF};
 
-  const std::vector<uint64_t> two = {0x10, 0xFFFF};
+// Few elements and short texts, or more and longer ones than are shown.
+void put_fields(dial9::Encoder& out, dial9::EventType fields, uint64_t ns, bool large) {
   std::vector<uint64_t> deep;
   for (uint64_t i = 0; i < 33; ++i) deep.push_back(i);
-  const auto put_fields = [&](uint64_t ns, bool large) {
-    std::vector<std::string> keys;
-    std::vector<dial9::StringPair> pairs;
-    for (int i = 0; i < (large ? 33 : 2); ++i) keys.push_back("k" + std::to_string(i));
-    for (const std::string& key : keys) pairs.push_back({key, "v"});
-    out.begin_event(fields, ns);
-    out.put_i64(large ? std::numeric_limits<int64_t>::min() : 7);
-    out.put_f64(large ? -0.1 : 2);
-    out.put_bool(large);
-    out.put_string(large ? std::string(201, 'x') : "a \"b\"\x1B");
-    out.put_bytes(Octets(large ? 33 : 2, 0xCD));
-    out.put_pooled_stack(large ? deep : two);
-    out.put_pooled_string(large ? "caf\xC3\xA9" : "src/main.rs:1");
-    out.put_stack(large ? std::span<const uint64_t>(deep) : std::span<const uint64_t>());
-    if (large) {
-      out.put_varint(std::numeric_limits<uint64_t>::max());
-    } else {
-      out.put_absent();
-    }
-    out.put_string_map(pairs);
-    out.put_u8(255);
-    out.put_u16(65535);
-    out.put_u32(4'294'967'295);
-    out.begin_list();
-    for (int i = 0; i < (large ? 33 : 0); ++i) out.put_varint(static_cast<uint64_t>(i));
-    out.end_list();
-    out.begin_map();
-    for (int i = 0; i < (large ? 33 : 1); ++i) {
-      out.put_string("key");
-      out.put_bool(i % 2 == 0);
-    }
-    out.end_map();
-    ended();
-  };
-  put_fields(5'000'001'000, false);
-  put_fields(6'000'000'000, true);
-  // Elements of every type, and ids that no pool has.
+  std::vector<std::string> keys;
+  std::vector<dial9::StringPair> pairs;
+  for (int i = 0; i < (large ? 33 : 2); ++i) keys.push_back("k" + std::to_string(i));
+  for (const std::string& key : keys) pairs.push_back({key, "v"});
+  out.begin_event(fields, ns);
+  out.put_i64(large ? std::numeric_limits<int64_t>::min() : 7);
+  out.put_f64(large ? -0.1 : 2);
+  out.put_bool(large);
+  out.put_string(large ? std::string(201, 'x') : "a \"b\"\x1B");
+  out.put_bytes(Octets(large ? 33 : 2, 0xCD));
+  out.put_pooled_stack(large ? std::span<const uint64_t>(deep) : kTwoFrames);
+  out.put_pooled_string(large ? "caf\xC3\xA9" : "src/main.rs:1");
+  out.put_stack(large ? std::span<const uint64_t>(deep) : std::span<const uint64_t>());
+  if (large) {
+    out.put_varint(std::numeric_limits<uint64_t>::max());
+  } else {
+    out.put_absent();
+  }
+  out.put_string_map(pairs);
+  out.put_u8(255);
+  out.put_u16(65535);
+  out.put_u32(4'294'967'295);
+  out.begin_list();
+  for (int i = 0; i < (large ? 33 : 0); ++i) out.put_varint(static_cast<uint64_t>(i));
+  out.end_list();
+  out.begin_map();
+  for (int i = 0; i < (large ? 33 : 1); ++i) {
+    out.put_string("key");
+    out.put_bool(i % 2 == 0);
+  }
+  out.end_map();
+  end_event(out);
+}
+
+// Elements of every type, and ids that no pool has.
+void put_elements(dial9::Encoder& out, dial9::EventType fields,
+                  const std::vector<dial9::StringPair>& entries) {
   out.begin_event(fields, 5'500'000'000);
   out.put_i64(-1);
   out.put_f64(std::numeric_limits<double>::infinity());
@@ -224,7 +219,7 @@ Octets dial9_of_everything() {
   out.put_bytes({});
   out.put_pooled_stack_id(9);
   out.put_pooled_string_id(8);
-  out.put_stack(std::span<const uint64_t>(two));
+  out.put_stack(kTwoFrames);
   out.put_varint(0);
   out.put_string_map({});
   out.put_u8(0);
@@ -238,7 +233,7 @@ Octets dial9_of_everything() {
   out.put_bytes(Octets{1, 2});
   out.put_pooled_stack_id(9);
   out.put_pooled_string_id(8);
-  out.put_stack(std::span<const uint64_t>(two));
+  out.put_stack(kTwoFrames);
   out.put_string_map(entries);
   out.put_u8(1);
   out.begin_list();
@@ -249,22 +244,51 @@ Octets dial9_of_everything() {
   out.end_list();
   out.begin_map();
   out.end_map();
-  ended();
-  out.begin_event(timeless);
-  out.put_u8(3);
-  ended();
+  end_event(out);
+}
 
-  // A second sub-stream with more names than inspect lists.
+// A second sub-stream with more names than inspect lists.
+void put_second_sub_stream(dial9::Encoder& out) {
   EXPECT_TRUE(out.begin_stream());
   for (uint16_t i = 0; i < 10; ++i) {
     const auto type =
-        *out.define({i, "Extra" + std::to_string(i), true, {{"n", FieldType::kVarint}}});
+        *out.define({i, "Extra" + std::to_string(i), true, {{"n", dial9::FieldType::kVarint}}});
     for (uint16_t k = 0; k <= i; ++k) {
       out.begin_event(type, 7'000'000'000 + i * 100u + k);
       out.put_varint(k);
-      ended();
+      end_event(out);
     }
   }
+}
+
+}  // namespace
+
+Octets dial9_of_everything() {
+  using dial9::FieldType;
+  dial9::Encoder out;
+  const auto metadata =
+      *out.define({256, "SegmentMetadataEvent", true, {{"entries", FieldType::kStringMap}}});
+  const auto clock =
+      *out.define({257, "ClockSyncEvent", true, {{"realtime_ns", FieldType::kVarint}}});
+  const auto fields = define_fields(out);
+  const auto timeless = *out.define({259, "Timeless", false, {{"n", FieldType::kU8}}});
+  expect_ok(out.annotate(fields, {{8, "unit", "ns"}, {3, "unit", "s"}, {12, "unit", "bytes"}}));
+
+  const std::vector<dial9::StringPair> entries = {{"service_name", "shop"}, {"boot-id", "abcd-99"}};
+  out.begin_event(metadata, 5'000'000'000);
+  out.put_string_map(entries);
+  end_event(out);
+  out.begin_event(clock, 5'000'000'000);
+  out.put_varint(1'700'000'000'123'000'000);
+  end_event(out);
+
+  put_fields(out, fields, 5'000'001'000, false);
+  put_fields(out, fields, 6'000'000'000, true);
+  put_elements(out, fields, entries);
+  out.begin_event(timeless);
+  out.put_u8(3);
+  end_event(out);
+  put_second_sub_stream(out);
   return out.take();
 }
 

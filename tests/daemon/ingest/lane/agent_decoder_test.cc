@@ -133,7 +133,7 @@ TEST_F(AgentDecoderTest, OnlySoManyFramesAtOnce) {
   EXPECT_EQ(taken, bytes.size() - open_stream().size());
 }
 
-TEST_F(AgentDecoderTest, PageOfAStreamThatIsNotOpenIsAFault) {
+TEST_F(AgentDecoderTest, RejectsAPageOfAStreamNotOpen) {
   EXPECT_EQ(fault_of(page(0, 1, kStream + 1)), "page of stream 8, which is not open");
   EXPECT_EQ(fault_of(close_stream(0)), "");
   EXPECT_EQ(fault_of(page(0, 1)), "page of stream 7, which is not open");
@@ -164,7 +164,7 @@ TEST_F(AgentDecoderTest, CodecMustHaveBeenAgreedOn) {
   EXPECT_EQ(turn.stored_bytes, 200u * 32) << "as records";
 }
 
-TEST_F(AgentDecoderTest, EachFlippedByteIsSeenAndAWrongPageCounted) {
+TEST_F(AgentDecoderTest, DetectsEachFlippedByteAndCountsWrongPages) {
   const std::vector<uint8_t> sound = page(0, 3);
   for (size_t at = 0; at < sound.size(); ++at) {
     begin();

@@ -93,7 +93,7 @@ TEST_F(DataFramesTest, RepeatOfTheStartChangesNothing) {
   EXPECT_THAT(thread_ids(), IsEmpty()) << "those were of the one before";
 }
 
-TEST_F(DataFramesTest, AnotherConnectionGoesOnWithTheSameSession) {
+TEST_F(DataFramesTest, AnotherConnectionContinuesTheSession) {
   begin_recording();
   EXPECT_EQ(open_stream(1), "");
   EXPECT_EQ(data(FrameType::kModules, modules_of({"/bin/a"})), "");
@@ -163,7 +163,7 @@ TEST_F(DataFramesTest, RefusesStreamsForNowWithoutMemory) {
   EXPECT_THAT(thread_ids(), ElementsAre(101, 102));
 }
 
-TEST_F(DataFramesTest, BytesThatAreNoMessageAndFramesOfTheOtherChannelAreRefused) {
+TEST_F(DataFramesTest, RefusesBrokenMessagesAndControlFrames) {
   begin_recording();
   const uint8_t bytes[] = {0xff, 0xff};
   for (const FrameType type :

@@ -197,7 +197,7 @@ TEST_F(DataLaneTest, FrameAsLongAsTheyMayBeFits) {
   EXPECT_TRUE(records(kAll) == index_events(0, kAll));
 }
 
-TEST_F(DataLaneTest, StandsStillUntilItsOwnerLetsItRead) {
+TEST_F(DataLaneTest, WaitsUntilItsOwnerLetsItRead) {
   begin_lane();
   owner_->lets_read = false;
   lane_->start();
@@ -210,7 +210,7 @@ TEST_F(DataLaneTest, StandsStillUntilItsOwnerLetsItRead) {
   EXPECT_FALSE(lane_->held());
 }
 
-TEST_F(DataLaneTest, FrameThatStandsStillIsNotWaitedForForEver) {
+TEST_F(DataLaneTest, GivesUpOnAnUnfinishedFrame) {
   begin_lane();
   lane_->start();
   EXPECT_TRUE(lane_->check_idle(in(2 * kFrameStall))) << "nothing has begun";
@@ -261,7 +261,7 @@ TEST_F(DataLaneTest, OwnerEndsTheReading) {
   EXPECT_TRUE(link_->open()) << "that is for the owner to decide";
 }
 
-TEST_F(DataLaneTest, BadBytesAreToldBehindTheGoodOnes) {
+TEST_F(DataLaneTest, ReportsBadBytesAfterTheGoodOnes) {
   begin_lane();
   std::vector<uint8_t> bytes = page(0, 10);
   add(bytes, {'j', 'u', 'n', 'k'});
@@ -300,7 +300,7 @@ TEST_F(DataLaneTest, ReportsInvalidFrames) {
   EXPECT_EQ(core_->counters.pages_bad_checksum, 1u);
 }
 
-TEST_F(DataLaneTest, EndIsToldBehindTheLastPage) {
+TEST_F(DataLaneTest, ReportsTheEndAfterTheLastPage) {
   begin_lane();
   lane_->start();
   ASSERT_TRUE(other_.send_bytes(page(0, 10)));
@@ -407,7 +407,7 @@ TEST_F(DataLaneTest, RetriesFramesAfterTransientStorageErrors) {
   EXPECT_EQ(account_->used(principal::Resource::kMemory), 2 * kStreamMemory) << "charged once";
 }
 
-TEST(LaneBuffersTest, OneUsedLastIsUsedNextAndIdleOnesAreFreed) {
+TEST(LaneBuffersTest, ReusesTheLastBufferAndFreesIdleOnes) {
   LaneBuffers buffers;
   auto one = buffers.take();
   auto two = buffers.take();

@@ -90,7 +90,7 @@ TEST_F(Dial9FeedTest, ByteByByteItIsTheSameStream) {
 }
 
 // A feed has said who it is with its first bytes; what it sends may come much later.
-TEST_F(Dial9FeedTest, FeedMayBeSilentForLongerThanAHelloMayTake) {
+TEST_F(Dial9FeedTest, FeedMayBeSilentBeyondTheHelloDeadline) {
   start();
   FrameSocket feed = connect();
   ASSERT_TRUE(feed.send_bytes(Bytes(kDial9Example).first(5)));
@@ -155,7 +155,7 @@ TEST_F(Dial9FeedTest, GarbageBehindAGoodPartEndsTheConnection) {
   }
 }
 
-TEST_F(Dial9FeedTest, FramesMayBeLargerThanABufferUpToALimit) {
+TEST_F(Dial9FeedTest, FramesMayExceedABufferUpToALimit) {
   start();
   const std::vector<uint8_t> large = fakes::dial9_stream_with_large_event(3u << 20);
   const auto session = session_of(large);

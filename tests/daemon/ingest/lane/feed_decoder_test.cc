@@ -1,5 +1,5 @@
-// The bytes of a dial9 feed without a feed: how much of them are whole frames, in whatever pieces
-// they come, and what is said of their end.
+// The bytes of a dial9 feed without a feed: how much of them are whole frames, in any pieces, and
+// what is said of their end.
 #include "daemon/ingest/lane/dial9_feed.h"
 
 #include <gmock/gmock.h>
@@ -81,7 +81,7 @@ TEST_F(FeedDecoderTest, FaultInTheMiddleSaysWhere) {
   EXPECT_THAT(turn.fault.reason, HasSubstr("18"));
 }
 
-TEST_F(FeedDecoderTest, FrameThatIsTooLargeIsAFaultBeforeItIsWhole) {
+TEST_F(FeedDecoderTest, RejectsATooLargeFrameBeforeItIsWhole) {
   const std::vector<uint8_t> stream = fakes::dial9_stream_with_large_event(kMaxFeedFrameBytes + 1);
   ASSERT_FALSE(stream.empty());
   FeedDecoder decoder;

@@ -109,14 +109,14 @@ TEST_F(FeedPaceTest, EndIsShownStepByStep) {
   EXPECT_EQ(manifest.passthrough_streams[0].refused_bytes, 0u);
   EXPECT_EQ(manifest.passthrough_streams[0].problem, "");
   EXPECT_FALSE(sweep(milliseconds{0})) << "it may be forgotten";
-  // Whoever stops it now has its answer at once.
+  // A stop that comes now is answered at once.
   std::optional<Result<SessionSnapshot>> stopped;
   feed_->stop([&](auto result) { stopped.emplace(std::move(result)); });
   ASSERT_TRUE(stopped.has_value());
   EXPECT_EQ((*stopped)->state, SessionState::kComplete);
 }
 
-TEST_F(FeedPaceTest, FrameThatStandsStillEndsIt) {
+TEST_F(FeedPaceTest, UnfinishedFrameEndsIt) {
   begin_with_header();
   EXPECT_TRUE(sweep(2 * kFrameStall)) << "at a frame's end it may be silent";
   send(Bytes(kDial9Example).subspan(5, 25));

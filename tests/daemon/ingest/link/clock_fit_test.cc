@@ -55,7 +55,7 @@ TEST(ClockFitTest, FindsTheDriftOverBursts) {
   EXPECT_NEAR(static_cast<double>(sync->offset_ns), 1'000'000 + 60 * 20'000, 2);
 }
 
-TEST(ClockFitTest, ClockThatJumpedBeginsAnew) {
+TEST(ClockFitTest, RestartsAfterAClockJump) {
   ClockFit fit;
   fit.begin_burst();
   fit.add(probe(1'000'000'000, 0, 1'000, 1'000));

@@ -75,7 +75,7 @@ TEST_F(ClockProbesTest, OnlyTheProbeThatWasSentLastIsAnswered) {
   EXPECT_FALSE(sent().has_value());
 }
 
-TEST_F(ClockProbesTest, BurstThatIsNotAnsweredEndsWithWhatItFound) {
+TEST_F(ClockProbesTest, UnansweredBurstEndsWithItsFindings) {
   probes_.begin_burst(*link_);
   const auto first = sent();
   ASSERT_TRUE(first.has_value());

@@ -152,7 +152,7 @@ TEST_F(IoThreadTest, AsksNewAgentsToRetryWhileStopping) {
   EXPECT_EQ(reported_.session_count(), 0u);
 }
 
-TEST_F(IoThreadTest, BuffersThatNobodyNeedsAreFreed) {
+TEST_F(IoThreadTest, FreesUnusedBuffers) {
   core_.lane_buffers.give_back(core_.lane_buffers.take());
   ASSERT_TRUE(thread_.run().ok());
   EXPECT_TRUE(eventually([&] { return core_.lane_buffers.free_buffers() == 0; }));

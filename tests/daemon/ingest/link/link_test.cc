@@ -41,7 +41,7 @@ class LinkTest : public testing::Test {
     return beat.spooled_bytes();
   }
   bool is_open() { return link_->socket().is_open(); }
-  // What the other side has been sent, and whether it has been told the end, by now.
+  // What the other side has received by now, and whether it has seen the end.
   std::vector<FrameType> received() {
     std::vector<FrameType> types;
     while (const auto frame = other_.receive(milliseconds{0})) types.push_back(frame->type);
@@ -145,7 +145,7 @@ TEST_F(LinkTest, ReportsInvalidFramesWithTheirBytes) {
   EXPECT_EQ(link_->unread().size(), 6u);
 }
 
-TEST_F(LinkTest, EndIsToldOnceAndWhy) {
+TEST_F(LinkTest, ReportsTheEndAndItsReasonOnce) {
   link_->read_control_frames();
   other_.end_sending();
   loop_.run();
@@ -218,7 +218,7 @@ TEST_F(LinkTest, RefusalIsReadBehindWhatWasSentBefore) {
   EXPECT_TRUE(loop_.run_until([this] { return !is_open(); }));
 }
 
-TEST_F(LinkTest, RefusalThatFindsNoRoomIsToldNobody) {
+TEST_F(LinkTest, RefusalWithoutRoomIsNotReported) {
   for (int frame = 0; frame < 32; ++frame) link_->send(FrameType::kRefuse, frame_of(32 << 10));
   link_->refuse(wire::REFUSE_LIMIT, "no room", true);
   EXPECT_THAT(owner_->ends, IsEmpty());

@@ -33,16 +33,16 @@ int threads_named(const std::string& wanted) {
 }
 
 TEST(WorkThreadsTest, ThereAreAsManyThreadsAsWanted) {
-  class Nobody final : public IngestObserver {
+  class Silent final : public IngestObserver {
     void agent_changed(const AgentSnapshot&) override {}
     void agent_removed(AgentId) override {}
     void session_changed(const SessionSnapshot&) override {}
-  } nobody;
+  } silent;
   storage::PosixFs fs;
   const auto threads = [&](unsigned wanted) {
     IngestOptions options;
     options.data_threads = wanted;
-    IngestCore core(options, fs, nobody);
+    IngestCore core(options, fs, silent);
     EXPECT_EQ(threads_named("sealer"), 1);
     const int count = threads_named("data");
     core.data_threads.stop();
@@ -88,7 +88,7 @@ TEST_F(IngestTest, IoThreadsAreAsManyAsWanted) {
   }
 }
 
-// Holds one thread until it is told.
+// Holds one thread until it is opened.
 class Gate {
  public:
   explicit Gate(WorkThreads& threads) {

@@ -101,7 +101,7 @@ TEST_F(AgentCommandsTest, StartIsAnsweredWithItsSession) {
 }
 
 // The recording may be there before the agent's answer to the command.
-TEST_F(AgentCommandsTest, StartThatIsAnsweredLateHasItsSessionAtOnce) {
+TEST_F(AgentCommandsTest, LateAnswerToAStartHasItsSession) {
   start();
   ASSERT_FALSE(record(1).has_value());
   ASSERT_TRUE(loop_.run_until([this] { return recordings().opened() != nullptr; }));
@@ -124,7 +124,7 @@ TEST_F(AgentCommandsTest, StartFailsWithTheAgentsReasonOrInTime) {
   EXPECT_EQ(answers_.at(2), "the link ended");
 }
 
-TEST_F(AgentCommandsTest, StopIsACommandThatNobodyWaitsFor) {
+TEST_F(AgentCommandsTest, SendsStopAndIgnoresItsAnswer) {
   commands().stop_recording();
   const auto stops = parts_->control.take<wire::Command>(wire::FrameType::kCommand);
   ASSERT_EQ(stops.size(), 1u);

@@ -1,5 +1,5 @@
 // What becomes of a process's recordings, without its links: beginning, waiting, sealing, and what
-// the agent and the peer are told.
+// the agent and the peer are sent.
 #include "daemon/ingest/peer/agent_recordings.h"
 
 #include <gmock/gmock.h>
@@ -145,7 +145,7 @@ TEST_F(AgentRecordingsTest, GivenUpRecordingIsOverForGood) {
   ASSERT_FALSE(sealed_manifest().notes.empty());
   EXPECT_EQ(sealed_manifest().notes[0].what, "a reason");
   recordings().give_up("again");
-  recordings().note("to nobody");
+  recordings().note("after the end");
 }
 
 TEST_F(AgentRecordingsTest, AnswersEveryWaiterOfTheSeal) {
@@ -181,7 +181,7 @@ TEST_F(AgentRecordingsTest, AgentThatStaysAwayLosesItsSession) {
   EXPECT_FALSE(recordings().is_finished(1)) << "what it kept may come in a session of its own";
 }
 
-TEST_F(AgentRecordingsTest, EndThatDoesNotComeIsNotWaitedForForEver) {
+TEST_F(AgentRecordingsTest, SealsWhenTheEndDoesNotCome) {
   begin();
   record_and_open(1);
   ASSERT_TRUE(recordings().current()->expect_end());
@@ -190,7 +190,7 @@ TEST_F(AgentRecordingsTest, EndThatDoesNotComeIsNotWaitedForForEver) {
   EXPECT_TRUE(recordings().is_finished(1));
 }
 
-TEST_F(AgentRecordingsTest, NextCollectorGoesOn) {
+TEST_F(AgentRecordingsTest, NextCollectorContinuesTheSession) {
   begin();
   record_and_open(1);
   const std::string directory = recordings().current()->shown.directory;
@@ -361,7 +361,7 @@ TEST_F(AgentRecordingsTest, InvalidRecordsEndTheRecordingForGood) {
   EXPECT_THAT(ended(), ElementsAre(1));
 }
 
-TEST_F(AgentRecordingsTest, RecordingHasANumberAndTheVersionOfTheHello) {
+TEST_F(AgentRecordingsTest, RecordingNeedsANumberAndTheHellosVersion) {
   begin();
   EXPECT_EQ(data(FrameType::kRecordingStart, start_of(0)), "a recording is numbered from 1");
   wire::RecordingStart start = start_of(1);
@@ -381,7 +381,7 @@ TEST_F(AgentRecordingsTest, DropsRepeatedFramesOfFinishedRecordings) {
   EXPECT_EQ(data(FrameType::kStreamOpen, stream_of(1, 1)), "");
   EXPECT_EQ(data(FrameType::kModules, modules_of({"/bin/a"})), "");
   EXPECT_EQ(data(FrameType::kRecordingEnd, end_of(1)), "");
-  EXPECT_THAT(ended(), ElementsAre(1, 1)) << "told at its beginning, and at its end";
+  EXPECT_THAT(ended(), ElementsAre(1, 1)) << "reported at its beginning, and at its end";
 }
 
 }  // namespace

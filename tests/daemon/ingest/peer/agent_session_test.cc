@@ -83,7 +83,7 @@ TEST_F(AgentSessionTest, ItsAgentIsWaitedForSoLong) {
   EXPECT_EQ(overdue_in(kResume + kSlack), Overdue::kNo);
 }
 
-TEST_F(AgentSessionTest, ItsEndIsWaitedForSoLongBehindWhatCameLast) {
+TEST_F(AgentSessionTest, EndHasADeadlineAfterTheLastData) {
   begin_session();
   open();
   EXPECT_FALSE(session_->expects_end());

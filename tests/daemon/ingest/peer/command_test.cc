@@ -81,7 +81,7 @@ TEST_F(CommandTest, StopAnswersWhenTheFilesAreSealed) {
   EXPECT_EQ(again.code(), Code::kNotFound);
 }
 
-TEST_F(CommandTest, StopWhileTheAgentIsAwaySealsAndHoldsWhenItReturns) {
+TEST_F(CommandTest, StopOfAnAbsentAgentSealsAndHolds) {
   start();
   FakeAgent agent;
   std::atomic<bool> has_stop{false};
@@ -190,6 +190,16 @@ TEST_F(CommandTest, BrokenLinkAnswersWhatIsPending) {
   hold.unlock();
 }
 
+// What the orders of the next test leave in the session.
+void expect_ordered(const storage::Manifest& manifest) {
+  EXPECT_EQ(manifest.identity.recording, 1u);
+  ASSERT_EQ(manifest.markers.size(), 1u);
+  EXPECT_EQ(manifest.markers[0].text, "a marker");
+  ASSERT_EQ(manifest.function_filters.size(), 2u);
+  EXPECT_EQ(manifest.function_filters[0].functions, 5u);
+  EXPECT_THAT(manifest.function_filters[1].except, testing::ElementsAre("idle"));
+}
+
 // Each of them is carried out by the process that it is for.
 TEST_F(CommandTest, OrdersReachTheirProcess) {
   options_.storage.capture.enabled = true;
@@ -252,12 +262,7 @@ TEST_F(CommandTest, OrdersReachTheirProcess) {
   const auto cut =
       answer_of<storage::SessionCut>([&](auto done) { ingest_->cut(process(), done); });
   ASSERT_TRUE(cut.ok()) << to_string(cut.error());
-  EXPECT_EQ(cut->manifest.identity.recording, 1u);
-  ASSERT_EQ(cut->manifest.markers.size(), 1u);
-  EXPECT_EQ(cut->manifest.markers[0].text, "a marker");
-  ASSERT_EQ(cut->manifest.function_filters.size(), 2u);
-  EXPECT_EQ(cut->manifest.function_filters[0].functions, 5u);
-  EXPECT_THAT(cut->manifest.function_filters[1].except, testing::ElementsAre("idle"));
+  expect_ordered(cut->manifest);
   EXPECT_FALSE(cut->files.empty());
   const auto rolled =
       answer_of<std::string>([&](auto done) { ingest_->roll_container(process(), done); });
@@ -271,22 +276,26 @@ TEST_F(CommandTest, ReportsUnknownAgentsAsNotFound) {
       answer_of<SessionSnapshot>([&](auto done) { ingest_->stop_recording(process(99), done); });
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.code(), Code::kNotFound);
-  const ProcessId nobody = process(99);
+  const ProcessId unknown = process(99);
   const Code codes[] = {
-      answer_of<SessionSnapshot>([&](auto done) { ingest_->start_recording(nobody, done); }).code(),
-      answer_of<AgentSnapshot>([&](auto done) { ingest_->detach(nobody, done); }).code(),
+      answer_of<SessionSnapshot>([&](auto done) {
+        ingest_->start_recording(unknown, done);
+      }).code(),
+      answer_of<AgentSnapshot>([&](auto done) { ingest_->detach(unknown, done); }).code(),
       answer_of<std::vector<storage::ModuleInfo>>([&](auto done) {
-        ingest_->modules(nobody, done);
+        ingest_->modules(unknown, done);
       }).code(),
       answer_of<std::vector<storage::ThreadIdentity>>([&](auto done) {
-        ingest_->threads(nobody, done);
+        ingest_->threads(unknown, done);
       }).code(),
-      answer_of<uint64_t>([&](auto done) { ingest_->annotate(nobody, 1, "x", done); }).code(),
-      answer_of<std::string>([&](auto done) { ingest_->roll_container(nobody, done); }).code(),
-      answer_of<wire::CommandResult>([&](auto done) { ingest_->command(nobody, {}, done); }).code(),
-      answer_of<storage::SessionCut>([&](auto done) { ingest_->cut(nobody, done); }).code(),
+      answer_of<uint64_t>([&](auto done) { ingest_->annotate(unknown, 1, "x", done); }).code(),
+      answer_of<std::string>([&](auto done) { ingest_->roll_container(unknown, done); }).code(),
+      answer_of<wire::CommandResult>([&](auto done) {
+        ingest_->command(unknown, {}, done);
+      }).code(),
+      answer_of<storage::SessionCut>([&](auto done) { ingest_->cut(unknown, done); }).code(),
       answer_of<std::string>([&](auto done) {
-        ingest_->watch_events(nobody, {}, [](const SeenEvent&) {}, done);
+        ingest_->watch_events(unknown, {}, [](const SeenEvent&) {}, done);
       }).code(),
       answer_of<SessionSnapshot>([&](auto done) { ingest_->stop_feed("none", done); }).code(),
       answer_of<std::string>([&](auto done) { ingest_->detach_address("x:1", done); }).code(),

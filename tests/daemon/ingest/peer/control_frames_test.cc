@@ -69,7 +69,7 @@ TEST_F(ControlFramesTest, FilterIsAskedForOncePerChannel) {
   EXPECT_THAT(asked_.wishes[1].only, IsEmpty());
 }
 
-TEST_F(ControlFramesTest, OnlyWhereItWasAgreedOnAndBeforeARecording) {
+TEST_F(ControlFramesTest, WantsAFilterOnlyIfAgreedBeforeARecording) {
   begin_frames();
   EXPECT_THAT(want("one", ""), HasSubstr("not agreed on"));
   EXPECT_THAT(say(FrameType::kModules, modules_of({"/bin/a"})), HasSubstr("no function filter"));
@@ -121,7 +121,7 @@ TEST_F(ControlFramesTest, CountersAreTakenAndAnswersGivenOn) {
   EXPECT_TRUE(is_answered);
 }
 
-TEST_F(ControlFramesTest, BytesThatAreNoMessageAndFramesOfTheOtherChannelAreRefused) {
+TEST_F(ControlFramesTest, RefusesBrokenMessagesAndDataFrames) {
   begin_frames();
   const uint8_t bytes[] = {0xff, 0xff};
   for (const FrameType type :

@@ -39,7 +39,7 @@ class CounterWatchTest : public ::testing::Test {
   std::vector<SeenEvent> seen_;
 };
 
-TEST_F(CounterWatchTest, SeenWhenItPassesTheBoundAndAgainWhenItWasBelow) {
+TEST_F(CounterWatchTest, FiresWhenItPassesTheBoundAgain) {
   watch({WatchedEvent{}, passes("depth", 10)});
   set("depth", 10);
   set("other", 99);
@@ -98,7 +98,7 @@ TEST_F(CounterWatchTest, LimitsPlusOneAreDamage) {
   EXPECT_TRUE(watch_.take(many).ok());
 }
 
-TEST_F(CounterWatchTest, OneThatIsAtTheBoundIsSeenWhenItPasses) {
+TEST_F(CounterWatchTest, FiresWhenItPassesFromTheBound) {
   set("depth", 10);
   watch({passes("depth", 10)});
   set("depth", 11);

@@ -43,7 +43,7 @@ TEST_F(KeepAliveTest, SentFramesPostponeTheHeartbeat) {
   EXPECT_EQ(after(kHeartbeat, 9), Due::kHeartbeat);
 }
 
-TEST_F(KeepAliveTest, NewChannelBeginsAnew) {
+TEST_F(KeepAliveTest, RestartsWithANewChannel) {
   keep_alive_.restart(begin_ + 4 * kHeartbeat, 1);
   EXPECT_EQ(after(4 * kHeartbeat, 1), Due::kNothing);
   EXPECT_EQ(after(4 * kHeartbeat + kHeartbeat / 2, 1), Due::kHeartbeat);

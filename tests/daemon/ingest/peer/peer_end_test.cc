@@ -83,7 +83,7 @@ TEST_F(PeerEndTest, ManifestNotesLinkEvents) {
                           "the agent came back from peer"));
 }
 
-TEST_F(PeerEndTest, WhereControlEndsFirstDataIsReadToItsEnd) {
+TEST_F(PeerEndTest, ReadsDataToItsEndAfterControlEnds) {
   begin();
   record();
   control_.end_sending();
@@ -174,7 +174,7 @@ TEST_F(PeerEndTest, ByeThatWillComeBackLeavesTheSessionOpen) {
   EXPECT_GE(sealed->end_time, sealed->start_time);
 }
 
-TEST_F(PeerEndTest, FrameThatStandsStillEndsTheConnection) {
+TEST_F(PeerEndTest, UnfinishedFrameEndsTheConnection) {
   options_.heartbeat = kMaxHeartbeat;
   begin();
   connect();
@@ -202,7 +202,7 @@ TEST_F(PeerEndTest, BytesThatAreNoFrameAreRefusedOnBoth) {
   EXPECT_EQ(core_->counters.pages_bad_checksum, 0u);
 }
 
-TEST_F(PeerEndTest, RecordingThatWasToldToStopEndsWithItsLink) {
+TEST_F(PeerEndTest, StoppingRecordingEndsWithItsLink) {
   begin();
   record();
   std::optional<Result<SessionSnapshot>> stopped;
@@ -212,14 +212,14 @@ TEST_F(PeerEndTest, RecordingThatWasToldToStopEndsWithItsLink) {
   ASSERT_TRUE(stopped->ok());
   EXPECT_EQ((*stopped)->state, SessionState::kRecovered);
   EXPECT_EQ((*stopped)->status, "stopped while its agent was disconnected: the cable");
-  // It continues there, so it is told again.
+  // It continues there, so the command is sent again.
   said_recording_ = 1;
   connect();
-  bool was_told = false;
+  bool was_stopped = false;
   while (const auto frame = next(control_, FrameType::kCommand)) {
-    was_told |= frame->parsed<wire::Command>().has_stop_recording();
+    was_stopped |= frame->parsed<wire::Command>().has_stop_recording();
   }
-  EXPECT_TRUE(was_told);
+  EXPECT_TRUE(was_stopped);
   start_recording();
   EXPECT_EQ(wait_for(control_, FrameType::kAck)->parsed<wire::Ack>().recording_ended(), 1u);
   EXPECT_EQ(reported_.session_count(), 1u);
@@ -232,10 +232,10 @@ TEST_F(PeerEndTest, IncomingDataKeepsAStoppedRecordingOpen) {
   record();
   open_stream(1);
   peer_->stop_recording([](const auto&) {});
-  const auto told = std::chrono::steady_clock::now();
-  while (std::chrono::steady_clock::now() <= told + 2 * kLate) std::this_thread::yield();
+  const auto commanded = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() <= commanded + 2 * kLate) std::this_thread::yield();
   send_events(1, 0, 10);
-  peer_->sweep(told + kStopIdleDeadline + kLate, true);
+  peer_->sweep(commanded + kStopIdleDeadline + kLate, true);
   EXPECT_FALSE(
       reported_.was_shown([](const auto& one) { return one.state == SessionState::kSealing; }));
   sweep(kStopIdleDeadline + kLate);
@@ -303,7 +303,7 @@ TEST_F(PeerEndTest, DetachingAnAbsentAgentEndsItAtOnce) {
 
 // ---- the collector stops
 
-TEST_F(PeerEndTest, AgentIsToldThatTheCollectorStops) {
+TEST_F(PeerEndTest, SendsByeToTheAgentWhenTheCollectorStops) {
   begin();
   connect();
   peer_->shut_down();
@@ -321,7 +321,7 @@ TEST_F(PeerEndTest, AgentIsToldThatTheCollectorStops) {
   EXPECT_EQ(shown().status, "the collector stops");
 }
 
-TEST_F(PeerEndTest, HalfAPairIsToldToo) {
+TEST_F(PeerEndTest, SendsByeToHalfAPair) {
   options_.seal_at_stop = true;
   begin();
   control_ = adopt(wire::CHANNEL_CONTROL, true);
@@ -371,7 +371,7 @@ TEST_F(PeerEndTest, SessionWhoseAgentIsAwayIsLeftAtOnce) {
   }));
 }
 
-TEST_F(PeerEndTest, WhereNobodyGoesOnItIsSealed) {
+TEST_F(PeerEndTest, SealsAtStopIfConfigured) {
   options_.seal_at_stop = true;
   begin();
   record();

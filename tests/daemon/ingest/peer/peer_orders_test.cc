@@ -48,7 +48,7 @@ TEST_F(PeerOrdersTest, RefusesOrdersWithoutARecording) {
   EXPECT_THAT(codes_, Each(Code::kNotFound));
 }
 
-TEST_F(PeerOrdersTest, AgentIsToldOnceToStop) {
+TEST_F(PeerOrdersTest, SendsOneStopCommand) {
   begin();
   connect();
   start_recording();

@@ -16,7 +16,7 @@ using wire::FrameType;
 
 class PeerRecordingTest : public PeerTest {
  protected:
-  // Connects again with a recording, if one is wanted, and says this; what the agent is told.
+  // Connects again with a recording, if one is wanted, and sends this; what the agent receives.
   std::string refusal_of(bool is_control, FrameType type,
                          const google::protobuf::MessageLite& message, bool records = true) {
     peer_->drop_links("the next one");
@@ -276,7 +276,7 @@ TEST_F(PeerRecordingTest, LimitsOfNames) {
   EXPECT_EQ(refused(FrameType::kRecordingEnd, end), "the end of a recording that did not begin");
 }
 
-TEST_F(PeerRecordingTest, FramesOfTheOtherChannelAreRefusedAndUnknownOnesSkipped) {
+TEST_F(PeerRecordingTest, RefusesOtherChannelsFramesAndSkipsUnknownOnes) {
   begin();
   for (const FrameType type :
        {FrameType::kDial, FrameType::kHello, FrameType::kResume, FrameType::kWelcome,

@@ -27,6 +27,8 @@ class PeerSessionTest : public PeerTest {
     start.set_start_ns(1'000'000);
     return start;
   }
+  // A recording with one frame of each type at least, and the start of the next one.
+  std::vector<uint8_t> every_frame() const;
   std::string refusal() {
     const auto refuse = next(data_, FrameType::kRefuse);
     return refuse ? refuse->parsed<wire::Refuse>().reason() : "";
@@ -35,10 +37,7 @@ class PeerSessionTest : public PeerTest {
 
 // ---- frames
 
-// Behind each of them the next one is read.
-TEST_F(PeerSessionTest, EveryFrameOfARecordingIsTaken) {
-  begin();
-  connect();
+std::vector<uint8_t> PeerSessionTest::every_frame() const {
   std::vector<uint8_t> bytes;
   const auto add = [&](FrameType type, const google::protobuf::MessageLite& message) {
     const auto frame = fakes::frame_bytes(type, message);
@@ -86,7 +85,14 @@ TEST_F(PeerSessionTest, EveryFrameOfARecordingIsTaken) {
   end.mutable_process_end()->set_exit_code(3);
   add(FrameType::kRecordingEnd, end);
   add(FrameType::kRecordingStart, start_of(2));
-  ASSERT_TRUE(data_.send_bytes(bytes));
+  return bytes;
+}
+
+// Behind each of them the next one is read.
+TEST_F(PeerSessionTest, EveryFrameOfARecordingIsTaken) {
+  begin();
+  connect();
+  ASSERT_TRUE(data_.send_bytes(every_frame()));
   ASSERT_TRUE(when([](const auto& one) { return one.recording == 2; }));
   ASSERT_TRUE(when([](const auto& one) { return one.state == SessionState::kComplete; }));
   EXPECT_TRUE(peer_->connected());
@@ -479,7 +485,7 @@ TEST_F(PeerSessionTest, CompleteRecordingIsRepeatedForNothing) {
   send_events(1, 0, 10);
   end_recording(3);
   EXPECT_TRUE(peer_->connected()) << "what it repeats is dropped";
-  EXPECT_EQ(ended(), std::vector<uint32_t>{3}) << "and it is told again";
+  EXPECT_EQ(ended(), std::vector<uint32_t>{3}) << "and it is reported again";
   start_recording(2);
   EXPECT_EQ(ended(), std::vector<uint32_t>{2}) << "what was before is over too";
   EXPECT_EQ(core_->counters.events_stored, 0u);

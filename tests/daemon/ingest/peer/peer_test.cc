@@ -81,7 +81,7 @@ TEST_F(PeerTest, HalfAPairIsLetGoAfterAWhile) {
   EXPECT_TRUE(second.ends(milliseconds{0}));
 }
 
-// Whatever is shown of it stays when it comes back, and what its new hello says is taken over.
+// What is shown of it remains when it comes back, and what its new hello says is adopted.
 TEST_F(PeerTest, ReturningAgentKeepsItsIdentity) {
   begin();
   connect();
@@ -224,7 +224,7 @@ TEST_F(SenderTest, NumberOfARemoteAgentSaysNothing) {
   EXPECT_EQ(reported_.session([](const auto&) { return true; })->state, SessionState::kInterrupted);
 }
 
-TEST_F(PeerTest, WhereTooManyAreAwayOneWithoutASessionIsForgotten) {
+TEST_F(PeerTest, ForgetsAnAbsentAgentWithoutASession) {
   begin();
   connect();
   EXPECT_TRUE(sweep(milliseconds{0}, false)) << "it is there";
@@ -399,7 +399,7 @@ TEST_F(PeerTest, SoManyCommandsMayWait) {
   EXPECT_EQ(refused, kMaxPendingCommands) << "the link is gone, so no answer comes";
 }
 
-TEST_F(PeerTest, RecordingThatDoesNotBeginIsNotWaitedForForEver) {
+TEST_F(PeerTest, GivesUpOnARecordingThatNeverBegins) {
   options_.heartbeat = kMaxHeartbeat;
   begin();
   connect();
@@ -430,7 +430,7 @@ TEST_F(PeerTest, RecordingThatDoesNotBeginIsNotWaitedForForEver) {
   EXPECT_EQ(another->error().message, "the agent's connection ended: cut");
 }
 
-TEST_F(PeerTest, AgentThatDoesNotStopIsNotWaitedForForEver) {
+TEST_F(PeerTest, GivesUpOnAnAgentThatNeverStops) {
   options_.heartbeat = kMaxHeartbeat;
   begin();
   connect();
@@ -441,7 +441,7 @@ TEST_F(PeerTest, AgentThatDoesNotStopIsNotWaitedForForEver) {
   peer_->stop_recording([&](auto result) { stopped.emplace(std::move(result)); });
   EXPECT_TRUE(next(control_, FrameType::kCommand)->parsed<wire::Command>().has_stop_recording());
   peer_->stop_recording([&](auto result) { twice.emplace(std::move(result)); });
-  EXPECT_FALSE(next(control_, FrameType::kCommand).has_value()) << "it has been told";
+  EXPECT_FALSE(next(control_, FrameType::kCommand).has_value()) << "the command was sent already";
   sweep(kStopIdleDeadline - kEarly);
   EXPECT_FALSE(
       reported_.was_shown([](const auto& one) { return one.state == SessionState::kSealing; }));
@@ -495,7 +495,7 @@ TEST_F(PeerTest, AcksOfManyStreamsComeInFramesOf64) {
     EXPECT_GE(ack.positions_size(), 1);
     for (const auto& position : ack.positions()) {
       EXPECT_EQ(position.index_next(), 1u);
-      EXPECT_TRUE(acked.insert(position.stream_id()).second) << "told twice";
+      EXPECT_TRUE(acked.insert(position.stream_id()).second) << "reported twice";
     }
   }
   // And where they go on, when the process comes back.

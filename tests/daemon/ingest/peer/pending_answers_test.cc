@@ -62,7 +62,7 @@ TEST_F(PendingAnswersTest, DeadlinesAreEachOnesOwn) {
   EXPECT_EQ(pending_.size(), 1u);
 }
 
-// Whoever is answered may ask again.
+// The receiver of an answer may ask again.
 TEST_F(PendingAnswersTest, AnswerMayAddAnother) {
   pending_.add(1, [this](const Result<int>&) { add(1); }, now_ + kTimeout);
   pending_.fail_all("the link ended");

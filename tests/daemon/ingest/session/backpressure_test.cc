@@ -123,7 +123,7 @@ class BackpressureTest : public IngestTest {
   GatedFs gated_;
 };
 
-TEST_F(BackpressureTest, DiskThatStandsStillStopsTheReadingAndLosesNothing) {
+TEST_F(BackpressureTest, StalledDiskStopsTheReadingWithoutLoss) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
@@ -246,7 +246,7 @@ TEST_P(StuckDiskTest, OtherSessionsGoOnAndCommandsAreAnswered) {
   EXPECT_TRUE(stuck[0]->wait_recording_ended(1));
 }
 
-TEST_F(BackpressureTest, EndBehindPagesThatFoundNoRoomIsNotAcknowledged) {
+TEST_F(BackpressureTest, DoesNotAcknowledgeAnEndAfterUnstoredPages) {
   start();
   std::string key;
   {
@@ -359,7 +359,7 @@ TEST_F(BackpressureTest, OldSessionIsSealedWhenThereIsRoom) {
   EXPECT_TRUE(stored_events(*session, 0, 100) == index_events(0, 100));
 }
 
-TEST_F(BackpressureTest, FeedIsNotReadWhileItsDiskStandsStill) {
+TEST_F(BackpressureTest, DoesNotReadAFeedWhileItsDiskStalls) {
   start();
   gated_.shut();
   // More than socket buffers hold.

@@ -33,7 +33,7 @@ class BudgetTest : public IngestTest {
 };
 
 // Seen: EMFILE was taken for bad data, and the agent was refused for good.
-TEST_F(BudgetTest, RecordingGoesOnWhenThereAreDescriptorsAgain) {
+TEST_F(BudgetTest, RecordingContinuesOnceThereAreDescriptors) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
@@ -149,7 +149,7 @@ TEST_F(BudgetTest, SessionsBeyondTheBudgetAreRefusedForNow) {
   }));
 }
 
-TEST_F(BudgetTest, ThreadsBeyondTheBudgetOfFilesAreRefusedForNow) {
+TEST_F(BudgetTest, RefusesThreadsBeyondTheFileBudgetForNow) {
   options_.unsealed_files = 2 * kLeastFiles;
   start();
   FakeAgent agent;
@@ -290,7 +290,7 @@ TEST_F(BudgetTest, IdleSessionClosesFilesThatOthersNeed) {
 
 // Pages behind a manifest that is paced wait for it; none is lost, and the end does not overtake
 // them.
-TEST_F(BudgetTest, PagesBehindAPacedManifestWaitAndAreAllStored) {
+TEST_F(BudgetTest, StoresAllPagesBehindAPacedManifest) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));

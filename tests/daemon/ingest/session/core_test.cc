@@ -50,7 +50,7 @@ TEST(RecentProcessesTest, RemovalFreesAPlace) {
   EXPECT_FALSE(remembered.holds(process(0)));
 }
 
-TEST(LogRateLimiterTest, LinesOfAPeriodAreBoundedAndTheRestIsCounted) {
+TEST(LogRateLimiterTest, LimitsLinesOfAPeriodAndCountsTheRest) {
   LogRateLimiter limit;
   const auto start = std::chrono::steady_clock::time_point() + std::chrono::hours(1);
   for (uint32_t at = 0; at < kRefusalLinesPerPeriod; ++at) EXPECT_EQ(limit.admit("x", start), "x");
@@ -223,8 +223,8 @@ class Waiting {
   }
   int listener() const { return listener_; }
   int client(size_t number) const { return clients_[number]; }
-  // All that the client is told before the end.
-  std::string told(size_t client) const {
+  // All that the client receives before the end.
+  std::string received(size_t client) const {
     std::string text;
     char some[512];
     ssize_t got = 0;
@@ -243,15 +243,15 @@ TEST(SpareDescriptorTest, TellsWaitingPeersToComeAgain) {
   SpareDescriptor spare;
   const Waiting waiting(2);
   EXPECT_EQ(spare.turn_away(waiting.listener(), true), 2u);
-  EXPECT_THAT(waiting.told(0), HasSubstr("the collector's machine has no descriptor left"));
-  EXPECT_THAT(waiting.told(1), HasSubstr("connect again"));
+  EXPECT_THAT(waiting.received(0), HasSubstr("the collector's machine has no descriptor left"));
+  EXPECT_THAT(waiting.received(1), HasSubstr("connect again"));
   EXPECT_EQ(spare.turn_away(waiting.listener(), true), 0u);
   const Waiting others(1);
   EXPECT_EQ(spare.turn_away(others.listener(), false), 1u);
-  EXPECT_EQ(others.told(0), "") << "within TLS nothing can be said";
+  EXPECT_EQ(others.received(0), "") << "within TLS nothing can be said";
 }
 
-// What it has sent already is read, so that the end is an end and no reset; and whoever has ended
+// What it has sent already is read, so that the end is an end and no reset; and a client that ended
 // its own side is not waited for.
 TEST(SpareDescriptorTest, TurnsSendersAwayWithoutAReset) {
   SpareDescriptor spare;
@@ -261,7 +261,7 @@ TEST(SpareDescriptorTest, TurnsSendersAwayWithoutAReset) {
   ASSERT_EQ(::shutdown(waiting.client(1), SHUT_WR), 0);
   EXPECT_EQ(spare.turn_away(waiting.listener(), true), 2u);
   for (const size_t client : {0, 1}) {
-    EXPECT_THAT(waiting.told(client), HasSubstr("connect again"));
+    EXPECT_THAT(waiting.received(client), HasSubstr("connect again"));
     char byte = 0;
     EXPECT_EQ(::recv(waiting.client(client), &byte, 1, 0), 0) << "a reset";
   }
@@ -278,10 +278,10 @@ TEST(SpareDescriptorTest, IsOneAndIsGivenBack) {
   {
     SpareDescriptor spare;
     EXPECT_GT(lowest_free_descriptor(), before);
-    const Waiting nobody(0);
+    const Waiting empty(0);
     const int with_listener = lowest_free_descriptor();
     for (int round = 0; round < 3; ++round) {
-      EXPECT_EQ(spare.turn_away(nobody.listener(), true), 0u);
+      EXPECT_EQ(spare.turn_away(empty.listener(), true), 0u);
       EXPECT_EQ(lowest_free_descriptor(), with_listener) << "it is still kept";
     }
   }
@@ -309,7 +309,7 @@ TEST(SpareDescriptorTest, ServesWhereNoDescriptorIsLeft) {
   const uint32_t turned_away = spare.turn_away(waiting.listener(), true);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(turned_away, 3u);
-  EXPECT_THAT(waiting.told(2), HasSubstr("connect again"));
+  EXPECT_THAT(waiting.received(2), HasSubstr("connect again"));
 }
 
 }  // namespace

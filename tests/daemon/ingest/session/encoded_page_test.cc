@@ -1,4 +1,4 @@
-// Pages that were encoded for the way: what is stored is what was encoded, whatever of it was
+// Pages that were encoded for the way: what is stored is what was encoded, with any part of it
 // stored before; and those that no encoder makes.
 #include <gmock/gmock.h>
 
@@ -25,7 +25,7 @@ class EncodedPageTest : public IngestTest {
         index_page_header(stream, first, count), index_events(first, count)));
   }
 
-  // An agent in mid-recording that sends `bytes` on data; what it is told. What came before is
+  // An agent in mid-recording that sends `bytes` on data; what it receives. What came before is
   // kept.
   wire::Refuse refusal_of(Bytes bytes) {
     FakeAgent bad(process_);
@@ -123,7 +123,7 @@ TEST_F(EncodedPageTest, TuplesAreForAgentsOfThisMachine) {
   EXPECT_THAT(far.refused()->reason(), HasSubstr("codec 2, which was not agreed on"));
 }
 
-TEST_F(EncodedPageTest, PageThatOverlapsWhatIsStoredIsCutAfterDecoding) {
+TEST_F(EncodedPageTest, CutsAnOverlappingPageAfterDecoding) {
   start();
   FakeAgent agent(process_);
   ASSERT_TRUE(agent.connect(address()));

@@ -107,7 +107,7 @@ TEST_P(EventWatchTest, CallIsLongWhenItEndsLate) {
   EXPECT_EQ(take(), Numbers{0});
 }
 
-TEST_P(EventWatchTest, CallThatHangsIsToldOnce) {
+TEST_P(EventWatchTest, ReportsAHangingCallOnce) {
   watch({{Kind::kLongCall, 100, {5}}});
   look(0, {{0, 5, kCall}, {50, 9, kCall}});
   EXPECT_EQ(take(), Numbers{});
@@ -191,7 +191,7 @@ TEST_P(EventWatchTest, StreamsAndEventsAreKeptApart) {
   std::vector<Event> others;
   for (uint64_t id = 3; id < 30'000; ++id) others.push_back({200 + id, id, kCall});
   look(5, others);
-  EXPECT_EQ(take(), Numbers{}) << "whatever place of the table they fall upon";
+  EXPECT_EQ(take(), Numbers{}) << "in any slot of the table";
 }
 
 TEST_P(EventWatchTest, AllSixtyFourCanBeWatched) {

@@ -62,7 +62,7 @@ class LiveSessionTest : public IngestTest {
   int reports_ = 0;
 };
 
-TEST_F(LiveSessionTest, BeforeItHasANameNobodyIsToldOfIt) {
+TEST_F(LiveSessionTest, IsNotReportedBeforeItHasAName) {
   EXPECT_EQ(core_->live_sessions, 1u);
   session_->show(true);
   session_->sweep(std::chrono::steady_clock::now() + std::chrono::hours(1));
@@ -73,7 +73,7 @@ TEST_F(LiveSessionTest, BeforeItHasANameNobodyIsToldOfIt) {
   EXPECT_EQ(shown_.all[0].directory, session_->shown.directory);
 }
 
-TEST_F(LiveSessionTest, CountsAreShownAtTheirPaceAndStatesAtOnce) {
+TEST_F(LiveSessionTest, ShowsCountsAtIntervalsAndStatesAtOnce) {
   open();
   shown_.all.clear();
   session_->show(true);

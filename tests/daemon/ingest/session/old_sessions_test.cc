@@ -220,7 +220,7 @@ TEST_F(FormerCollectorTest, NewestAreListedAndTheOthersLeftAlone) {
     return root_ + "/session_20260101_000000" +
            (number == 1 ? std::string() : "_" + std::to_string(number)) + "/pid_1";
   };
-  // Nothing was recorded there: whatever is looked at is removed.
+  // Nothing was recorded there: each one that is looked at is removed.
   for (size_t number = 1; number <= kListedSessions + 2; ++number) {
     std::filesystem::create_directories(directory(number));
   }

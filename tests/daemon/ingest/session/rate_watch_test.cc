@@ -48,7 +48,7 @@ class RateWatchTest : public ::testing::TestWithParam<atf::Version> {
   }
 };
 
-TEST_P(RateWatchTest, MoreCallsThanThatInASecondAreFoundOnce) {
+TEST_P(RateWatchTest, FindsTooManyCallsPerSecondOnce) {
   RateWatch watch(GetParam(), 1000);  // 1,073 in a piece
   look(watch, calls(5, kBegin, 1073, kPiece));
   EXPECT_TRUE(watch.take().empty());

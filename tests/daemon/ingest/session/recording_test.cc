@@ -37,7 +37,7 @@ TEST_F(IngestTest, OneRecordingBecomesOneCompleteSession) {
   EXPECT_THAT(manifest(*session), HasSubstr("\"complete\""));
 }
 
-TEST_F(IngestTest, SecondRecordingOfAProcessIsASessionOfItsOwn) {
+TEST_F(IngestTest, SecondRecordingIsItsOwnSession) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
@@ -61,7 +61,7 @@ TEST_F(IngestTest, UnixSocketServesToo) {
   EXPECT_TRUE(reported_.session_in(SessionState::kComplete).has_value());
 }
 
-TEST_F(IngestTest, ResumesAfterACutInMidFrameWithExactContents) {
+TEST_F(IngestTest, ResumesExactlyAfterACutWithinAFrame) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
@@ -126,7 +126,7 @@ TEST_F(IngestTest, ResumePositionsCountWhatTheOldConnectionBrought) {
   EXPECT_EQ(stored_events(*session, 0, sent), index_events(0, static_cast<uint32_t>(sent)));
 }
 
-TEST_F(IngestTest, NewConnectionOfAProcessReplacesAHalfOpenOne) {
+TEST_F(IngestTest, NewConnectionReplacesAHalfOpenOne) {
   start();
   FakeAgent old;
   ASSERT_TRUE(old.connect(address()));
@@ -171,7 +171,7 @@ TEST_F(IngestTest, RepeatedRecordingIsDroppedAndAcknowledgedAgain) {
   EXPECT_EQ(reported_.session_count(), 1u);
 }
 
-TEST_F(IngestTest, SessionOfAnAgentThatStaysAwayIsSealedAsRecovered) {
+TEST_F(IngestTest, SealsTheSessionOfAnAbsentAgentAsRecovered) {
   options_.resume = milliseconds{50};
   start();
   FakeAgent agent;
@@ -213,7 +213,7 @@ TEST_F(IngestTest, EndOfDataWithoutAGoodbyeIsADisconnection) {
   agent.data().close();
   EXPECT_TRUE(reported_.agent(
       [](const AgentSnapshot& shown) { return shown.state == AgentState::kDisconnected; }));
-  // Whoever comes back meanwhile is not mistaken for the half that stayed.
+  // A returning agent is not mistaken for the half that remained.
   ASSERT_TRUE(agent.connect(address()));
   agent.data().close();
   agent.disconnect();
@@ -375,7 +375,7 @@ TEST_F(IngestTest, StoppingCollectorListensNoMore) {
 }
 
 // However little time there is.
-TEST_F(IngestTest, EveryAgentIsToldThatTheCollectorStops) {
+TEST_F(IngestTest, SendsByeToEveryAgentWhenTheCollectorStops) {
   std::atomic<int> stopped{0};
   start();
   FakeAgent agent;
@@ -489,7 +489,7 @@ TEST_F(IngestTest, RequestsNamesForSessionsASuccessorSeals) {
   const auto session = naming.reported.session_in(SessionState::kRecovered);
   ASSERT_TRUE(session.has_value());
   EXPECT_EQ(session->symbols, storage::SymbolsState::kPending);
-  // Once by whoever sealed it; where it was listed only then, the lister asks too.
+  // Once by the task that sealed it; if it was listed only then, the lister asks too.
   ASSERT_TRUE(eventually([&] {
     const std::lock_guard lock(naming.mutex);
     return !naming.asked.empty();

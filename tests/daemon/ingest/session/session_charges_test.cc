@@ -12,7 +12,7 @@ namespace {
 
 using principal::Resource;
 
-TEST(SessionChargesTest, OpenFilesAreChargedAndOverTheLimitWhenOthersNeedThem) {
+TEST(SessionChargesTest, ChargesOpenFilesAndFreesThemForOthers) {
   principal::BudgetLimits limits;
   limits[Resource::kDescriptors].total = 400;
   principal::Budget budget(limits);

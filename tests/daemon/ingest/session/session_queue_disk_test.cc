@@ -62,7 +62,7 @@ TEST_F(SessionQueueTest, StallsAreTheirThreadsOwn) {
 }
 
 // What was acknowledged is in the files already: the next collector continues from there.
-TEST_F(SessionQueueTest, DiskThatTakesNoMoreIsNoReasonNotToStop) {
+TEST_F(SessionQueueTest, StopsWithAFailingDisk) {
   fs_ = &faulty_;
   begin();
   open();
@@ -195,7 +195,7 @@ TEST_F(SessionQueueTest, WaitsUntilTheNextManifestMayBeWritten) {
   const auto events = fakes::index_events(0, 1);
   push_page(0, events);
   let_go();
-  // Whatever is behind it on the same thread: its own round is over then.
+  // A task behind it on the same thread: its own round is over then.
   for (int round = 0; round < 3; ++round) {
     std::promise<void> passed;
     const auto next = std::make_shared<SessionQueue>(core_->queue_dependencies,
@@ -220,7 +220,7 @@ TEST_F(SessionQueueTest, WaitsUntilTheNextManifestMayBeWritten) {
 
 // ---- what its disk has to have free
 
-TEST_F(SessionQueueTest, SessionBeginsWhereThereIsRoomForItAndAMegabyte) {
+TEST_F(SessionQueueTest, BeginsOnlyWithRoomForItAndAMegabyte) {
   fs_ = &faulty_;
   options_.storage.keep_free_bytes = 1'000;
   options_.storage.keep_free_files = 10;
@@ -334,7 +334,7 @@ TEST_F(SessionQueueTest, FunctionsThatOccurAreToBeNamed) {
   core_->stop_threads();
 }
 
-TEST_F(SessionQueueTest, WhereNobodyWantsNamesNobodyIsAsked) {
+TEST_F(SessionQueueTest, AsksForNoNamesIfNoneAreWanted) {
   Namer namer;
   observer_ = &namer;
   begin();
@@ -366,7 +366,7 @@ TEST_F(SessionQueueTest, SealThatFailsSaysWhy) {
   EXPECT_EQ(account_->used(Resource::kDescriptors), 0u);
 }
 
-// It is told once, also where the seal fails for the same reason.
+// It is reported once, also if the seal fails for the same reason.
 TEST_F(SessionQueueTest, FailureIsNotSaidTwice) {
   fs_ = &faulty_;
   begin();

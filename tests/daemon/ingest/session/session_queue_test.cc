@@ -13,7 +13,7 @@ namespace {
 using principal::Resource;
 using testing::HasSubstr;
 
-// One round at a time, whatever the number of threads.
+// One round at a time, with any number of threads.
 TEST_F(SessionQueueTest, RoundsOfASessionAreNeverTwo) {
   options_.data_threads = 4;
   begin();
@@ -202,7 +202,7 @@ TEST_F(SessionQueueTest, CompleteRecordingIsNotBegunAgain) {
 }
 
 // Records that the agent lost are behind it too, though none of them came.
-TEST_F(SessionQueueTest, ClosedStreamStandsAtItsCounts) {
+TEST_F(SessionQueueTest, ClosedStreamKeepsItsCounts) {
   begin();
   open();
   push(storage::StreamInfo{1, 11, "thread", 1});

@@ -111,7 +111,7 @@ TEST_F(SessionSealingTest, StateIsWhatTheFilesHave) {
   EXPECT_TRUE(is_remembered()) << "nothing more is to come";
 }
 
-TEST_F(SessionSealingTest, OnAFullDiskItIsReportedAndDoneLater) {
+TEST_F(SessionSealingTest, DefersAndReportsSealingOnAFullDisk) {
   begin();
   break_disk(Code::kNoSpace);
   begin_seal(kComplete, "exit");
@@ -132,7 +132,7 @@ TEST_F(SessionSealingTest, OnAFullDiskItIsReportedAndDoneLater) {
   EXPECT_FALSE(session_->is_open());
 }
 
-TEST_F(SessionSealingTest, WhereNobodyComesAgainTheFirstOutcomeStands) {
+TEST_F(SessionSealingTest, KeepsTheFirstOutcomeWithoutAnotherAttempt) {
   begin();
   break_disk(Code::kNoSpace);
   begin_seal(kComplete, "exit");

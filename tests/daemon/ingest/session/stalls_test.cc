@@ -94,7 +94,7 @@ TEST_F(StallsTest, AreStoredOnceAndAcknowledged) {
   EXPECT_EQ(manifest.totals.stalls.stalled_ns, shown_.stalls.stalled_ns);
 }
 
-TEST_F(StallsTest, KindOfALaterVersionIsLeftOutAndAcknowledged) {
+TEST_F(StallsTest, LeavesOutAndAcknowledgesAKindOfLaterVersions) {
   start();
   FakeAgent agent;
   ASSERT_TRUE(begin(agent));
@@ -125,9 +125,9 @@ TEST_F(StallsTest, ThoseThatContradictThemselvesAreRefused) {
     add(many, 7, wire::Stall::PAGE_WAIT, 10 * i, 10 * i + 5);
   }
   EXPECT_THAT(refusal_of(many), HasSubstr("more than 64 stalls"));
-  wire::Stalls of_nobody;
-  add(of_nobody, 99, wire::Stall::PAGE_WAIT, 1000, 1300);
-  EXPECT_THAT(refusal_of(of_nobody), HasSubstr("stall of stream 99, which was not opened"));
+  wire::Stalls of_unknown;
+  add(of_unknown, 99, wire::Stall::PAGE_WAIT, 1000, 1300);
+  EXPECT_THAT(refusal_of(of_unknown), HasSubstr("stall of stream 99, which was not opened"));
 }
 
 TEST_F(StallsTest, BeforeARecordingTheyAreRefused) {

@@ -244,7 +244,7 @@ TEST(Arm64Instruction, KnowsTheLatest) {
   EXPECT_FALSE(decode_arm64(0x74000000, 0, one)) << "compares and jumps";
 }
 
-// Whatever is in the file: an error, or a plan that an agent can read.
+// Any file gives an error, or a plan that an agent can read.
 TEST_F(Arm64PlannerTest, AnyDamagedByteIsAnErrorOrAPlan) {
   std::vector<uint8_t> file = arm64_file(ARM64_FUNCTIONS);
   const size_t end = std::min<size_t>(file.size(), 0x1800);

@@ -191,7 +191,7 @@ TEST_F(PlannerTest, SaysWhyThereIsNoPlan) {
   }
 }
 
-// Whatever is in the file: an error, or a plan that an agent can read.
+// Any file gives an error, or a plan that an agent can read.
 TEST_F(PlannerTest, AnyDamagedByteIsAnErrorOrAPlan) {
   std::vector<uint8_t> file = file_bytes("/usr/bin/lua5.4");
   for (size_t at = 0; at < 0x400; at += 3) {

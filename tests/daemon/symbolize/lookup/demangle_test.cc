@@ -83,7 +83,7 @@ TEST(Demangle, CutsLongNames) {
   EXPECT_EQ(name, linkage.substr(0, kMaxSymbolNameBytes - 3) + "...");
 }
 
-TEST(Demangle, NameUpToTheLimitIsTakenAsItIs) {
+TEST(Demangle, KeepsANameUpToTheLimit) {
   const std::string most(kMaxSymbolNameBytes, 'x');
   EXPECT_EQ(demangled(most), most);
   EXPECT_EQ(demangled(most + "y"), most.substr(3) + "...");

@@ -134,8 +134,8 @@ TEST_F(LookupTest, BuildIdDecides) {
   EXPECT_THAT(wrong.kinds, ElementsAre(FrameKind::kSource, FrameKind::kDone));
 }
 
-// Sizes are told in whole pages by some and in bytes by others.
-TEST_F(LookupTest, WithoutABuildIdTheSizeAtItsOwnPathDecides) {
+// Some report sizes in whole pages, others in bytes.
+TEST_F(LookupTest, ComparesSizesWithoutABuildId) {
   ElfFile file;
   file.build_id.clear();
   file.symbols = {{0x10, "f"}};
@@ -186,7 +186,7 @@ TEST_F(LookupTest, FileWithItsWholeTableIsPreferred) {
   EXPECT_EQ(look(own, {scratch_.file("symbols")}).source.path, own);
 }
 
-TEST_F(LookupTest, FileWithoutATableOrWithALieOfOneIsSaid) {
+TEST_F(LookupTest, ReportsAMissingOrLyingSymbolTable) {
   ElfFile file;
   file.table_type = 1;  // SHT_PROGBITS
   request_.addresses = {0x10};
@@ -216,7 +216,7 @@ TEST_F(LookupTest, TableWhoseEntriesHaveNoBytesIsRefused) {
 }
 
 // A file that has both tables, as most do, in either order.
-TEST_F(LookupTest, WholeTableIsTakenWhereverItStands) {
+TEST_F(LookupTest, TakesTheWholeTableInAnyOrder) {
   ElfFile file;
   file.symbols = {{0x10, "f"}};
   std::vector<uint8_t> bytes = file.bytes();
@@ -251,7 +251,7 @@ TEST_F(LookupTest, SymbolMayBeThereManyTimes) {
 }
 
 // SYMBOLIZE.md "Limits": 4 million symbols of a file. Most of these are none; the last ones are.
-TEST_F(LookupTest, OnlySoManySymbolsOfAFileAreLookedAt) {
+TEST_F(LookupTest, LimitsTheSymbolsOfAFile) {
   ElfFile file;
   file.symbols = {{0x10, "first"}, {0x20, "last"}, {0x30, "beyond"}};
   file.claimed_table_bytes = 24 * uint64_t{kMaxSymbols + 1};
@@ -311,7 +311,7 @@ TEST_F(LookupTest, LongNameIsCutAndKeepsNoOffset) {
 }
 
 // 510 names leave room for 36 bytes, which is too little for the longest.
-TEST_F(LookupTest, FrameIsFullWhenTheLongestNameDoesNotFit) {
+TEST_F(LookupTest, FramesFillUpToTheLongestName) {
   ElfFile file;
   for (uint32_t i = 1; i <= 512; ++i) {
     file.symbols.push_back({i * 16, std::string(i == 1 ? 1'048 : kMaxSymbolNameBytes, 'n')});
@@ -353,7 +353,7 @@ TEST_F(LookupTest, PatternsFindFunctionsByAddress) {
   EXPECT_THAT(look("/nowhere").done.matched, ElementsAre(0, 0, 0));
 }
 
-TEST_F(LookupTest, PatternMayMeanAnyOfTheNamesOfAnAddress) {
+TEST_F(LookupTest, PatternMatchesAnyNameOfAnAddress) {
   ElfFile file;
   file.symbols = {{0x10, "public"}, {0x10, "inner", kLocal}};
   request_.patterns = {"inner"};

@@ -35,7 +35,7 @@ constexpr char kFile[] =
     "[open\n"
     "aws_access_key_id = B\n";
 
-TEST(CredentialFileTest, ProfilesAreToldApart) {
+TEST(CredentialFileTest, SelectsTheNamedProfile) {
   const auto first = credentials_of_profile(kFile, "default", "f");
   ASSERT_OK(first);
   EXPECT_EQ(first->access_key_id, "AKIAIOSFODNN7EXAMPLE");
@@ -154,7 +154,7 @@ TEST_F(CredentialSourcesTest, KeysForATokenAreRenewedBeforeTheyEnd) {
   EXPECT_NE(source.get()->access_key_id, second->access_key_id);
 }
 
-TEST_F(CredentialSourcesTest, WithoutTheServiceTheOldKeysLastToTheirEnd) {
+TEST_F(CredentialSourcesTest, OldKeysLastUntilTheyExpireWithoutTheService) {
   auto away = std::make_unique<FakeS3>();
   WebIdentitySettings settings = identity();
   settings.sts_endpoint = away->endpoint();
@@ -180,7 +180,7 @@ TEST_F(CredentialSourcesTest, RefusedTokenIsSaid) {
 }
 
 // Keys that the server forgets before their time are replaced within one request.
-TEST_F(CredentialSourcesTest, UploadGoesOnWhenItsKeysEnd) {
+TEST_F(CredentialSourcesTest, UploadContinuesAfterItsKeysEnd) {
   WebIdentityCredentials source(identity(), time_);
   const auto client = S3Client::create(server().settings(), source, time_);
   PutOptions options;

@@ -17,7 +17,7 @@ class CountedPauses final : public Pauses {
   size_t most = SIZE_MAX;
 };
 
-TEST(BackoffTest, BoundsDoubleUpToTheLimitAndPausesFillThem) {
+TEST(BackoffTest, BoundsDoubleUpToTheLimit) {
   std::mt19937_64 random(1);
   std::vector<uint64_t> longest(12, 0);
   std::vector<uint64_t> shortest(12, UINT64_MAX);

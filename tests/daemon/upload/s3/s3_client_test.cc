@@ -158,7 +158,7 @@ TEST_F(S3ClientTest, ErrorInA200AnswerIsOne) {
   EXPECT_OK(client_->complete_upload("k", *id, {*part}, part->crc32c));
 }
 
-TEST_F(S3ClientTest, AnswersAreToldApart) {
+TEST_F(S3ClientTest, MapsEachStatusToACode) {
   struct Case {
     int status;
     const char* code;
@@ -213,9 +213,9 @@ TEST_F(S3ClientTest, BrokenConnectionsAreUnavailable) {
   VectorSink sink;
   EXPECT_EQ(client_->get("k", sink).code(), Code::kUnavailable);
   EXPECT_LT(sink.bytes().size(), body.size());
-  S3Settings nobody = server().settings();
-  nobody.endpoint = "http://127.0.0.1:1";
-  EXPECT_EQ(put(*connect(nobody), "k", "x").code(), Code::kUnavailable);
+  S3Settings absent = server().settings();
+  absent.endpoint = "http://127.0.0.1:1";
+  EXPECT_EQ(put(*connect(absent), "k", "x").code(), Code::kUnavailable);
 }
 
 TEST_F(S3ClientTest, StalledRequestEnds) {
@@ -257,7 +257,7 @@ TEST_F(S3ClientTest, WrongSecretIsRefused) {
   EXPECT_THAT(answer.error().message, HasSubstr("SignatureDoesNotMatch"));
 }
 
-TEST_F(S3ClientTest, ExpiredCredentialsAreAskedForAnew) {
+TEST_F(S3ClientTest, RenewsExpiredCredentials) {
   class Renewed final : public CredentialsSource {
    public:
     Result<Credentials> get() override { return Credentials{"K", "S", is_new ? "new" : "old"}; }

@@ -43,7 +43,7 @@ TEST(HttpAnswerTest, AnswerHasItsLengthAndAStreamHasNone) {
   EXPECT_THAT(head_of(answer, true), Not(HasSubstr("Content-Length")));
 }
 
-TEST(HttpAnswerTest, ErrorIsJsonWhateverItSays) {
+TEST(HttpAnswerTest, ErrorIsValidJsonForAnyText) {
   const HttpAnswer answer = error_answer(403, "no \"such\"\r\nthing \xff</script>");
   EXPECT_EQ(answer.status, 403);
   EXPECT_EQ(nlohmann::json::parse(answer.body)["error"],

@@ -87,7 +87,7 @@ TEST(HttpRequestTest, EveryPrefixWaitsForTheRest) {
   }
 }
 
-// Whatever becomes of one byte: the request is whole, or refused, or waits for more, and the same
+// After any change of one byte the request is whole, refused or waits for more, and the same
 // when it comes byte by byte. What is read keeps its limits.
 TEST(HttpRequestTest, EveryChangedByteIsReadOrRefused) {
   size_t refused = 0;

@@ -91,11 +91,11 @@ TEST_F(WebAccessTest, PostNeedsTheOriginOfItsHost) {
   }
   EXPECT_EQ(refused(request("POST", "/api/stop", {{"host", "localhost"}})), 403);
   EXPECT_EQ(refused(request("DELETE", "/", {{"host", "localhost"}})), 403);
-  // The name that a rebinding page has is refused as a host, whatever its origin.
+  // The name that a rebinding page has is refused as a host, with any origin.
   EXPECT_EQ(refused_post("evil.example:7712", "http://evil.example:7712"), 421);
 }
 
-TEST_F(WebAccessTest, PageOfAnotherOriginMayOnlyLeadToTheLivePage) {
+TEST_F(WebAccessTest, AnotherOriginMayOnlyLoadTheLivePage) {
   const auto from = [&](const std::string& path, const std::string& site) {
     return refused(request("GET", path, {{"host", "localhost"}, {"sec-fetch-site", site}}));
   };

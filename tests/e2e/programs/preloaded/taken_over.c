@@ -1,7 +1,7 @@
 // Preloaded beside the agent: a library that has taken over what the C library asks the system, as
 // those do that fake clocks, files or users. No one may come here by way of the agent.
-//   TAKEN_OVER=abort  whoever comes ends the process
-//   TAKEN_OVER=lock   whoever comes waits for ever, as for a lock that the program holds
+//   TAKEN_OVER=abort  any call ends the process
+//   TAKEN_OVER=lock   any call waits for ever, as for a lock that the program holds
 // Compiled without knowledge of the C library's declarations, since one body serves all.
 #define CAUGHT(name) \
   long name(void) {  \

@@ -75,7 +75,7 @@ TEST(Leb128, EveryPrefixIsTruncated) {
   }
 }
 
-TEST(Leb128, LongerThanNeededIsReadAndTooLongIsNot) {
+TEST(Leb128, ReadsPaddingAndRejectsTooManyBytes) {
   const std::vector<uint8_t> padded = {0x81, 0x80, 0x80, 0x00};
   EXPECT_EQ(read_uleb128(padded).value, 1U);
   EXPECT_EQ(read_uleb128(padded).size, 4);

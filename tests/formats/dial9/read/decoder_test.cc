@@ -295,8 +295,8 @@ TEST(Decoder, AnnotationsOfUnknownTypesAreShownAndLeftOut) {
   }
   const Raw known = kHead + schema(9) + Raw{6, 0} + entry + Raw{6, 0x80, 0} + entry;
   Decoder decoder;
-  Visitor nobody;
-  EXPECT_EQ(decoder.decode(known, nobody).state, DecodeState::kEnd);
+  Visitor ignored;
+  EXPECT_EQ(decoder.decode(known, ignored).state, DecodeState::kEnd);
   EXPECT_THAT(decoder.schemas().find(0)->annotations(),
               ElementsAre(Annotation{0, "k", "v"}, Annotation{0, "k", "v"}));
 }
@@ -324,9 +324,9 @@ TEST(Decoder, UnfinishedFrameSaysHowManyBytesItHas) {
     EXPECT_EQ(frame.size(), known.back().need) << int{frame[0]};
     for (size_t bytes = 1; bytes < frame.size(); ++bytes) {
       Decoder decoder;
-      Visitor nobody;
+      Visitor ignored;
       const Decoded decoded =
-          decoder.decode(kHead + Raw(frame.begin(), frame.begin() + ptrdiff_t(bytes)), nobody);
+          decoder.decode(kHead + Raw(frame.begin(), frame.begin() + ptrdiff_t(bytes)), ignored);
       ASSERT_EQ(decoded.state, DecodeState::kNeedMore) << int{frame[0]} << " " << bytes;
       EXPECT_EQ(decoded.bytes, kHead.size());
       uint64_t need = 0;
@@ -344,9 +344,9 @@ TEST(Decoder, UnfinishedEventSaysHowManyBytesItHas) {
   const Raw whole = {2, 0, 0, 1, 0, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 9, 0, 0, 0};
   for (size_t bytes = 1; bytes < whole.size(); ++bytes) {
     Decoder decoder;
-    Visitor nobody;
+    Visitor ignored;
     const Decoded decoded = decoder.decode(
-        kHead + types + Raw(whole.begin(), whole.begin() + ptrdiff_t(bytes)), nobody);
+        kHead + types + Raw(whole.begin(), whole.begin() + ptrdiff_t(bytes)), ignored);
     ASSERT_EQ(decoded.state, DecodeState::kNeedMore) << bytes;
     EXPECT_EQ(decoded.need, bytes < 3 ? 3u : bytes < 6 ? 6u : 20u) << bytes;
   }
@@ -414,7 +414,7 @@ TEST(Decoder, VisitorMayStopAndGoOn) {
   EXPECT_EQ(rest.events[0].timestamp_ns, 2u);
 }
 
-TEST(Decoder, GoesOnBehindDamageAtTheNextHeader) {
+TEST(Decoder, ContinuesAfterDamageAtTheNextHeader) {
   const Raw part = kHead + schema(9) + event({1});
   const Raw stream = part + Raw{0xEE, 0xEE} + part;
   Decoder decoder;
@@ -477,7 +477,7 @@ TEST(Decoder, TextsAndStacksOfFieldsWithoutAndWithPools) {
   EXPECT_THAT(asker.leaves, ElementsAre(-1, -1, -1, 7, 42, -1, -1));
 }
 
-// Whoever makes a view of bytes that no decoder has checked gets what is right in them.
+// A view of bytes that no decoder has checked shows what is right in them.
 TEST(Decoder, ViewOfBrokenBytesEnds) {
   const auto values = [](const Raw& bytes, bool is_map) {
     DynamicView view(bytes, is_map);

@@ -28,7 +28,7 @@ TEST(Pools, ClearedOnesAreAsNew) {
     EXPECT_EQ(pools.strings.ids(), 0u);
     EXPECT_EQ(pools.string(2999), std::nullopt);
     EXPECT_EQ(pools.stack(0).has_value(), false);
-    // How far the array reaches is told by what this sub-stream has defined.
+    // What this sub-stream has defined says how far the array reaches.
     pools.strings.define(3000, {byte, 1});
     EXPECT_LT(pools.state_bytes(), fresh + 200);
     EXPECT_EQ(pools.string(3000), "x");

@@ -56,10 +56,10 @@ TEST(StreamDecoder, DamagedStreamsFailAtTheSamePlace) {
 TEST(StreamDecoder, SaysWhereWholeFramesEndAndKeepsTheRest) {
   const std::vector<uint8_t> bytes = random_stream(5, 2, 10).bytes;
   StreamDecoder decoder({PoolStorage::kNone, 1 << 20, 1 << 20});
-  Visitor nobody;
+  Visitor ignored;
   uint64_t previous = 0;
   for (size_t at = 0; at < bytes.size(); ++at) {
-    const DecodeState state = decoder.push(Bytes(bytes).subspan(at, 1), nobody);
+    const DecodeState state = decoder.push(Bytes(bytes).subspan(at, 1), ignored);
     ASSERT_EQ(state, decoder.rest().empty() ? DecodeState::kEnd : DecodeState::kNeedMore);
     ASSERT_GE(decoder.whole_bytes(), previous);
     ASSERT_EQ(decoder.whole_bytes() + decoder.rest().size(), at + 1);
@@ -77,8 +77,8 @@ TEST(StreamDecoder, SaysWhereWholeFramesEndAndKeepsTheRest) {
 TEST(StreamDecoder, ReportsTheUnfinishedEnd) {
   const std::vector<uint8_t> bytes = {'T', 'R', 'C', 0, 1, 5, 1, 2};
   StreamDecoder decoder;
-  Visitor nobody;
-  EXPECT_EQ(decoder.push(bytes, nobody), DecodeState::kNeedMore);
+  Visitor ignored;
+  EXPECT_EQ(decoder.push(bytes, ignored), DecodeState::kNeedMore);
   const auto problem = decoder.finish();
   ASSERT_TRUE(problem.has_value());
   EXPECT_EQ(problem->rule, Rule::kTruncated);
@@ -87,22 +87,22 @@ TEST(StreamDecoder, ReportsTheUnfinishedEnd) {
   EXPECT_EQ(to_error(*problem).code, Code::kTruncated);
 }
 
-TEST(StreamDecoder, RefusesAFrameBeyondItsLimitBeforeItIsThere) {
+TEST(StreamDecoder, RefusesATooLongFrameBeforeItArrives) {
   const StreamOptions options{PoolStorage::kCopy, 1000, 100000};
   // A string pool whose one entry says 1001 - 13 + 1 bytes, and one that just fits.
   for (const bool fits : {true, false}) {
     std::vector<uint8_t> bytes = {'T', 'R', 'C', 0, 1, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     store_le(bytes.data() + 14, uint32_t{fits ? 1000u - 13 : 1001u - 13});
     StreamDecoder decoder(options);
-    Visitor nobody;
-    const DecodeState state = decoder.push(bytes, nobody);
+    Visitor ignored;
+    const DecodeState state = decoder.push(bytes, ignored);
     EXPECT_EQ(state, fits ? DecodeState::kNeedMore : DecodeState::kFailed);
     if (fits) {
       const std::vector<uint8_t> rest(1000 - 13);
-      EXPECT_EQ(decoder.push(rest, nobody), DecodeState::kEnd);
+      EXPECT_EQ(decoder.push(rest, ignored), DecodeState::kEnd);
     } else {
       EXPECT_EQ(decoder.problem()->rule, Rule::kFrameSize);
-      EXPECT_EQ(decoder.push(bytes, nobody), DecodeState::kFailed);
+      EXPECT_EQ(decoder.push(bytes, ignored), DecodeState::kFailed);
       EXPECT_EQ(decoder.whole_bytes(), 5u);
       EXPECT_EQ(to_error(*decoder.problem()).code, Code::kLimit);
     }
@@ -111,22 +111,22 @@ TEST(StreamDecoder, RefusesAFrameBeyondItsLimitBeforeItIsThere) {
 
 TEST(StreamDecoder, RefusesMoreStateThanItsLimit) {
   StreamDecoder decoder({PoolStorage::kCopy, 1 << 20, 200000});
-  Visitor nobody;
+  Visitor ignored;
   const std::vector<uint8_t> head = {'T', 'R', 'C', 0, 1};
-  ASSERT_EQ(decoder.push(head, nobody), DecodeState::kEnd);
+  ASSERT_EQ(decoder.push(head, ignored), DecodeState::kEnd);
   std::vector<uint8_t> pool(13 + 10000);
   pool[0] = 3;
   pool[1] = 1;
   store_le(pool.data() + 9, uint32_t{10000});
   size_t taken = 0;
-  while (taken < 1000 && decoder.push(pool, nobody) == DecodeState::kEnd) ++taken;
+  while (taken < 1000 && decoder.push(pool, ignored) == DecodeState::kEnd) ++taken;
   EXPECT_EQ(decoder.problem()->rule, Rule::kState);
   EXPECT_GT(taken, 10u);
   EXPECT_LT(taken, 20u);
   // Those that only look for frames keep no pools.
   StreamDecoder scanner({PoolStorage::kNone, 1 << 20, 200000});
-  ASSERT_EQ(scanner.push(head, nobody), DecodeState::kEnd);
-  for (int i = 0; i < 1000; ++i) ASSERT_EQ(scanner.push(pool, nobody), DecodeState::kEnd);
+  ASSERT_EQ(scanner.push(head, ignored), DecodeState::kEnd);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(scanner.push(pool, ignored), DecodeState::kEnd);
 }
 
 // Annotations count as state, and the schemas of a sub-stream that has ended do not.
@@ -136,13 +136,13 @@ TEST(StreamDecoder, AnnotationsWithoutEndReachTheLimitOfState) {
   store_le(note.data() + 9, uint32_t{10000});
   note.resize(note.size() + 10000, 'v');
   StreamDecoder decoder({PoolStorage::kCopy, 1 << 20, 200000});
-  Visitor nobody;
+  Visitor ignored;
   for (int sub_stream = 0; sub_stream < 30; ++sub_stream) {
-    ASSERT_EQ(decoder.push(head, nobody), DecodeState::kEnd) << sub_stream;
-    for (int i = 0; i < 5; ++i) ASSERT_EQ(decoder.push(note, nobody), DecodeState::kEnd);
+    ASSERT_EQ(decoder.push(head, ignored), DecodeState::kEnd) << sub_stream;
+    for (int i = 0; i < 5; ++i) ASSERT_EQ(decoder.push(note, ignored), DecodeState::kEnd);
   }
   size_t taken = 5;
-  while (taken < 100 && decoder.push(note, nobody) == DecodeState::kEnd) ++taken;
+  while (taken < 100 && decoder.push(note, ignored) == DecodeState::kEnd) ++taken;
   ASSERT_TRUE(decoder.problem());
   EXPECT_EQ(decoder.problem()->rule, Rule::kState);
   EXPECT_LE(taken, 20u);
@@ -179,7 +179,7 @@ TEST(StreamDecoder, VisitorMayTakeOneEventAtATime) {
 
 // One frame of many entries, sent byte by byte. Each look at an unfinished frame reads it from its
 // start, so their number must not grow with the bytes.
-TEST(StreamDecoder, LooksAtAnUnfinishedFrameOnlyWhenItMayHaveBecomeWhole) {
+TEST(StreamDecoder, ReexaminesAFrameOnlyWhenItMayBeWhole) {
   std::vector<uint8_t> bytes = {'T', 'R', 'C', 0, 1, 3, 0, 0, 0, 0};
   constexpr uint32_t kEntries = 20000;
   store_le(bytes.data() + 6, kEntries);
@@ -189,7 +189,7 @@ TEST(StreamDecoder, LooksAtAnUnfinishedFrameOnlyWhenItMayHaveBecomeWhole) {
     store_le(bytes.data() + at, i);
     store_le(bytes.data() + at + 4, uint32_t{1});
   }
-  Visitor nobody;
+  Visitor ignored;
   uint64_t need = 0;
   size_t looks = 0;
   bool whole = false;
@@ -197,8 +197,8 @@ TEST(StreamDecoder, LooksAtAnUnfinishedFrameOnlyWhenItMayHaveBecomeWhole) {
     if (size < need) continue;
     ++looks;
     Decoder fresh({PoolStorage::kNone, kMaxFrameBytes, kDefaultMaxStateBytes});
-    ASSERT_EQ(fresh.decode(Bytes(bytes).first(5), nobody).state, DecodeState::kEnd);
-    const Decoded decoded = fresh.decode(Bytes(bytes).subspan(5, size), nobody);
+    ASSERT_EQ(fresh.decode(Bytes(bytes).first(5), ignored).state, DecodeState::kEnd);
+    const Decoded decoded = fresh.decode(Bytes(bytes).subspan(5, size), ignored);
     whole = decoded.state == DecodeState::kEnd;
     if (whole) break;
     ASSERT_EQ(decoded.state, DecodeState::kNeedMore);

@@ -263,7 +263,7 @@ TEST(RtcClocks, SeveralClocksAndOddOnes) {
   made.head(0, R"([{"id":9,"name":"cycles","clock":true,"format":"uint64le","gain":1e-8},)"
                R"({"id":10,"name":"real","clock":true,"format":"float64","offset":1.5},)"
                R"({"id":11,"name":"a","clock":"cycles"},{"id":12,"name":"b","clock":"real"},)"
-               R"({"id":13,"name":"c","clock":"nobody"},{"id":14,"name":"d"},)"
+               R"({"id":13,"name":"c","clock":"absent"},{"id":14,"name":"d"},)"
                R"({"id":15,"name":"loop","clock":true,"format":"uint8","delta":"loop"},16])");
   uint8_t value[8];
   store_le<uint64_t>(value, 300000000);

@@ -82,7 +82,7 @@ TEST(RtcReader, BothDialectsAndByteOrders) {
   }
 }
 
-TEST(RtcReader, BothChecksumsAreToldApart) {
+TEST(RtcReader, DistinguishesBothChecksums) {
   Plan plan;
   plan.options.geometry = {8192, 2048};
   for (const Checksum checksum : {Checksum::kIeee, Checksum::kPublished}) {
@@ -142,7 +142,7 @@ TEST(RtcReader, StartsAnywhere) {
   }
 }
 
-TEST(RtcReader, HoleInTheMiddleCostsWhatLiesInIt) {
+TEST(RtcReader, HoleCostsOnlyWhatWasInIt) {
   FrameBytes made;
   for (uint64_t unit = 0; unit < 4; ++unit) {
     made.head(unit, kMeta).text(10, "unit " + std::to_string(unit)).close_unit();
@@ -160,7 +160,7 @@ TEST(RtcReader, HoleInTheMiddleCostsWhatLiesInIt) {
 }
 
 // Decision 9: not to the next Marker, but to the next index.
-TEST(RtcReader, GoesOnAtTheNextIndexOfTheGrid) {
+TEST(RtcReader, ContinuesAtTheNextIndexOfTheGrid) {
   FrameBytes made;
   made.head(0, kMeta).text(10, "before").text(77, "whose is this?").text(10, "lost");
   made.pad_to(kMarkerBytes + 2048).minor_index().text(10, "behind").close_unit();
@@ -247,7 +247,7 @@ TEST(RtcReader, MarkerWithoutAnIndexIsNone) {
   EXPECT_EQ(Reader::open(Bytes(file).first(900)).code(), Code::kTruncated);
 }
 
-TEST(RtcReader, LooksLikeOneWithAMarkerAndWhatTheIndexHasSoFar) {
+TEST(RtcReader, RecognisesAMarkerAndAnUnfinishedIndex) {
   FrameBytes made;
   made.head(0, kMeta).text(10, "one").crc();
   EXPECT_TRUE(looks_like_rtc(made.bytes));

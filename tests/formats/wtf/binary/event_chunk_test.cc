@@ -107,7 +107,7 @@ TEST_F(EventChunkTest, AfterItIsWrittenItIsEmpty) {
   EXPECT_EQ(header_[3], 6u) << "its times are its own";
 }
 
-TEST_F(EventChunkTest, SmallNumbersStandInTheLowBytesOfAWord) {
+TEST_F(EventChunkTest, PutsSmallNumbersIntoTheLowBytes) {
   const struct {
     ArgType type;
     int64_t low;
@@ -147,7 +147,7 @@ TEST_F(EventChunkTest, FloatsAreTheirBits) {
               HasSubstr("argument 'n' (int32): a number is expected"));
 }
 
-TEST_F(EventChunkTest, TextStandsInTheTableOnce) {
+TEST_F(EventChunkTest, StoresEachTextOnceInTheTable) {
   const EventType type = type_of({{ArgType::kAscii, false, "a"}, {ArgType::kUtf8, false, "b"}});
   ASSERT_TRUE(put(type, 1, {Arg("x"), Arg("yy")}).ok());
   ASSERT_TRUE(put(type, 2, {Arg("yy"), Arg("x")}).ok());
@@ -181,7 +181,7 @@ TEST_F(EventChunkTest, ArraysAreACountAndPackedElements) {
   EXPECT_THAT(refusal(type, {Arg(1), Arg(nullptr)}), HasSubstr("an array of that type"));
 }
 
-TEST_F(EventChunkTest, BytesMayBeCharactersAndShortsMayBeUtf16) {
+TEST_F(EventChunkTest, BytesMayBeCharsAndShortsUtf16) {
   const EventType type = type_of({{ArgType::kChar, true, "c"}, {ArgType::kWchar, true, "w"}});
   const uint8_t bytes[] = {'a'};
   const uint16_t shorts[] = {'b'};

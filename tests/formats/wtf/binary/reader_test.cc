@@ -107,7 +107,7 @@ TEST(Reader, ZonesHaveALimit) {
 }
 
 // By name, type and location together; a signature may be longer than its type's name.
-TEST(Reader, ZonesOfOneNameAreTold) {
+TEST(Reader, ReportsZonesOfOneName) {
   VectorSink sink;
   Writer writer(sink);
   ASSERT_TRUE(writer.begin(FileHeader{}).ok());
@@ -198,7 +198,7 @@ TEST(Reader, ScopesOfAZoneThatStepsBackOnce) {
 }
 
 // Two definitions of one name: the published viewer misreads the second's events, we do not.
-TEST(Reader, SecondDefinitionOfANameIsReadWithItsOwnArguments) {
+TEST(Reader, ReadsASecondDefinitionWithItsOwnArguments) {
   using namespace std::string_view_literals;
   ByHand events;
   events.define(2, 0, 0, 0, 1).define(3, 0, 0, 0, 2);
@@ -272,7 +272,7 @@ TEST(Legacy, EmptyArgumentsAtTheEnd) {
 }
 
 // A legacy file put together from its description, big-endian and packed.
-TEST(Legacy, ReadsAFileMadeByHand) {
+std::vector<uint8_t> legacy_file() {
   std::vector<uint8_t> file;
   const auto big = [&](uint64_t value, int bytes) {
     for (int i = bytes; i-- > 0;) file.push_back(static_cast<uint8_t>(value >> 8 * i));
@@ -306,6 +306,11 @@ TEST(Legacy, ReadsAFileMadeByHand) {
   big(2, 4), big(0xFFFF, 2), big(1, 2);
   big(0, 2);
   big(1500, 4);
+  return file;
+}
+
+TEST(Legacy, ReadsAFileMadeByHand) {
+  const std::vector<uint8_t> file = legacy_file();
   Findings findings;
   auto opened = Reader::open(file, findings);
   ASSERT_TRUE(opened.ok()) << opened.error().message;
@@ -332,18 +337,25 @@ TEST(Legacy, ReadsAFileMadeByHand) {
   EXPECT_EQ(event.argument("t")->integer(), 1500);
   EXPECT_FALSE(reader.next(event));
   EXPECT_EQ(findings.errors(), 0u);
-  {
-    std::vector<uint8_t> more = file;
-    more.insert(more.end(), {0, 9, 0, 0, 0, 30});
-    Findings undefined;
-    auto longer = Reader::open(more, undefined);
-    ASSERT_TRUE(longer.ok());
-    ASSERT_TRUE((*longer)->next(event));
-    EXPECT_FALSE((*longer)->next(event));
-    ASSERT_EQ(undefined.errors(), 1u);
-    EXPECT_TRUE(undefined.has(Rule::kWireId));
-    EXPECT_EQ(undefined.list().back().offset, file.size());
-  }
+}
+
+TEST(Legacy, ReportsAnUndefinedWireId) {
+  std::vector<uint8_t> file = legacy_file();
+  const size_t defined_bytes = file.size();
+  file.insert(file.end(), {0, 9, 0, 0, 0, 30});
+  Findings findings;
+  auto reader = Reader::open(file, findings);
+  ASSERT_TRUE(reader.ok());
+  Event event;
+  ASSERT_TRUE((*reader)->next(event));
+  EXPECT_FALSE((*reader)->next(event));
+  ASSERT_EQ(findings.errors(), 1u);
+  EXPECT_TRUE(findings.has(Rule::kWireId));
+  EXPECT_EQ(findings.list().back().offset, defined_bytes);
+}
+
+TEST(Legacy, NoPrefixHasAnEvent) {
+  const std::vector<uint8_t> file = legacy_file();
   for (size_t length = 12; length < file.size(); ++length) {
     const FileReport report = check_file(Bytes(file).first(length));
     EXPECT_EQ(report.events, 0u);

@@ -130,7 +130,7 @@ TEST_F(WriterTest, EveryChunkSetsItsZone) {
   EXPECT_EQ(check_file(sink.bytes()).zones[0].scopes, 3000u);
 }
 
-// From the least to the greatest time of its own events, whatever the chunk before had.
+// From the least to the greatest time of its own events, not of the chunk before.
 TEST_F(WriterTest, ChunksSayTheTimesOfTheirEvents) {
   std::vector<std::pair<uint32_t, uint32_t>> expected;
   for (const auto& times : {std::vector<uint32_t>{50}, {30, 90}, {40, 35, 45}}) {
@@ -151,7 +151,7 @@ TEST_F(WriterTest, ChunksSayTheTimesOfTheirEvents) {
   EXPECT_EQ(found, expected);
 }
 
-TEST_F(WriterTest, LeaveInAChunkOfItsOwnTellsItsTime) {
+TEST_F(WriterTest, LeaveInItsOwnChunkHasItsTime) {
   ASSERT_TRUE(writer.enter(scope, kEpoch + 10'000).ok());
   ASSERT_TRUE(writer.flush().ok());
   ASSERT_TRUE(writer.leave(kEpoch + 60'000).ok());
@@ -180,7 +180,7 @@ TEST_F(WriterTest, FramesWithOneEndAreNotCounted) {
   EXPECT_EQ(check_file(sink.bytes()).zones[0].frames, 1u);
 }
 
-TEST_F(WriterTest, ScopesAreClosedAtTheLastTimeThatThereIs) {
+TEST_F(WriterTest, ClosesScopesUpToTheLastPossibleTime) {
   ASSERT_TRUE(writer.enter(scope, kEpoch).ok());
   EXPECT_EQ(writer.close_scopes(kEpoch + 4294967296000).code(), Code::kLimit);
   ASSERT_TRUE(writer.close_scopes(kEpoch + 4294967295999).ok());
@@ -246,7 +246,7 @@ TEST_F(WriterTest, TypesOfItsOwnHaveNoFlags) {
   }
 }
 
-// A chunk ends with the event that fills it, whatever texts and resources take, and on the fast
+// A chunk ends with the event that fills it, with its texts and resources, and on the fast
 // way too.
 TEST_F(WriterTest, ChunksAreNoLargerThanTheyShallBe) {
   ASSERT_TRUE(writer.enter(scope, kEpoch).ok());
@@ -269,7 +269,7 @@ TEST_F(WriterTest, ChunksAreNoLargerThanTheyShallBe) {
   EXPECT_GE(chunks, 4u);
 }
 
-TEST_F(WriterTest, ValuesThatDoNotFitAreRefusedAndNothingIsWritten) {
+TEST_F(WriterTest, RefusesValuesThatDoNotFit) {
   const uint32_t type =
       writer.define_instance("v", "int8 a, uint16 b, bool c, float32 f, ascii t, any j, wchar[] w")
           .value();
@@ -304,7 +304,7 @@ TEST_F(WriterTest, ValuesThatDoNotFitAreRefusedAndNothingIsWritten) {
   EXPECT_EQ(writer.enter(scope, kEpoch).error().code, Code::kInvalidArgument) << "finished";
 }
 
-TEST_F(WriterTest, NextFileGoesOnWhereThisOneEnds) {
+TEST_F(WriterTest, NextFileContinuesWhereThisOneEnds) {
   const uint32_t with_args = writer.define_scope("with", "uint32 n, ascii s, uint8[] b").value();
   const uint16_t other = writer.create_zone("other", std::nullopt).value();
   ASSERT_TRUE(writer.enter(scope, kEpoch + 1000).ok());

@@ -449,7 +449,7 @@ TEST(Json, TimesOfChunksHave32Bits) {
   }
 }
 
-TEST(Json, EntryOfAStringTableThatIsNoStringIsEmpty) {
+TEST(Json, NonStringInAStringTableIsEmpty) {
   Findings findings;
   const auto lines = lines_from(
       "{\"wtfVersion\":1,\"formatVersion\":10,\"chunks\":[{\"id\":2,\"type\":\"event_data\","

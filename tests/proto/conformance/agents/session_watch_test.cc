@@ -192,7 +192,7 @@ TEST_F(SessionWatchTest, TimeThatStepsBackIsAFault) {
   expect_only("record-times");
 }
 
-TEST_F(SessionWatchTest, TimesOfThePageHeaderAreThoseOfItsRecords) {
+TEST_F(SessionWatchTest, PageHeaderHasTheTimesOfItsRecords) {
   begin();
   PageHeader page = page_header(1, 0, 10);
   page.last_ns += 1;

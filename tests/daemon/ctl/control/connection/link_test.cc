@@ -110,9 +110,9 @@ TEST_F(OnlineLink, IsMadeAgainAfterItsEnd) {
   ASSERT_TRUE(client.stats().ok());
   const std::string address = server_->address();
   server_.reset();
-  const auto nobody = client.stats();
-  ASSERT_FALSE(nobody.ok());
-  EXPECT_EQ(nobody.code(), Code::kUnavailable);
+  const auto absent = client.stats();
+  ASSERT_FALSE(absent.ok());
+  EXPECT_EQ(absent.code(), Code::kUnavailable);
   auto started = control::ControlServer::start(address, collector_);
   ASSERT_TRUE(started.ok()) << to_string(started.error());
   EXPECT_TRUE(client.stats().ok());
@@ -134,7 +134,7 @@ TEST_F(OnlineLink, NamesTheAddressWhenNoCollectorAnswers) {
   EXPECT_FALSE(said("nonsense").starts_with("no collector"));
 }
 
-TEST_F(OnlineLink, UnixSocketIsPlainWhateverIsGiven) {
+TEST_F(OnlineLink, UnixSocketIsPlainWithAnyTlsOptions) {
   const std::string address = "unix:" + (directory_ / "control.sock").string();
   auto started = control::ControlServer::start(address, collector_);
   ASSERT_TRUE(started.ok()) << to_string(started.error());
@@ -201,7 +201,7 @@ TEST_F(OnlineLink, WatchEndsWhenItIsWantedNoMore) {
   EXPECT_EQ(collector_.last_interval_ms(), 2250u);
 }
 
-// Four megabytes are what gRPC takes unless it is told otherwise.
+// gRPC takes four megabytes by default.
 TEST_F(OnlineLink, LargeAnswersAreTaken) {
   api::Agent agent;
   agent.set_status(std::string(7'000, 's'));

@@ -301,7 +301,7 @@ TEST_F(IphoneTest, OnePhoneThatCanBeRecordedOnIsEnough) {
   EXPECT_THAT(out_.str(), testing::Not(HasSubstr(kPhone)));
 }
 
-// A phone whose ports can't be asked is in the way, whatever lockdownd said.
+// A phone whose ports can't be asked is in the way, even if lockdownd answered.
 TEST_F(IphoneTest, PortsThatCannotBeAskedAreInTheWay) {
   lockdownd_.on_question([this] { usbmuxd_.answer_connects_with(1); });
   EXPECT_EQ(doctor(), 1);

@@ -134,7 +134,7 @@ TEST(RunEnvironmentTest, TagsFitAndDiffer) {
   EXPECT_NE(tag, new_run_tag());
 }
 
-TEST(ProgramPathsTest, AgentLiesBesideTheProgram) {
+TEST(ProgramPathsTest, FindsTheAgentBesideTheProgram) {
   const auto candidates = agent_library_candidates("/usr/bin");
   ASSERT_EQ(candidates.size(), 2u);
   EXPECT_EQ(candidates[0], "/usr/bin/../lib/libcollect_agent.so");
@@ -276,7 +276,7 @@ TEST(RunSummaryTest, TroubleIsNotBlamedOnTheProgram) {
   EXPECT_THAT(text, ::testing::Not(HasSubstr("-finstrument-functions")));
 }
 
-TEST(RunSummaryTest, EndBySignalIsNamedAndWhatHelpsIsSaid) {
+TEST(RunSummaryTest, NamesTheSignalAndSuggestsARemedy) {
   RunOutcome outcome;
   outcome.program = "./app";
   outcome.exit_code = 139;

@@ -71,11 +71,11 @@ TEST_F(CollectorOfARun, OneThatRunsIsUsed) {
     EXPECT_EQ(found->control.address, online_.control.address);
     EXPECT_EQ(found->embedded, nullptr);
   }
-  const auto nobody = find({.root = "", .control = "127.0.0.1:1"});
-  EXPECT_THAT(nobody.error().message, HasSubstr("127.0.0.1:1"));
+  const auto absent = find({.root = "", .control = "127.0.0.1:1"});
+  EXPECT_THAT(absent.error().message, HasSubstr("127.0.0.1:1"));
 }
 
-TEST_F(CollectorOfARun, OneThatLooksForNoPhonesIsOfNoUseForThem) {
+TEST_F(CollectorOfARun, RejectsOneThatLooksForNoPhones) {
   const auto said = [&](Phones phones) {
     const auto found = find({.root = "", .control = online_.control, .phones = phones});
     return found.ok() ? "found" : found.error().message;
@@ -97,7 +97,7 @@ TEST_F(CollectorOfARun, OneThatLooksForNoPhonesIsOfNoUseForThem) {
   EXPECT_THAT(said(Phones::kAndroid), HasSubstr("no Android devices"));
 }
 
-TEST_F(CollectorOfARun, OneOfItsOwnIsStartedForWhatIsRecorded) {
+TEST_F(CollectorOfARun, StartsItsOwnForTheRecordedPhones) {
   ::setenv("COLLECT_COLLECTORD", put("collectord", kDaemon).c_str(), 1);
   const std::string root = (directory_ / "below/../traces").string();
   const std::string head =
@@ -128,7 +128,7 @@ TEST_F(CollectorOfARun, OneOfItsOwnIsStartedForWhatIsRecorded) {
                                       ", which is no file; correct or unset it");
 }
 
-TEST_F(CollectorOfARun, OneOfItsOwnServesTheLivePageThatWasAskedFor) {
+TEST_F(CollectorOfARun, StartsItsOwnWithTheRequestedLivePage) {
   std::string serving = kDaemon;
   const std::string plain = R"("control":"127.0.0.1:2")";
   serving.replace(serving.find(plain), plain.size(), plain + R"(,"web":"http://w/#token=1")");
@@ -143,7 +143,7 @@ TEST_F(CollectorOfARun, OneOfItsOwnServesTheLivePageThatWasAskedFor) {
   EXPECT_THAT(out_.str(), HasSubstr("\ncollectctl: live page: http://w/#token=1\n"));
 }
 
-TEST_F(CollectorOfARun, OneThatRunsHasALivePageOfItsOwnOrNone) {
+TEST_F(CollectorOfARun, RefusesALivePageOfARunningOne) {
   CollectorRequest wanted{"", online_.control};
   wanted.web = true;
   const auto found = find(wanted);

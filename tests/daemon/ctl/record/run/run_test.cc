@@ -221,7 +221,7 @@ TEST_F(RunTest, ProgramWithoutInstrumentationIsExplained) {
 }
 
 // What a crash leaves arrives without anybody asking for it; who asks for a thread gets one.
-TEST_F(RunTest, AgentsDrainByAProcessUnlessToldOtherwise) {
+TEST_F(RunTest, AgentsDrainByAProcessByDefault) {
   const std::vector<std::string> print{"sh", "-c", "echo $COLLECT_DRAIN"};
   EXPECT_EQ(run(print).out, "process\n");
   EXPECT_EQ(run(print, {"--drain", "thread"}).out, "thread\n");

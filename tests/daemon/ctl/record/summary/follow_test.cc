@@ -132,7 +132,7 @@ TEST_F(FollowARun, ThoseOfAnAddressOrADevice) {
   EXPECT_THAT(agents_meant(), ElementsAre("agents/1", "sessions/1", "sessions/3"));
   wait_.address = "usbmux:A:tcp:2";
   wait_.tag = "";
-  EXPECT_THAT(agents_meant(), ElementsAre("agents/3", "sessions/3")) << "whatever its tag";
+  EXPECT_THAT(agents_meant(), ElementsAre("agents/3", "sessions/3")) << "with any tag";
   wait_.address = "usbmux:A";
   EXPECT_THAT(agents_meant(), IsEmpty());
 }
@@ -162,7 +162,7 @@ TEST_F(FollowARun, AgentAloneWasSeen) {
 }
 
 // What is still on its way through the sockets gets a moment.
-TEST_F(FollowARun, WithoutAWordOfAnAgentAMomentIsWaited) {
+TEST_F(FollowARun, WaitsAMomentForTheFirstAgent) {
   const RunSessions ended = follow();
   EXPECT_FALSE(ended.agent_seen);
   EXPECT_GT(collector_.looks, 3);
@@ -286,7 +286,7 @@ TEST_F(FollowARun, CollectorThatLeavesIsTrouble) {
 }
 
 // A drain process holds what has nowhere to go once storing has failed.
-TEST_F(FollowARun, WhereStoringEndedTheDrainProcessIsNotWaitedFor) {
+TEST_F(FollowARun, DoesNotAwaitTheDrainProcessOnceStoringEnded) {
   bool ships = true;
   wait_.any_ships = [&ships] { return ships; };
   add_agent("1", api::AGENT_STATE_GONE);

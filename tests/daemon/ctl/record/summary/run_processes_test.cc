@@ -222,7 +222,7 @@ TEST_F(RunProcessesTest, FreshFileIsLeftAlone) {
   EXPECT_TRUE(is_there());
 }
 
-// Whoever knows the name of the folder may put there what he likes.
+// Any process that knows the name of the folder may put files there.
 TEST_F(RunProcessesTest, BelievesNoFile) {
   const std::string folder = run_->directory() + "/";
   std::ofstream(folder + "empty");

@@ -178,7 +178,7 @@ TEST(RunSummaryLines, DescribesAnUnsealedSession) {
 }
 
 // The drain process would have shipped what a crash took along: said where that is the remedy.
-TEST(RunSummaryLines, DrainProcessIsTheRemedyOfARecoveredSessionAlone) {
+TEST(RunSummaryLines, SuggestsTheDrainProcessOnlyForRecoveredSessions) {
   api::Session session = recorded();
   session.set_losses_known(false);
   session.set_missing("the rest");
@@ -404,7 +404,7 @@ TEST_F(TopFunctions, AreThoseWithTheMostSelfTime) {
   }
 }
 
-TEST_F(TopFunctions, AreNotLookedUpWhereItTakesLongOrIsNotSealed) {
+TEST_F(TopFunctions, SkipsLargeAndUnsealedSessions) {
   recorded_.set_events(kMaxQuickEvents);
   EXPECT_FALSE(top_functions(recorded_).empty());
   recorded_.set_events(kMaxQuickEvents + 1);
@@ -481,7 +481,7 @@ TEST(ProcessesOfASummary, ProgramThatBecameAnotherIsNamed) {
 }
 
 // Its parts are no news where the recording is what was asked for.
-TEST(ProcessesOfASummary, QuietProgramsAreNamedWhereTheyMayBeTheAnswer) {
+TEST(ProcessesOfASummary, NamesQuietProgramsWithoutAnySession) {
   RunOutcome outcome = outcome_of({recorded()});
   outcome.quiet = {{"/bin/sh", 3}};
   EXPECT_THAT(run_summary_text(outcome), Not(HasSubstr("/bin/sh")));

@@ -155,7 +155,7 @@ TEST_F(PhoneStream, ShellPacketsComeInPiecesOfAnySize) {
   }
 }
 
-TEST_F(PhoneStream, ShellThatEndsWithoutACodeIsAPhoneThatWent) {
+TEST_F(PhoneStream, ShellWithoutAnExitCodeIsALostPhone) {
   Said said;
   const auto stream = follow(socket(), said);
   say(packet(1, "one") + "\x01\x05", 3);

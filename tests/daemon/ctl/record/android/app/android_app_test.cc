@@ -94,7 +94,7 @@ TEST_F(AndroidAppTest, AppSaysWhereItLives) {
   EXPECT_EQ(look()->abi, "x86_64");
 }
 
-TEST_F(AndroidAppTest, ScriptInTheApkIsFoundWhereItsLibrariesAre) {
+TEST_F(AndroidAppTest, FindsTheScriptBesideTheApksLibraries) {
   for (const auto& [abi, folder] :
        {std::pair("x86_64", "x86_64"), std::pair("arm64-v8a", "arm64"),
         std::pair("armeabi-v7a", "arm"), std::pair("armeabi", "arm"), std::pair("x86", "x86")}) {
@@ -177,7 +177,7 @@ TEST_F(AndroidAppTest, ActivitiesAreThoseOfTheApp) {
   EXPECT_EQ(find_activity(*device_, kApp, "").code(), Code::kNotFound);
 }
 
-TEST_F(AndroidAppTest, AppIsStartedAnew) {
+TEST_F(AndroidAppTest, RestartsTheApp) {
   const std::string main = std::string(kApp) + "/.MainActivity";
   ASSERT_TRUE(restart_app(*device_, kApp, main).ok());
   const std::string first = phone_.read(phone_.app(kApp, "pid"));
@@ -236,7 +236,7 @@ TEST_F(AndroidAppTest, AgentIsForOneProcessor) {
   EXPECT_EQ(find_phone_agent("mips", "").code(), Code::kNotFound);
 }
 
-TEST_F(AndroidAppTest, AgentIsToldWhatItNeeds) {
+TEST_F(AndroidAppTest, SendsTheAgentItsVariables) {
   AgentSettings settings;
   settings.tag = "night";
   EXPECT_THAT(*phone_variables(settings, "/d/cache"),

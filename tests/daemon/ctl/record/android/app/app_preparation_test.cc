@@ -70,7 +70,7 @@ TEST_F(AppPreparationTest, LockThatCannotBeMadeIsSaid) {
   EXPECT_EQ(AppLock::take(*device_, kApp).code(), Code::kUnavailable);
 }
 
-// Its last owner removes the lock's file: whoever opened it before has the lock of nothing.
+// Its last owner removes the lock's file: a process that opened it before holds no lock.
 TEST_F(AppPreparationTest, LockWhoseFileWasRemovedIsTakenAgain) {
   replace("flock",
           "[ -e \"$PHONE/twice\" ] || { : > \"$PHONE/twice\"; rm " + tmp(".lock") + "; }\nexit 0");
@@ -140,7 +140,7 @@ TEST_F(AppPreparationTest, EveryFileIsAsTheAgentNeedsIt) {
   ASSERT_EQ(said(preparation.undo()), "") << "there is nothing to undo any more";
 }
 
-TEST_F(AppPreparationTest, AppWithAScriptOfItsOwnKeepsItsProperty) {
+TEST_F(AppPreparationTest, AppWithItsOwnScriptKeepsItsProperty) {
   const auto held = lock();
   app_.has_wrap = true;
   phone_.set_property("wrap.com.example.app", "mine");
