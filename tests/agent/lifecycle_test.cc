@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "agent/ring/recorder.h"
 #include "collect/agent.h"
 #include "tests/agent/scripted_collector.h"
+#include "tests/child/child_process.h"
 
 namespace collect::agent {
 namespace {
@@ -97,40 +99,29 @@ class LifecycleTest : public testing::Test {
  protected:
   using Variables = std::vector<std::string>;  // "NAME=value"
 
-  ~LifecycleTest() override {
-    if (program > 0) (void)finish();
-  }
+  ~LifecycleTest() override { close(output_); }
 
   void start(const std::string& what, const Variables& variables) {
+    child::Environment environment;
+    for (const std::string& variable : variables) {
+      const size_t end = variable.find('=');
+      environment[variable.substr(0, end)] = variable.substr(end + 1);
+    }
     int output[2];
     ASSERT_EQ(pipe2(output, O_CLOEXEC), 0);
-    program = fork();
-    ASSERT_GE(program, 0);
-    if (program == 0) {
-      (void)dup2(output[1], STDOUT_FILENO);
-      (void)dup2(output[1], STDERR_FILENO);
-      for (const std::string& variable : variables) {
-        const size_t end = variable.find('=');
-        ::setenv(variable.substr(0, end).c_str(), variable.substr(end + 1).c_str(), 1);
-      }
-      const std::string filter = "--gtest_filter=Program.DISABLED_" + what;
-      execl("/proc/self/exe", "program", "--gtest_also_run_disabled_tests", filter.c_str(),
-            static_cast<char*>(nullptr));
-      _exit(99);
-    }
+    program.emplace(child::shared_scratch().path(),
+                    child::Arguments{"/proc/self/exe", "--gtest_also_run_disabled_tests",
+                                     "--gtest_filter=Program.DISABLED_" + what},
+                    environment, child::Setting{.output = output[1], .errors = output[1]});
     close(output[1]);
-    output_ = output[0];
+    close(std::exchange(output_, output[0]));
   }
   // Its exit code. What it said is in `said`.
   int finish() {
     char bytes[4096];
     ssize_t got = 0;
     while ((got = read(output_, bytes, sizeof bytes)) > 0) said.append(bytes, bytes + got);
-    close(output_);
-    int status = 0;
-    EXPECT_EQ(waitpid(program, &status, 0), program);
-    program = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return program->wait().exit_code;
   }
   std::string status_with(const Variables& variables) {
     said.clear();
@@ -160,7 +151,7 @@ class LifecycleTest : public testing::Test {
   }
 
   ScriptedCollector collector;
-  pid_t program = -1;
+  std::optional<child::ChildProcess> program;
   std::string said;
 
  private:

@@ -21,6 +21,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,6 +33,7 @@
 #include "agent/platform/loaded_objects.h"
 #include "agent/platform/threads.h"
 #include "tests/agent/temp_folder.h"
+#include "tests/child/forked_child.h"
 
 namespace collect::agent {
 namespace {
@@ -382,9 +384,7 @@ TEST(Threads, SleepGivesTheProcessorUpOnce) {
 TEST(Threads, CountsTheLastThreadAfterTheMainThreadLeft) {
   int report[2];
   ASSERT_EQ(pipe(report), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
+  child::ForkedChild child([&]() -> int {
     static int answer;
     answer = report[1];
     static std::atomic<bool> middle_may_end{false};
@@ -413,13 +413,12 @@ TEST(Threads, CountsTheLastThreadAfterTheMainThreadLeft) {
         },
         nullptr);
     for (;;) syscall(SYS_exit, 0);  // of this thread alone, and nothing is unwound
-  }
+  });
   close(report[1]);
   char both[2] = {};
   EXPECT_EQ(read(report[0], both, 2), 2);
   EXPECT_EQ(std::string(both, 2), "ny");
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(child.wait().describe(), "exit 0");
   close(report[0]);
 }
 
@@ -428,42 +427,29 @@ TEST(Threads, CountsTheLastThreadAfterTheMainThreadLeft) {
 class TracedProcessTest : public testing::Test {
  protected:
   void TearDown() override {
-    if (child > 0) {
-      kill(child, SIGKILL);
-      waitpid(child, nullptr, 0);
-    }
     close(pidfd);
     close(alive);
   }
   // A child that has the file mapped, and then does `act`.
   void watch(const std::function<void()>& act) {
     alive = static_cast<int>(syscall(SYS_memfd_create, "alive", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    int ready[2];
-    ASSERT_EQ(pipe2(ready, O_CLOEXEC), 0);
-    child = fork();
-    if (child == 0) {
+    forked.emplace([&](const child::ForkedChild::Ready& ready) {
       memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, alive, 0);
-      if (write(ready[1], "", 1) != 1) _exit(99);
+      ready();
       act();
-      for (;;) pause();
-    }
-    char byte = 0;
-    ASSERT_EQ(read(ready[0], &byte, 1), 1);
-    close(ready[0]);
-    close(ready[1]);
-    pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
+      return child::pause_until_killed();
+    });
+    ASSERT_TRUE(forked->was_ready());
+    pidfd = static_cast<int>(syscall(SYS_pidfd_open, forked->pid(), 0));
     ASSERT_GE(pidfd, 0);
-    traced.watch(child, pidfd, alive);
+    traced.watch(forked->pid(), pidfd, alive);
   }
   // Dead, and no one has waited for it.
   void wait_for_death() const {
     siginfo_t info;
-    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(forked->pid()), &info, WEXITED | WNOWAIT), 0);
   }
-  void reap() {
-    ASSERT_EQ(waitpid(child, nullptr, 0), child);
-    child = -1;
-  }
+  void reap() { forked->wait(); }
   TracedProcess::Life look(uint64_t exit_code = 0) {
     traced.look_soon();
     return traced.look(now_ms += 10, exit_code);
@@ -480,7 +466,7 @@ class TracedProcessTest : public testing::Test {
   using Life = TracedProcess::Life;
   static inline void* memory = nullptr;
   TracedProcess traced;
-  pid_t child = -1;
+  std::optional<child::ForkedChild> forked;
   int pidfd = -1;
   int alive = -1;
   uint64_t now_ms = 1000;
@@ -492,14 +478,14 @@ TEST_F(TracedProcessTest, LivesAndStopsAndContinues) {
   EXPECT_TRUE(traced.has_memory());
   EXPECT_FALSE(traced.is_stopped());
   EXPECT_EQ(traced.poll_fd(), pidfd);
-  EXPECT_FALSE(is_process_over(child));
+  EXPECT_FALSE(is_process_over(forked->pid()));
   int status = 0;
-  kill(child, SIGSTOP);
-  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  forked->send_signal(SIGSTOP);
+  ASSERT_EQ(waitpid(forked->pid(), &status, WUNTRACED), forked->pid());
   EXPECT_TRUE(traced.is_stopped());
   EXPECT_EQ(look(), Life::kLives);
-  kill(child, SIGCONT);
-  ASSERT_EQ(waitpid(child, &status, WCONTINUED), child);
+  forked->send_signal(SIGCONT);
+  ASSERT_EQ(waitpid(forked->pid(), &status, WCONTINUED), forked->pid());
   EXPECT_FALSE(traced.is_stopped());
 }
 
@@ -507,8 +493,8 @@ TEST_F(TracedProcessTest, ExitHasItsCode) {
   for (const bool is_reaped : {false, true}) {
     watch([] { _exit(200); });
     wait_for_death();
-    EXPECT_TRUE(is_process_over(child));
-    const pid_t number = child;
+    EXPECT_TRUE(is_process_over(forked->pid()));
+    const pid_t number = forked->pid();
     if (is_reaped) reap();
     EXPECT_TRUE(is_process_over(number));
     EXPECT_EQ(look(), Life::kEnded);
@@ -560,14 +546,14 @@ TEST_F(TracedProcessTest, ExecIsSeenByTheMemoryThatIsGone) {
   EXPECT_FALSE(traced.has_memory());
   EXPECT_EQ(traced.end().how, collect_wire_ProcessEnd_How_EXECED);
   EXPECT_STREQ(traced.reason(), "replaced by exec");
-  EXPECT_FALSE(is_process_over(child));
+  EXPECT_FALSE(is_process_over(forked->pid()));
 }
 
 // Between two looks nothing is asked.
 TEST_F(TracedProcessTest, LooksAreApart) {
   watch([] {});
   EXPECT_EQ(traced.look(1000, 0), Life::kLives);
-  kill(child, SIGKILL);
+  forked->send_signal(SIGKILL);
   wait_for_death();
   EXPECT_EQ(traced.look(1000 + kLookMs - 1, 0), Life::kLives);
   EXPECT_EQ(traced.look(1000 + kLookMs, 0), Life::kEnded);

@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -23,6 +22,7 @@
 #include "agent/transport/socket.h"
 #include "agent/transport/tls.h"
 #include "tests/agent/temp_folder.h"
+#include "tests/child/forked_child.h"
 #include "tests/fakes/certificates.h"
 
 namespace collect::agent {
@@ -37,22 +37,12 @@ inline std::string pattern(size_t begin, size_t count) {
 }
 
 // Runs `work` in a child process; 0: without a failed expectation.
-inline pid_t start_child(const std::function<void()>& work) {
-  const pid_t child = ::fork();
-  EXPECT_GE(child, 0);
-  if (child != 0) return child;
-  ::alarm(kWaitMs / 1000);
-  work();
-  std::fflush(nullptr);
-  ::_exit(testing::Test::HasFailure() ? 1 : 0);
-}
-inline int wait_for(pid_t child) {
-  int status = -1;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return status;
-}
 inline int in_child(const std::function<void()>& work) {
-  return wait_for(start_child(work));
+  child::ForkedChild forked([&] {
+    work();
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  return forked.wait(child::seconds(kWaitMs / 1000)).exit_code;
 }
 
 // From one process to another, once.

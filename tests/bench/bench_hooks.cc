@@ -25,7 +25,6 @@
 #include "daemon/patch/plan_store.h"
 #include "daemon/patch/planner/planner.h"
 #include "tests/bench/contract.h"
-#include "tests/e2e/child_process.h"
 #include "tests/e2e/collector_process.h"
 
 namespace collect::bench {

@@ -1,12 +1,12 @@
 // Sockets that a service manager hands over: a child process gets them as it would from systemd,
 // and says what it took.
 #include "daemon/inherited_sockets.h"
+#include "tests/child/forked_child.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
@@ -59,13 +59,12 @@ std::string taken(const std::vector<Given>& given, const std::string& names,
   if (count.empty()) count = std::to_string(given.size());
   int ends[2];
   if (::pipe(ends) != 0) return "no pipe";
-  const pid_t child = ::fork();
-  if (child == 0) {
+  child::ForkedChild child([&] {
     const int out = ::fcntl(ends[1], F_DUPFD, 200);  // out of the way of what is given
     const std::string said = take(given, names, count);
     const bool wrote = ::write(out, said.data(), said.size()) == static_cast<ssize_t>(said.size());
-    ::_exit(wrote ? 0 : 1);
-  }
+    return wrote ? 0 : 1;
+  });
   ::close(ends[1]);
   std::string said;
   char part[512];
@@ -73,9 +72,7 @@ std::string taken(const std::vector<Given>& given, const std::string& names,
     said.append(part, static_cast<size_t>(got));
   }
   ::close(ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(child.wait().describe(), "exit 0");
   return said;
 }
 

@@ -5,9 +5,21 @@
 #include <memory>
 #include <string>
 
-#include "tests/e2e/child_process.h"
+#include "tests/child/child_process.h"
 
 namespace collect::e2e {
+
+using child::Arguments;
+using child::ChildProcess;
+using child::Ending;
+using child::Environment;
+using child::eventually;
+using child::pause_briefly;
+using child::read_text_file;
+using child::run;
+using child::Scratch;
+using child::seconds;
+using child::write_text_file;
 
 // Programs of the build tree, by name.
 std::string program(const std::string& name);         // bin/

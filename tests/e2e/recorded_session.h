@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/e2e/child_process.h"
+#include "tests/e2e/collector_process.h"
 #include "tests/e2e/independent_count.h"
 
 namespace collect::e2e {

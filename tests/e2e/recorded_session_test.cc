@@ -6,8 +6,6 @@
 
 #include <filesystem>
 
-#include "tests/e2e/child_process.h"
-
 namespace collect::e2e {
 namespace {
 

@@ -1,19 +1,17 @@
 // Other programs that tests of formats run: independent readers, most of them in Python.
 #pragma once
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <deque>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "tests/child/child_process.h"
 
 namespace collect::reference {
 
@@ -24,62 +22,37 @@ struct Ran {
 
 // A command of the shell.
 inline Ran run(const std::string& command) {
-  Ran ran;
-  FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return ran;
-  std::array<char, 65536> buffer;
-  for (size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) != 0;) {
-    ran.out.append(buffer.data(), got);
-  }
-  const int raw = pclose(pipe);
-  ran.status = WIFEXITED(raw) ? WEXITSTATUS(raw) : -1;
-  return ran;
+  const child::Ending ending = child::run_shell(command);
+  return {ending.exit_code, ending.output};
 }
 
 inline bool has_python() {
-  return run("python3 --version 2>/dev/null").status == 0;
+  return run("python3 --version").status == 0;
 }
 
 // A Python program that is run often, in one interpreter: starting one for each run takes longer
 // than most runs. Not for more than one thread.
 class PythonTool {
  public:
-  explicit PythonTool(const std::filesystem::path& program) {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    std::vector<std::string> words = {"python3", "-c", kInterpreter, program.string()};
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    if (posix_spawnp(&pid_, "python3", &actions, nullptr, argv.data(), environ) != 0) pid_ = -1;
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    replies_ = fdopen(ends[0], "r");
-    // No other program that is started holds it open: this one ends when its input does.
-    requests_ = fdopen(fcntl(ends[0], F_DUPFD_CLOEXEC, 0), "w");
-  }
+  explicit PythonTool(const std::filesystem::path& program)
+      : process_({"python3", "-c", kInterpreter, program.string()}),
+        replies_(fdopen(dup(process_.socket()), "r")) {}
   PythonTool(const PythonTool&) = delete;
   PythonTool& operator=(const PythonTool&) = delete;
   ~PythonTool() {
-    // Its standard input ends, and so does it.
-    if (requests_ != nullptr) fclose(requests_);
     if (replies_ != nullptr) fclose(replies_);
-    if (pid_ > 0) waitpid(pid_, nullptr, 0);
   }
 
   // As its program would end with these arguments. Where it throws, the traceback is on standard
   // error, and this run and all after it have the status -1.
   Ran run(const std::vector<std::string>& arguments) {
     Ran ran;
-    if (replies_ == nullptr || requests_ == nullptr || pid_ <= 0) return ran;
+    if (replies_ == nullptr) return ran;
     const std::string line = nlohmann::json(arguments).dump() + "\n";
+    const ssize_t sent = send(process_.socket(), line.data(), line.size(), MSG_NOSIGNAL);
     int status = -1;
     size_t size = 0;
-    if (fwrite(line.data(), 1, line.size(), requests_) != line.size() || fflush(requests_) != 0 ||
+    if (sent != static_cast<ssize_t>(line.size()) ||
         fscanf(replies_, "%d %zu", &status, &size) != 2 || fgetc(replies_) != '\n') {
       return ran;
     }
@@ -112,9 +85,8 @@ for line in sys.stdin:
     replies.flush()
 )";
 
-  pid_t pid_ = -1;
-  FILE* replies_ = nullptr;
-  FILE* requests_ = nullptr;
+  child::SocketProgram process_;
+  FILE* const replies_;
 };
 
 using PythonTools = std::deque<PythonTool>;

@@ -21,12 +21,14 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "agent/drain/link/control.h"
 #include "collect/agent.h"
 #include "formats/atf/layout.h"
 #include "tests/agent/scripted_collector.h"
+#include "tests/child/forked_child.h"
 #include "tests/fakes/sanitized.h"
 
 namespace collect::agent {
@@ -53,11 +55,10 @@ class DrainProcessEndTest : public testing::Test {
   void start_program(
       const std::function<int()>& act, uint32_t full = COLLECT_FULL_DROP,
       const std::function<void()>& before = [] {}) {
-    program = fork();
-    ASSERT_GE(program, 0);
-    if (program != 0) return;
-    before();
-    _exit(start_agent(full) ? act() : kNotStarted);
+    program.emplace([&] {
+      before();
+      return start_agent(full) ? act() : kNotStarted;
+    });
   }
 
   bool start_agent(uint32_t full) const {
@@ -71,11 +72,7 @@ class DrainProcessEndTest : public testing::Test {
     return collect_agent_start(&options) == 0;
   }
 
-  int wait_for_program() const {
-    int status = 0;
-    EXPECT_EQ(waitpid(program, &status, 0), program);
-    return status;
-  }
+  std::string end_of_program() { return program->wait().describe(); }
 
   // Everything, up to the end of the recording.
   wire::RecordingEnd take_all() {
@@ -106,7 +103,7 @@ class DrainProcessEndTest : public testing::Test {
 
   ScriptedCollector collector;
   collect_agent_options more_options{};
-  pid_t program = -1;
+  std::optional<child::ForkedChild> program;
 };
 
 TEST_F(DrainProcessEndTest, TellsHowTheProgramWasKilled) {
@@ -115,13 +112,13 @@ TEST_F(DrainProcessEndTest, TellsHowTheProgramWasKilled) {
     return raise(SIGKILL);
   });
   // It is gone, and waited for, before anybody takes what it recorded.
-  EXPECT_EQ(WTERMSIG(wait_for_program()), SIGKILL);
+  EXPECT_EQ(end_of_program(), "signal 9");
   const wire::RecordingEnd end = take_all();
   EXPECT_EQ(stored(), 2 * kPairs);
   EXPECT_EQ(end.reason(), "killed by SIGKILL");
   EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::SIGNALED);
   EXPECT_EQ(end.process_end().signal(), static_cast<uint32_t>(SIGKILL));
-  EXPECT_EQ(collector.data_hello.pid(), static_cast<uint32_t>(program));
+  EXPECT_EQ(collector.data_hello.pid(), static_cast<uint32_t>(program->pid()));
 }
 
 TEST_F(DrainProcessEndTest, TellsTheExitCode) {
@@ -130,7 +127,7 @@ TEST_F(DrainProcessEndTest, TellsTheExitCode) {
     return 200;
   });
   const wire::RecordingEnd end = take_all();
-  EXPECT_EQ(WEXITSTATUS(wait_for_program()), 200);
+  EXPECT_EQ(end_of_program(), "exit 200");
   EXPECT_EQ(stored(), 2 * kPairs);
   EXPECT_EQ(end.reason(), "exit");
   EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::EXITED);
@@ -146,7 +143,7 @@ TEST_F(DrainProcessEndTest, IsNoChildOfTheProgram) {
     return none && apart ? 0 : 1;
   });
   take_all();
-  EXPECT_EQ(wait_for_program(), 0);
+  EXPECT_EQ(end_of_program(), "exit 0");
 }
 
 TEST_F(DrainProcessEndTest, AnotherOneComesWithTheNextStart) {
@@ -160,7 +157,7 @@ TEST_F(DrainProcessEndTest, AnotherOneComesWithTheNextStart) {
   });
   EXPECT_FALSE(take_all().has_process_end());
   const wire::RecordingEnd end = take_all();
-  EXPECT_EQ(wait_for_program(), 0);
+  EXPECT_EQ(end_of_program(), "exit 0");
   EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::EXITED);
   EXPECT_EQ(stored(), 4 * kPairs);
 }
@@ -181,7 +178,7 @@ TEST_F(DrainProcessEndTest, ChildByTheSystemCallAloneWritesNothing) {
     return status;
   });
   take_all();
-  EXPECT_EQ(wait_for_program(), 0);
+  EXPECT_EQ(end_of_program(), "exit 0");
   EXPECT_EQ(stored(), 4 * kPairs);
 }
 
@@ -201,27 +198,26 @@ TEST_F(DrainProcessEndTest, ProgramContinuesWithoutItsDrainProcess) {
           return stats.recording == 0 && stats.connected == 0 ? 0 : 2;
         },
         full);
-    EXPECT_EQ(wait_for_program(), 0);
+    EXPECT_EQ(end_of_program(), "exit 0");
   }
 }
 
 // A program that was built before there was a choice does not have it in its options.
 TEST_F(DrainProcessEndTest, OptionsOfAnEarlierHeaderMeanAThread) {
-  program = fork();
-  if (program == 0) {
+  program.emplace([this] {
     const std::string address = collector.address();
     collect_agent_options options{};
     options.struct_bytes = offsetof(collect_agent_options, drain);
     options.connect = address.c_str();
     options.drain = COLLECT_DRAIN_PROCESS;  // not to be looked at
-    if (collect_agent_start(&options) != 0) _exit(kNotStarted);
+    if (collect_agent_start(&options) != 0) return kNotStarted;
     const bool by_drain_process = g_control.drainer.load() == Drainer::kDrainProcess;
     make_events(kPairs);
-    _exit(by_drain_process ? 1 : 0);
-  }
+    return by_drain_process ? 1 : 0;
+  });
   // A thread can tell the exit code too, if the program ends in order.
   const wire::RecordingEnd end = take_all();
-  EXPECT_EQ(wait_for_program(), 0);
+  EXPECT_EQ(end_of_program(), "exit 0");
   EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::EXITED);
   EXPECT_EQ(stored(), 2 * kPairs);
 }
@@ -255,8 +251,8 @@ TEST_F(DrainProcessEndTest, HoldsNothingOfTheProgramsMemory) {
   EXPECT_GT(resident_pages, 0u);
   EXPECT_LT(resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)), kProgramBytes / 4);
   // Its end of the pipe is closed: ours is the last.
-  kill(program, SIGKILL);
-  wait_for_program();
+  program->send_signal(SIGKILL);
+  program->wait();
   char nothing = 0;
   EXPECT_EQ(read(report[0], &nothing, 1), 0);
   close(report[0]);
@@ -282,8 +278,8 @@ class DrainProcessTest : public DrainProcessEndTest {
     close(report[0]);
   }
   void end() {
-    kill(program, SIGKILL);
-    wait_for_program();
+    program->send_signal(SIGKILL);
+    program->wait();
     take_all();
     EXPECT_EQ(stored(), 2 * kPairs);
   }
@@ -373,7 +369,7 @@ TEST_F(DrainProcessEndTest, StartTakesNoLowDescriptor) {
         return next == 0 ? 0 : 1;
       },
       COLLECT_FULL_DROP, [] { (void)close(0); });
-  EXPECT_EQ(wait_for_program(), 0);
+  EXPECT_EQ(end_of_program(), "exit 0");
 }
 
 // Where the kernel knows it: what is in the file that shows whether the program lives can't be
@@ -405,12 +401,12 @@ TEST_F(DrainProcessTest, TellsOfAStop) {
   wire::Stalls stalls;
   // One that is too short for two looks is not seen.
   for (int i = 0; i < 100 && stalls.stalls_size() == 0; ++i) {
-    ASSERT_EQ(kill(program, SIGSTOP), 0);
+    program->send_signal(SIGSTOP);
     int status = 0;
-    ASSERT_EQ(waitpid(program, &status, WUNTRACED), program);
+    ASSERT_EQ(waitpid(program->pid(), &status, WUNTRACED), program->pid());
     ASSERT_TRUE(WIFSTOPPED(status));
     usleep(50'000);
-    ASSERT_EQ(kill(program, SIGCONT), 0);
+    program->send_signal(SIGCONT);
     usleep(50'000);
     pollfd coming{collector.data.fd(), POLLIN, 0};
     while (stalls.stalls_size() == 0 && poll(&coming, 1, 0) == 1) {
@@ -427,8 +423,8 @@ TEST_F(DrainProcessTest, TellsOfAStop) {
   EXPECT_LT(stall.first_ns(), stall.last_ns());
   collector.control.close();
   collector.data.close();
-  kill(program, SIGKILL);
-  wait_for_program();
+  program->send_signal(SIGKILL);
+  program->wait();
 }
 
 // Paths that are relative mean what they mean in the program.
@@ -482,7 +478,7 @@ TEST_P(ForbiddenCallTest, ThreadDrainsInstead) {
       },
       COLLECT_FULL_DROP, [] { forbid(GetParam()); });
   take_all();
-  EXPECT_EQ(wait_for_program(), 0);
+  EXPECT_EQ(end_of_program(), "exit 0");
   EXPECT_EQ(stored(), 2 * kPairs);
 }
 
@@ -498,7 +494,7 @@ TEST_F(DrainProcessEndTest, OlderSystemTellsHowItEndedToo) {
       },
       COLLECT_FULL_DROP, [] { forbid(SYS_ioctl); });
   const wire::RecordingEnd end = take_all();
-  EXPECT_EQ(WTERMSIG(wait_for_program()), SIGTERM);
+  EXPECT_EQ(end_of_program(), "signal 15");
   EXPECT_EQ(stored(), 2 * kPairs);
   EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::SIGNALED);
   EXPECT_EQ(end.process_end().signal(), static_cast<uint32_t>(SIGTERM));

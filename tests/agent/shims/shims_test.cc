@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +22,7 @@
 #include "tests/agent/ring/ring_drain.h"
 #include "tests/agent/shims/lifecycle_stub.h"
 #include "tests/agent/shims/traced.h"
+#include "tests/child/forked_child.h"
 
 extern "C" {
 [[noreturn]] void __longjmp_chk(jmp_buf target, int value);
@@ -416,20 +416,17 @@ TEST_F(ShimsTest, ReportsTheExitCodeBeforeTheProcessEnds) {
   for (const auto exit_by : exits) {
     int report[2];
     ASSERT_EQ(pipe(report), 0);
-    const pid_t child = fork();
-    if (child == 0) {
+    child::ForkedChild child([&] {
       exit_report = report[1];
       exit_by(200);
-    }
+      return 0;
+    });
     close(report[1]);
     int code = -1;
     EXPECT_EQ(read(report[0], &code, sizeof code), ssize_t{sizeof code});
     EXPECT_EQ(code, 200);
     EXPECT_EQ(read(report[0], &code, sizeof code), 0) << "reported twice";
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status));
-    EXPECT_EQ(WEXITSTATUS(status), 200);
+    EXPECT_EQ(child.wait().describe(), "exit 200");
     close(report[0]);
   }
 }

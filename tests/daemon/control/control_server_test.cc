@@ -13,7 +13,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +23,7 @@
 #include "daemon/control/relay/control_address.h"
 #include "daemon/control/service/reflection_service.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "tests/child/child_process.h"
 #include "tests/daemon/control/http2_frames.h"
 #include "tests/daemon/control/server_fixture.h"
 #include "tests/fakes/machine/socket_address.h"
@@ -189,11 +189,8 @@ TEST_F(ControlServerTest, RefusesAddressesThatNeedCredentials) {
 // What a stranger's client sees, with nothing but the address.
 TEST_F(ControlServerTest, PublicClientsNeedNoSchema) {
   const auto run = [](const std::string& command) {
-    std::string output;
-    std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-    char buffer[4096];
-    while (pipe != nullptr && std::fgets(buffer, sizeof(buffer), pipe) != nullptr) output += buffer;
-    return std::make_pair(pipe == nullptr ? -1 : ::pclose(pipe), output);
+    const child::Ending ending = child::run_shell(command + " 2>&1");
+    return std::make_pair(ending.exit_code, ending.output);
   };
   // test.sh says where they are; someone who runs the test alone has them on PATH.
   const auto client = [&](const char* variable, const char* name) -> std::string {

@@ -2,14 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "daemon/control/control_server.h"
 #include "daemon/ctl/doctor/checks.h"
+#include "tests/child/forked_child.h"
 #include "tests/daemon/control/fake_collector.h"
 #include "tests/daemon/ctl/program_runner.h"
 #include "tests/fakes/phones/fake_adb_server.h"
@@ -216,15 +215,12 @@ TEST_F(DoctorTest, FewOpenFilesAreAProblem) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const auto with = [](uint64_t most) {
     // A hard limit can't be raised again: in a child alone.
-    const pid_t child = fork();
-    if (child == 0) {
+    const child::Ending ending = child::forked([most] {
       const rlimit few{most, most};
       setrlimit(RLIMIT_NOFILE, &few);
-      _exit(static_cast<int>(check_open_files().verdict));
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return static_cast<Verdict>(WEXITSTATUS(status));
+      return static_cast<int>(check_open_files().verdict);
+    });
+    return static_cast<Verdict>(ending.exit_code);
   };
   EXPECT_EQ(with(2'047), Verdict::kProblem);
   EXPECT_EQ(with(2'048), Verdict::kWarning);

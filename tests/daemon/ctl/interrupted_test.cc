@@ -42,10 +42,10 @@ class InterruptedTest : public testing::OfflineTest {
   void expect_nothing_left(const std::string& input, const std::string& to,
                            const std::string& output) {
     const std::set<std::string> before = entries();
-    const pid_t pid = runner_.start({"convert", input, "--to", to, "-o", output});
+    runner_.start({"convert", input, "--to", to, "-o", output});
     ASSERT_TRUE(eventually([&] { return entries() != before; }));
-    ::kill(pid, SIGINT);
-    const Ran ran = runner_.finish(pid);
+    runner_.send_signal(SIGINT);
+    const Ran ran = runner_.finish();
     EXPECT_EQ(ran.exit_code, 128 + SIGINT) << "it ended too soon to be interrupted" << ran.err;
     EXPECT_EQ(entries(), before) << to;
   }
@@ -56,7 +56,6 @@ class InterruptedTest : public testing::OfflineTest {
 
 // Seen: `x.wtf-trace.session-…/` stayed, and in another run half a session.
 TEST_F(InterruptedTest, InterruptedConversionLeavesNoFiles) {
-  runner_.run({"--version"});  // makes the files of the runner's streams
   expect_nothing_left(dial9_, "wtf", "x.wtf-trace");
   expect_nothing_left(dial9_, "atf", "sessions");
 }
@@ -69,7 +68,6 @@ TEST_F(InterruptedTest, InterruptedLongConversionLeavesNoFiles) {
     steps.push_back({kTwoHours + i * 1000, i % 2 == 0 ? testing::kCall : testing::kReturn, 0x10});
   }
   write_thread(0, testing::index_of(steps, 4711));
-  runner_.run({"--version"});
   expect_nothing_left(session_.string(), "wtf", "x.wtf-trace");
 }
 

@@ -1,13 +1,13 @@
 // Runs collectctl as a user does: own process, own environment, streams in files.
 #pragma once
 
-#include <sys/types.h>
-
 #include <filesystem>
-#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "tests/child/child_process.h"
 
 namespace collect::ctl {
 
@@ -20,7 +20,6 @@ struct Ran {
 class ProgramRunner {
  public:
   ProgramRunner();
-  ~ProgramRunner();
 
   // Variables for the next programs; an empty value unsets.
   std::map<std::string, std::string> environment;
@@ -31,21 +30,30 @@ class ProgramRunner {
   int errors = -1;  // of standard error the same
 
   Ran run(const std::vector<std::string>& arguments);
-  // In two steps, for tests that do something meanwhile.
-  pid_t start(const std::vector<std::string>& arguments);
-  Ran finish(pid_t pid);
-  std::string out_so_far() const;
+  // In two steps, for tests that do something meanwhile: one program at a time.
+  void start(const std::vector<std::string>& arguments);
+  void send_signal(int number) const { program_->send_signal(number); }
+  std::string out_so_far() const { return program_->output(); }
+  Ran finish();
 
+  // The programs' working directory.
   const std::filesystem::path& directory() const { return directory_; }
 
  private:
-  std::filesystem::path directory_;  // the programs' working directory
-  std::filesystem::path runtime_;    // where they find each other, and no one else's
+  child::Scratch scratch_;
+  const std::filesystem::path directory_ = scratch_ / "work";
+  const std::filesystem::path runtime_ = scratch_ / "runtime";  // where they find each other
+  std::optional<child::ChildProcess> program_;
 };
 
-std::string contents(const std::filesystem::path& path);
+inline std::string contents(const std::filesystem::path& path) {
+  return child::read_text_file(path);
+}
 
-// Looks every few milliseconds until `condition` holds; false after a time that is only a bound.
-bool eventually(const std::function<bool()>& condition);
+// False after a time that is only a bound.
+template <class Condition>
+bool eventually(Condition condition) {
+  return child::eventually(child::seconds(60), condition);
+}
 
 }  // namespace collect::ctl

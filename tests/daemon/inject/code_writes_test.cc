@@ -1,19 +1,19 @@
 // Jumps into the code of a real process: a child of this one, whose threads stand where the test
 // put them.
 #include "daemon/inject/code_writes.h"
+#include "tests/child/forked_child.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <string>
 
 namespace collect::inject {
@@ -62,18 +62,13 @@ class WriteJumps : public ::testing::Test {
     ASSERT_NE(memory_, MAP_FAILED);
     std::memcpy(memory_, code.data(), code.size());
     set_state(patch::kAttachPrepared);
-    child_ = ::fork();
-    if (child_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    child_.emplace([this] {
       reinterpret_cast<void (*)()>(memory_)();
-    }
-    ASSERT_GT(child_, 0);
+      return 1;
+    });
   }
   void TearDown() override {
-    if (child_ > 0) {
-      ::kill(child_, SIGKILL);
-      ::waitpid(child_, nullptr, 0);
-    }
+    child_.reset();
     if (memory_ != nullptr) ::munmap(memory_, 2 * kPage);
   }
   // In the child's copy, too, where there is no child yet.
@@ -81,13 +76,13 @@ class WriteJumps : public ::testing::Test {
   uint64_t at(uint64_t offset) const { return reinterpret_cast<uint64_t>(memory_) + offset; }
   uint64_t state_at() const { return at(kPage); }
   Result<StopOutcome> write(const std::vector<AttachJump>& jumps) {
-    auto memory = ProcessMemory::open(child_);
+    auto memory = ProcessMemory::open(child_->pid());
     if (!memory.ok()) return memory.error();
-    return write_jumps(child_, *memory, jumps, state_at(), soon());
+    return write_jumps(child_->pid(), *memory, jumps, state_at(), soon());
   }
   std::vector<uint8_t> code(size_t bytes) {
     std::vector<uint8_t> there(bytes);
-    const auto memory = ProcessMemory::open(child_);
+    const auto memory = ProcessMemory::open(child_->pid());
     EXPECT_TRUE(memory.ok() && memory->read(at(0), there.data(), bytes).ok());
     return there;
   }
@@ -97,18 +92,18 @@ class WriteJumps : public ::testing::Test {
     const Deadline deadline = soon();
     for (bool found = false; !found;) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "it is somewhere else";
-      auto thread = TracedThread::seize(child_);
+      auto thread = TracedThread::seize(child_->pid());
       ASSERT_TRUE(thread.ok()) << thread.error().message;
       ASSERT_TRUE(thread->stop(deadline).ok());
       found = reached(thread->registers()->rip);
     }
   }
   uint32_t state() {
-    const auto memory = ProcessMemory::open(child_);
+    const auto memory = ProcessMemory::open(child_->pid());
     return *memory->get<uint32_t>(state_at());
   }
 
-  pid_t child_ = -1;
+  std::optional<child::ForkedChild> child_;
   uint8_t* memory_ = nullptr;
 };
 
@@ -144,7 +139,7 @@ TEST_F(WriteJumps, OtherCodeIsLeftAlone) {
   EXPECT_EQ(written.error().code, Code::kDamaged);
   EXPECT_EQ(state(), uint32_t{patch::kAttachPrepared});
   EXPECT_EQ(code(42), loop_of(40));
-  EXPECT_EQ(::waitpid(child_, nullptr, WNOHANG), 0) << "it continues";
+  EXPECT_TRUE(child_->running());
 }
 
 TEST_F(WriteJumps, GivesUpOnAThreadWithinAWindow) {
@@ -166,29 +161,22 @@ TEST_F(WriteJumps, BlockedCallDoesNotEnd) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   start(loop_of(40));
-  ::kill(child_, SIGKILL);
-  ::waitpid(child_, nullptr, 0);
-  child_ = ::fork();
-  if (child_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  child_.emplace([&] {
     const int poll = ::epoll_create1(0);
     epoll_event event{.events = EPOLLIN, .data = {}};
     ::epoll_ctl(poll, EPOLL_CTL_ADD, ends[0], &event);
-    ::_exit(::epoll_wait(poll, &event, 1, -1) == 1 ? 7 : 8);
-  }
+    return ::epoll_wait(poll, &event, 1, -1) == 1 ? 7 : 8;
+  });
   for (int stops = 0; stops < 50; ++stops) {
     const uint32_t prepared = patch::kAttachPrepared;
-    const auto memory = ProcessMemory::open(child_);
+    const auto memory = ProcessMemory::open(child_->pid());
     ASSERT_TRUE(memory.ok() && memory->write(state_at(), &prepared, sizeof prepared).ok());
     const auto written = write({});
     ASSERT_TRUE(written.ok()) << written.error().message;
     ::usleep(100);
   }
   ASSERT_EQ(::write(ends[1], "x", 1), 1);
-  int status = 0;
-  ASSERT_EQ(::waitpid(child_, &status, 0), child_);
-  child_ = -1;
-  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_EQ(child_->wait().describe(), "exit 7");
   ::close(ends[0]);
   ::close(ends[1]);
 }
@@ -196,7 +184,7 @@ TEST_F(WriteJumps, BlockedCallDoesNotEnd) {
 // Its stubs are not there any more.
 TEST_F(WriteJumps, AgentThatHasGivenUpGetsNoJumps) {
   start(loop_of(40));
-  const auto memory = ProcessMemory::open(child_);
+  const auto memory = ProcessMemory::open(child_->pid());
   ASSERT_TRUE(memory.ok());
   const uint32_t failed = patch::kAttachFailed;
   ASSERT_TRUE(memory->write(state_at(), &failed, sizeof failed).ok());
@@ -209,12 +197,11 @@ TEST_F(WriteJumps, AgentThatHasGivenUpGetsNoJumps) {
 
 TEST_F(WriteJumps, ProcessThatIsGone) {
   start(loop_of(10));
-  auto memory = ProcessMemory::open(child_);
+  auto memory = ProcessMemory::open(child_->pid());
   ASSERT_TRUE(memory.ok());
-  ::kill(child_, SIGKILL);
-  ::waitpid(child_, nullptr, 0);
-  const auto written = write_jumps(child_, *memory, {jump(at(2), 5)}, state_at(), soon());
-  child_ = -1;
+  child_->send_signal(SIGKILL);
+  child_->wait();
+  const auto written = write_jumps(child_->pid(), *memory, {jump(at(2), 5)}, state_at(), soon());
   ASSERT_FALSE(written.ok());
   EXPECT_EQ(written.error().code, Code::kNotFound);
 }

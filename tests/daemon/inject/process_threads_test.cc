@@ -3,8 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,12 +11,14 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "daemon/inject/injector.h"
 #include "daemon/inject/target.h"
 #include "daemon/inject/traced_thread.h"
+#include "tests/child/forked_child.h"
 
 namespace collect::inject {
 namespace {
@@ -38,67 +38,53 @@ class ExecutingProcess : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(::pipe(go_), 0);
-    child_ = ::fork();
-    if (child_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      std::thread([] {
-        for (;;) ::pause();
-      }).detach();
+    child_.emplace([this] {
+      std::thread(child::pause_until_killed).detach();
       char byte = 0;
       (void)!::read(go_[0], &byte, 1);
       ::execl("/bin/sleep", "sleep", "600", nullptr);
-      ::_exit(1);
-    }
-    ASSERT_GT(child_, 0);
-    while (threads_of(child_).size() < 2) std::this_thread::sleep_for(kPause);
+      return 1;
+    });
+    while (threads_of(pid()).size() < 2) std::this_thread::sleep_for(kPause);
   }
   void TearDown() override {
-    if (child_ > 0) {
-      ::kill(child_, SIGKILL);
-      ::waitpid(child_, nullptr, 0);
-    }
     ::close(go_[0]);
     ::close(go_[1]);
   }
+  pid_t pid() const { return child_->pid(); }
   std::string name_of_program() const {
     std::error_code ignored;
-    return std::filesystem::read_symlink("/proc/" + std::to_string(child_) + "/exe", ignored);
+    return std::filesystem::read_symlink("/proc/" + std::to_string(pid()) + "/exe", ignored);
   }
   pid_t second_thread() const {
-    const std::vector<pid_t> threads = threads_of(child_);
+    const std::vector<pid_t> threads = threads_of(pid());
     const auto other =
-        std::find_if(threads.begin(), threads.end(), [this](pid_t tid) { return tid != child_; });
+        std::find_if(threads.begin(), threads.end(), [this](pid_t tid) { return tid != pid(); });
     return other == threads.end() ? 0 : *other;
   }
 
   int go_[2] = {-1, -1};
-  pid_t child_ = -1;
+  std::optional<child::ForkedChild> child_;
 };
 
 TEST_F(ExecutingProcess, EndedThreadsAreNotAmongThem) {
-  EXPECT_THAT(threads_of(child_), SizeIs(2));
-  ::kill(child_, SIGKILL);
-  while (!threads_of(child_).empty()) std::this_thread::sleep_for(kPause);
-  reap_ended_threads(child_);
-  int status = 0;
-  EXPECT_EQ(::waitpid(child_, &status, 0), child_) << "its parent waits for it, no one else";
-  EXPECT_TRUE(WIFSIGNALED(status));
-  child_ = -1;
+  EXPECT_THAT(threads_of(pid()), SizeIs(2));
+  child_->send_signal(SIGKILL);
+  while (!threads_of(pid()).empty()) std::this_thread::sleep_for(kPause);
+  reap_ended_threads(pid());
+  EXPECT_EQ(child_->wait().signal, SIGKILL) << "its parent waits for it, no one else";
 }
 
 // Where the tracer is the parent, too.
 TEST_F(ExecutingProcess, ParentCanWaitForATracedProcess) {
-  auto first = TracedThread::seize(child_);
+  auto first = TracedThread::seize(pid());
   auto second = TracedThread::seize(second_thread());
   ASSERT_TRUE(first.ok() && second.ok());
-  ::kill(child_, SIGKILL);
+  child_->send_signal(SIGKILL);
   const Deadline soon = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   EXPECT_EQ(second->await_stop(soon).code(), Code::kNotFound);
   EXPECT_EQ(first->await_stop(soon).code(), Code::kNotFound);
-  int status = 0;
-  EXPECT_EQ(::waitpid(child_, &status, 0), child_);
-  EXPECT_TRUE(WIFSIGNALED(status));
-  child_ = -1;
+  EXPECT_EQ(child_->wait().signal, SIGKILL);
 }
 
 TEST_F(ExecutingProcess, ExecContinuesWhileItsThreadsAreSeized) {
@@ -107,24 +93,24 @@ TEST_F(ExecutingProcess, ExecContinuesWhileItsThreadsAreSeized) {
     const auto second = TracedThread::seize(second_thread());
     seized.set_value();
     if (!second.ok()) return second.error();
-    while (threads_of(child_).size() == 2) std::this_thread::sleep_for(kPause);
-    const auto first = TracedThread::seize(child_);  // waits for the exec
+    while (threads_of(pid()).size() == 2) std::this_thread::sleep_for(kPause);
+    const auto first = TracedThread::seize(pid());  // waits for the exec
     return first.ok() ? Status() : first.error();
   });
   seized.get_future().wait();
   ASSERT_EQ(::write(go_[1], "x", 1), 1);
-  while (tracer.wait_for(kPause) != std::future_status::ready) reap_ended_threads(child_);
+  while (tracer.wait_for(kPause) != std::future_status::ready) reap_ended_threads(pid());
   const Status both = tracer.get();
   EXPECT_TRUE(both.ok()) << both.error().message;
   std::string name;
-  std::getline(std::ifstream("/proc/" + std::to_string(child_) + "/comm"), name);
+  std::getline(std::ifstream("/proc/" + std::to_string(pid()) + "/comm"), name);
   EXPECT_EQ(name, "sleep");
 }
 
 // Between the look and the attachment a process may end, and another one get its number; or it
 // becomes another program, perhaps one with other rights.
 TEST_F(ExecutingProcess, ItIsTheOneThatWasLookedAt) {
-  const auto target = look_at_target(child_);
+  const auto target = look_at_target(pid());
   ASSERT_TRUE(target.ok()) << target.error().message;
   EXPECT_GT(target->started, 0u);
   EXPECT_TRUE(check_same(*target).ok());
@@ -133,17 +119,16 @@ TEST_F(ExecutingProcess, ItIsTheOneThatWasLookedAt) {
   EXPECT_EQ(check_same(other).code(), Code::kNotFound);
   EXPECT_EQ(attach(other, {}).code(), Code::kNotFound);
   ASSERT_EQ(::write(go_[1], "x", 1), 1);
-  while (threads_of(child_).size() > 1 || name_of_program() != "/usr/bin/sleep") {
+  while (threads_of(pid()).size() > 1 || name_of_program() != "/usr/bin/sleep") {
     std::this_thread::sleep_for(kPause);
   }
   const Status changed = check_same(*target);
   EXPECT_EQ(changed.code(), Code::kNotFound);
   EXPECT_NE(changed.error().message.find("runs another program"), std::string::npos);
   EXPECT_EQ(attach(*target, {}).code(), Code::kNotFound);
-  ::kill(child_, SIGKILL);
-  ::waitpid(child_, nullptr, 0);
+  child_->send_signal(SIGKILL);
+  child_->wait();
   EXPECT_EQ(check_same(*target).code(), Code::kNotFound);
-  child_ = -1;
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,6 +10,7 @@
 
 #include "daemon/patch/plan_maker.h"
 #include "daemon/patch/planner_answer.h"
+#include "tests/child/forked_child.h"
 
 namespace collect::patch {
 namespace {
@@ -153,9 +153,8 @@ TEST_F(PlanStoreTest, SharedFolderCanBeReadAndNotWritten) {
 
 TEST_F(PlanStoreTest, RemovesFoldersOfKilledProcesses) {
   ::setenv("TMPDIR", folder_.c_str(), 1);
-  const pid_t ended = ::fork();
-  if (ended == 0) ::_exit(0);
-  ::waitpid(ended, nullptr, 0);
+  child::ForkedChild ended([] { return 0; });
+  ended.wait();
   const auto lay_down = [&](const std::string& name, bool is_old) {
     fs::create_directory(folder_ + "/" + name);
     std::ofstream(folder_ + "/" + name + "/a.plan") << "x";
@@ -164,7 +163,7 @@ TEST_F(PlanStoreTest, RemovesFoldersOfKilledProcesses) {
                           fs::file_time_type::clock::now() - 2 * kKeepLostFolders);
     }
   };
-  const std::string dead = "collect-plans-" + std::to_string(ended) + "-";
+  const std::string dead = "collect-plans-" + std::to_string(ended.pid()) + "-";
   const std::string alive = "collect-plans-" + std::to_string(::getppid()) + "-";
   lay_down(dead + "oldone", true);
   lay_down(dead + "newone", false);

@@ -1,11 +1,10 @@
 #include "daemon/runtime/running_collectors.h"
 
 #include <gmock/gmock.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <csignal>
 
+#include "tests/child/forked_child.h"
 #include "tests/daemon/runtime/runtime_fixture.h"
 
 namespace collect::runtime {
@@ -33,25 +32,17 @@ TEST_F(RunningCollectorsTest, AreKnownAsLongAsTheirNotice) {
 
 // Its number may be another process's by now.
 TEST_F(RunningCollectorsTest, OneThatWasKilledIsRemoved) {
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  child::ForkedChild child([](const child::ForkedChild::Ready& ready) {
     const auto notice = CollectorNotice::post({1, "127.0.0.1:4001", "/a"});
-    (void)!::write(ready[1], notice.ok() ? "y" : "n", 1);
-    ::pause();
-  }
-  char posted = 0;
-  ASSERT_EQ(::read(ready[0], &posted, 1), 1);
-  ASSERT_EQ(posted, 'y');
+    if (notice.ok()) ready();
+    return notice.ok() ? child::pause_until_killed() : 1;
+  });
+  ASSERT_TRUE(child.was_ready());
   EXPECT_EQ(running_collectors().size(), 1u);
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
+  child.send_signal(SIGKILL);
+  child.wait();
   EXPECT_THAT(running_collectors(), IsEmpty());
   EXPECT_TRUE(std::filesystem::is_empty(own()));
-  ::close(ready[0]);
-  ::close(ready[1]);
 }
 
 TEST_F(RunningCollectorsTest, WhatWasLeftHalfMadeIsRemoved) {

@@ -17,6 +17,7 @@
 
 #include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/limits.h"
+#include "tests/child/forked_child.h"
 #include "tests/fakes/machine/older_kernel.h"
 #include "tests/fakes/sanitized.h"
 
@@ -192,14 +193,12 @@ TEST(ChildProgram, StartsWithoutCapabilitiesToDrop) {
 #if defined(__x86_64__)
 // Kernels may be built without them: then they crash the process that makes one.
 bool has_i386_calls() {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    long answer = 20;  // getpid
-    __asm__ volatile("int $0x80" : "+a"(answer) : : "memory");
-    ::_exit(answer > 0 ? 0 : 1);
-  }
-  int status = 0;
-  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return child::forked([] {
+           long answer = 20;  // getpid
+           __asm__ volatile("int $0x80" : "+a"(answer) : : "memory");
+           return answer > 0 ? 0 : 1;
+         })
+      .exited_with(0);
 }
 #endif
 

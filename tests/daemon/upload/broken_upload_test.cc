@@ -2,8 +2,6 @@
 // bucket holds the same in the end.
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
@@ -45,34 +43,26 @@ class BrokenUploadTest : public UploadTest {
     }
   }
   // An uploader as a program of its own, which begins when `prepare` has seen its process id.
-  int run_program(const std::function<void(pid_t)>& prepare) {
+  child::Ending run_program(const std::function<void(pid_t)>& prepare) {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
-    std::vector<std::string> words = {UPLOAD_ONCE, server().endpoint(), session_path_.directory};
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    pid_t pid = -1;
-    EXPECT_EQ(::posix_spawn(&pid, UPLOAD_ONCE, &actions, nullptr, argv.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
+    child::ChildProcess program(child::shared_scratch().path(),
+                                {UPLOAD_ONCE, server().endpoint(), session_path_.directory}, {},
+                                {.input = ends[0]});
     ::close(ends[0]);
-    prepare(pid);
+    prepare(program.pid());
     ::close(ends[1]);  // its input ends: it begins
-    int status = 0;
-    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
-    return status;
+    return program.wait(child::seconds(120));
   }
   void kill_at_each(const char* kind) {
     for (size_t at = 0; at < requests_; ++at) {
       SCOPED_TRACE(std::string(kind) + " at " + std::to_string(at));
-      const int killed = run_program([&](pid_t pid) { begin(at, {{"kind", kind}, {"pid", pid}}); });
-      EXPECT_TRUE(WIFSIGNALED(killed) && WTERMSIG(killed) == SIGKILL) << killed;
-      const int done =
+      const child::Ending killed =
+          run_program([&](pid_t pid) { begin(at, {{"kind", kind}, {"pid", pid}}); });
+      EXPECT_EQ(killed.describe(), "signal 9");
+      const child::Ending done =
           run_program([](pid_t) { server().set({{"min_part", 1}, {"faults", json::array()}}); });
-      EXPECT_TRUE(WIFEXITED(done) && WEXITSTATUS(done) == 0) << done;
+      EXPECT_EQ(done.describe(), "exit 0");
       EXPECT_EQ(bucket(), whole_);
       EXPECT_TRUE(server().uploads().empty());
     }

@@ -26,6 +26,7 @@
 
 #include "daemon/inject/injector.h"
 #include "daemon/patch/plan_store.h"
+#include "tests/child/forked_child.h"
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
 #include "tests/fakes/machine/other_user.h"
@@ -252,37 +253,15 @@ TEST_F(AttachProcess, RefusesAProcessStartedWithAnAgent) {
 }
 
 // A child of this test in a state of its own.
-class ChildInState {
+class ChildInState : public child::ForkedChild {
  public:
-  explicit ChildInState(bool (*enter)(), void (*stay)() = nullptr) {
-    int ready[2];
-    EXPECT_EQ(pipe2(ready, O_CLOEXEC), 0);
-    pid_ = fork();
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const char entered = enter() ? 1 : 0;
-      (void)!write(ready[1], &entered, 1);
-      if (stay != nullptr) stay();
-      while (true) pause();
-    }
-    char entered = 0;
-    (void)!read(ready[0], &entered, 1);
-    is_in_it_ = entered != 0;
-    close(ready[0]);
-    close(ready[1]);
-  }
-  ~ChildInState() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  ChildInState(const ChildInState&) = delete;
-  ChildInState& operator=(const ChildInState&) = delete;
-  pid_t pid() const { return pid_; }
-  bool is_in_it() const { return is_in_it_; }
-
- private:
-  pid_t pid_ = -1;
-  bool is_in_it_ = false;
+  explicit ChildInState(bool (*enter)(), void (*stay)() = nullptr)
+      : ForkedChild([=](const Ready& ready) {
+          if (!enter()) return 1;
+          ready();
+          if (stay != nullptr) stay();
+          return child::pause_until_killed();
+        }) {}
 };
 
 TEST_F(AttachProcess, FilterOfSystemCallsIsNotTried) {
@@ -292,7 +271,7 @@ TEST_F(AttachProcess, FilterOfSystemCallsIsNotTried) {
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
   });
-  ASSERT_TRUE(child.is_in_it());
+  ASSERT_TRUE(child.was_ready());
   expect_refused(child.pid(), "runs under a seccomp filter");
 }
 
@@ -320,7 +299,7 @@ TEST_F(AttachProcess, CtrlCEndsTheSearchForAThread) {
 
 TEST_F(AttachProcess, ContainerIsAnotherWorld) {
   const ChildInState child([] { return unshare(CLONE_NEWNS) == 0; });
-  if (!child.is_in_it()) GTEST_SKIP() << "it takes root";
+  if (!child.was_ready()) GTEST_SKIP() << "it takes root";
   expect_refused(child.pid(), "sees other files than collectctl does (a container)");
 }
 
@@ -348,12 +327,9 @@ bool stubs_stay(patch::AttachState ending, const std::string& library, const std
     unsigned char resident = 0;
     return mincore(reinterpret_cast<void*>(stub & ~uint64_t{4095}), 4096, &resident) == 0 ? 1 : 0;
   };
-  const pid_t child = fork();
-  if (child == 0) _exit(answer());
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) < 2) << status;
-  return WEXITSTATUS(status) == 1;
+  const Ending ending = child::forked(answer);
+  EXPECT_TRUE(ending.exited_with(0) || ending.exited_with(1)) << ending.describe();
+  return ending.exit_code == 1;
 }
 
 // collectctl may be killed at any moment. Where it has begun to write, no one knows how far it

@@ -4,9 +4,7 @@
 
 #include <grp.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
@@ -14,44 +12,29 @@
 #include <thread>
 #include <utility>
 
+#include "tests/child/forked_child.h"
+
 namespace collect::fakes {
 
 inline constexpr uid_t kOtherUid = 65'534;
 
 // A child process that is this user, with its group and no others, until `work` returns. It ends
 // with the object.
-class OtherUser {
+class OtherUser : public child::ForkedChild {
  public:
   static constexpr int kNotThatUser = 125;  // the exit code of one that may not become it
   // What `work` returns is the exit code.
-  explicit OtherUser(const std::function<int()>& work, uid_t uid = kOtherUid) : child_(::fork()) {
-    EXPECT_GE(child_, 0);
-    if (child_ != 0) return;
-    if (uid != ::getuid() && (::setgroups(0, nullptr) != 0 || ::setresgid(uid, uid, uid) != 0 ||
-                              ::setresuid(uid, uid, uid) != 0)) {
-      ::_exit(kNotThatUser);
-    }
-    ::_exit(work());
-  }
-  ~OtherUser() {
-    if (child_ <= 0) return;
-    ::kill(child_, SIGKILL);
-    (void)wait();
-  }
-  OtherUser(const OtherUser&) = delete;
-  OtherUser& operator=(const OtherUser&) = delete;
+  explicit OtherUser(const std::function<int()>& work, uid_t uid = kOtherUid)
+      : ForkedChild([&] { return becomes(uid) ? work() : kNotThatUser; }) {}
 
-  // Its exit code; -1 when it did not come to one. Once.
-  pid_t pid() const { return child_; }
-  int wait() {
-    int status = 0;
-    const pid_t child = std::exchange(child_, -1);
-    if (child <= 0 || ::waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
-    return WEXITSTATUS(status);
-  }
+  // Its exit code; -1 when it did not come to one.
+  int wait() { return ForkedChild::wait(child::seconds(120)).exit_code; }
 
  private:
-  pid_t child_;
+  static bool becomes(uid_t uid) {
+    return uid == ::getuid() || (::setgroups(0, nullptr) == 0 && ::setresgid(uid, uid, uid) == 0 &&
+                                 ::setresuid(uid, uid, uid) == 0);
+  }
 };
 
 // What `work` returned, which that user ran.

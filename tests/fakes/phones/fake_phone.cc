@@ -3,10 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +17,7 @@
 #include <sstream>
 #include <vector>
 
+#include "tests/child/child_process.h"
 #include "tests/fakes/phones/plain_socket.h"
 
 namespace collect::fakes {
@@ -119,55 +118,24 @@ bool send_packet(int client, char stream, const std::string& data) {
 // A shell with its three pipes.
 class Shell {
  public:
-  Shell(const std::string& folder, const std::string& command) {
-    int in[2], out[2], errors[2];
-    if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || pipe2(errors, O_CLOEXEC) != 0) {
-      std::abort();
-    }
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    posix_spawn_file_actions_adddup2(&actions, errors[1], 2);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    // As adbd's shells have them: hang_up() must end it also where the tests run under nohup.
-    sigset_t signals;
-    sigfillset(&signals);
-    posix_spawnattr_setsigdefault(&attributes, &signals);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
-    const char* const path = std::getenv("PATH");
-    std::vector<std::string> environment = {
-        "PHONE=" + folder, "PATH=" + folder + "/bin:" + (path != nullptr ? path : "/usr/bin:/bin")};
-    std::vector<std::string> words = {"sh", "-c", on_this_machine(command, folder)};
-    char* const arguments[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
-    char* const variables[] = {environment[0].data(), environment[1].data(), nullptr};
-    if (posix_spawn(&pid_, "/bin/sh", &actions, &attributes, arguments, variables) != 0) {
-      std::abort();
-    }
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    ::close(in[0]);
-    ::close(out[1]);
-    ::close(errors[1]);
-    input_ = in[1];
-    output_ = out[0];
-    errors_ = errors[0];
+  Shell(const std::string& folder, const std::string& command)
+      : shell_(folder, {"/bin/sh", "-c", on_this_machine(command, folder)}, environment_of(folder),
+               // It leads a group so that hang_up() ends all of it, as adbd does.
+               {.input = input_.read_end,
+                .output = output_.write_end,
+                .errors = errors_.write_end,
+                .inherits_environment = false,
+                .leads_group = true}) {
+    input_.close_end(input_.read_end);
+    output_.close_end(output_.write_end);
+    errors_.close_end(errors_.write_end);
     ::signal(SIGPIPE, SIG_IGN);
   }
-  ~Shell() {
-    for (const int fd : {input_, output_, errors_}) {
-      if (fd >= 0) ::close(fd);
-    }
-  }
 
-  int input() const { return input_; }
-  int output() const { return output_; }
-  int errors() const { return errors_; }
-  void close_input() {
-    if (input_ >= 0) ::close(input_);
-    input_ = -1;
-  }
+  int input() const { return input_.write_end; }
+  int output() const { return output_.read_end; }
+  int errors() const { return errors_.read_end; }
+  void close_input() { input_.close_end(input_.write_end); }
   // False: at its end.
   static bool pass_on(int from, int client, char stream) {
     char bytes[4096];
@@ -175,18 +143,43 @@ class Shell {
     return got > 0 && send_packet(client, stream, std::string(bytes, static_cast<size_t>(got)));
   }
   // As adbd does where the connection ends first.
-  void hang_up() const { ::kill(-pid_, SIGHUP); }
-  int wait() const {
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+  void hang_up() const { ::kill(-shell_.pid(), SIGHUP); }
+  int wait() {
+    const int code = shell_.wait().exit_code;
+    return code >= 0 ? code : 255;
   }
 
  private:
-  pid_t pid_ = 0;
-  int input_ = -1;
-  int output_ = -1;
-  int errors_ = -1;
+  struct Pipe {
+    Pipe() {
+      int ends[2];
+      if (pipe2(ends, O_CLOEXEC) != 0) std::abort();
+      read_end = ends[0];
+      write_end = ends[1];
+    }
+    ~Pipe() {
+      close_end(read_end);
+      close_end(write_end);
+    }
+    Pipe(const Pipe&) = delete;
+    Pipe& operator=(const Pipe&) = delete;
+    static void close_end(int& fd) {
+      if (fd >= 0) ::close(fd);
+      fd = -1;
+    }
+    int read_end;
+    int write_end;
+  };
+  static child::Environment environment_of(const std::string& folder) {
+    const char* const path = std::getenv("PATH");
+    return {{"PHONE", folder},
+            {"PATH", folder + "/bin:" + (path != nullptr ? path : "/usr/bin:/bin")}};
+  }
+
+  Pipe input_;
+  Pipe output_;
+  Pipe errors_;
+  child::ChildProcess shell_;
 };
 
 bool take_input(int client, Shell& shell) {

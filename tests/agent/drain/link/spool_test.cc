@@ -11,7 +11,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "tests/agent/temp_folder.h"
+#include "tests/child/forked_child.h"
 
 namespace collect::agent {
 namespace {
@@ -112,8 +112,7 @@ TEST_F(SpoolTest, UsesAnUnnamedFile) {
 // Where the file system has no files without a name, one is made and unlinked. The child's exit
 // code says what was wrong.
 TEST_F(SpoolTest, UnlinksItsFileWhereUnnamedFilesAreUnsupported) {
-  const pid_t child = fork();
-  if (child == 0) {
+  const child::Ending ending = child::forked([&] {
     constexpr uint32_t kFlag = O_TMPFILE & ~O_DIRECTORY;
     sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -126,33 +125,30 @@ TEST_F(SpoolTest, UnlinksItsFileWhereUnnamedFilesAreUnsupported) {
     const sock_fprog program{sizeof filter / sizeof filter[0], filter};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-      _exit(1);
+      return 1;
     }
-    if (::open(folder_.path().c_str(), O_TMPFILE | O_RDWR, 0600) >= 0) _exit(2);
+    if (::open(folder_.path().c_str(), O_TMPFILE | O_RDWR, 0600) >= 0) return 2;
     Spool spools[2];  // at once: each has a file of its own
     for (Spool& spool : spools) {
       int error = 0;
-      if (spool.open(folder_.path().c_str(), 1, &error) != nullptr) _exit(3);
+      if (spool.open(folder_.path().c_str(), 1, &error) != nullptr) return 3;
     }
-    if (!std::filesystem::is_empty(folder_.path())) _exit(4);
+    if (!std::filesystem::is_empty(folder_.path())) return 4;
     struct stat file{};
-    if (fstat(descriptor(), &file) != 0 || (file.st_mode & 0777) != 0600) _exit(5);
-    if ((fcntl(descriptor(), F_GETFL) & O_ACCMODE) != O_RDWR) _exit(6);
+    if (fstat(descriptor(), &file) != 0 || (file.st_mode & 0777) != 0600) return 5;
+    if ((fcntl(descriptor(), F_GETFL) & O_ACCMODE) != O_RDWR) return 6;
     SpoolChain chains[2] = {};
     const Page pages[2] = {make_page(0, 1, 1000), make_page(7, 1, 1000)};
     for (int i = 0; i < 2; ++i) {
-      if (!spools[i].append(chains[i], pages[i].header, pages[i].bytes, kNowMs)) _exit(7);
+      if (!spools[i].append(chains[i], pages[i].header, pages[i].bytes, kNowMs)) return 7;
     }
     for (int i = 0; i < 2; ++i) {
       std::vector<uint8_t> read(1000);
-      if (!spools[i].read(chains[i].first, read.data()) || read != pages[i].bytes) _exit(8);
+      if (!spools[i].read(chains[i].first, read.data()) || read != pages[i].bytes) return 8;
     }
-    _exit(0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    return 0;
+  });
+  EXPECT_EQ(ending.describe(), "exit 0");
 }
 
 TEST_F(SpoolTest, FolderThatIsNotThere) {

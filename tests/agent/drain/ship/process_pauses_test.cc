@@ -3,9 +3,9 @@
 
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/agent/drain/drain_parts.h"
+#include "tests/child/forked_child.h"
 
 namespace collect::agent {
 namespace {
@@ -91,31 +91,23 @@ TEST_F(ProcessPausesTest, IgnoresOneLookAfterTheDrainMayHaveBlocked) {
 class TracedPausesTest : public ProcessPausesTest {
  protected:
   TracedPausesTest() {
-    child_ = fork();
-    if (child_ == 0) {
-      for (;;) ::pause();
-    }
-    traced_.watch(child_, -1, -1);
+    traced_.watch(child_.pid(), -1, -1);
     pauses().watch(traced_);
-  }
-  ~TracedPausesTest() override {
-    (void)kill(child_, SIGKILL);
-    (void)waitpid(child_, nullptr, 0);
   }
   void stop_child() {
     int status = 0;
-    ASSERT_EQ(kill(child_, SIGSTOP), 0);
-    ASSERT_EQ(waitpid(child_, &status, WUNTRACED), child_);
+    ASSERT_EQ(kill(child_.pid(), SIGSTOP), 0);
+    ASSERT_EQ(waitpid(child_.pid(), &status, WUNTRACED), child_.pid());
     ASSERT_TRUE(WIFSTOPPED(status));
   }
   void continue_child() {
     int status = 0;
-    ASSERT_EQ(kill(child_, SIGCONT), 0);
-    ASSERT_EQ(waitpid(child_, &status, WCONTINUED), child_);
+    ASSERT_EQ(kill(child_.pid(), SIGCONT), 0);
+    ASSERT_EQ(waitpid(child_.pid(), &status, WCONTINUED), child_.pid());
     ASSERT_TRUE(WIFCONTINUED(status));
   }
 
-  pid_t child_ = 0;
+  child::ForkedChild child_{child::pause_until_killed};
   TracedProcess traced_;
 };
 

@@ -46,14 +46,14 @@ class OnlineFlagsTest : public ::testing::Test {
   // Starts a command that follows something, and ends the collector once it has said `expected`.
   Ran follow(const std::vector<std::string>& arguments, const std::function<void()>& change,
              const std::string& expected) {
-    const pid_t pid = runner_.start(arguments);
+    runner_.start(arguments);
     collector_.wait_for_watches(1);
     change();
     EXPECT_TRUE(eventually([&] {
       return runner_.out_so_far().find(expected) != std::string::npos;
     })) << runner_.out_so_far();
     server_->shutdown(control::ControlServer::kShutdownDeadline);
-    return runner_.finish(pid);
+    return runner_.finish();
   }
 
   control::FakeCollector collector_;
@@ -132,11 +132,11 @@ TEST_F(OnlineFlagsTest, FilterShowsThoseOfTheManifest) {
 
 TEST_F(OnlineFlagsTest, IntervalOfWatchIsThatOfTheCollector) {
   collector_.add_session("session_20250102_030406/pid_43", api::SESSION_STATE_ACTIVE);
-  const pid_t pid = runner_.start({"watch", "--interval", "250ms"});
+  runner_.start({"watch", "--interval", "250ms"});
   collector_.wait_for_watches(1);
   EXPECT_EQ(collector_.last_interval_ms(), 250u);
   server_->shutdown(control::ControlServer::kShutdownDeadline);
-  runner_.finish(pid);
+  runner_.finish();
 }
 
 TEST_F(OnlineFlagsTest, WatchFollowsAgentsThatTheFilterTakes) {

@@ -21,6 +21,7 @@
 #include "formats/atf/writer.h"
 #include "formats/dial9/writer.h"
 #include "storage/convert/session_builder.h"
+#include "tests/child/child_process.h"
 #include "tests/formats/reference_files.h"
 
 namespace collect::ctl {
@@ -285,9 +286,9 @@ std::map<std::string, std::vector<json>> dumped(const std::string& path) {
 // The first exit code of an independent checker that is not 0, or 0.
 int checked_by_others(const std::string& session) {
   for (const fs::path& tool : reference::independent_programs("check_atf.py", "atf_check.py")) {
-    const std::string command = "python3 -B '" + tool.string() + "' '" + session + "'";
-    const int status = ::pclose(::popen((command + " > /dev/null").c_str(), "r"));
-    if (status != 0) return status;
+    const child::Ending ending =
+        child::run_shell("python3 -B '" + tool.string() + "' '" + session + "'");
+    if (!ending.exited_with(0)) return ending.exit_code;
   }
   return 0;
 }

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sched.h>
@@ -14,6 +13,7 @@
 
 #include "storage/read/gzip_file.h"
 #include "storage/read/unnamed_file.h"
+#include "tests/child/forked_child.h"
 #include "tests/daemon/ctl/check/session.h"
 
 namespace collect::ctl {
@@ -180,16 +180,13 @@ TEST_F(OutputFileTest, OneThatIsMovedIsTheSameFile) {
 // cannot be named later, so it has a temporary name from the start. 0: as it should be; 77: this
 // process may not do so.
 int in_a_root_of_its_own(const fs::path& root, const std::function<bool()>& check) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const bool may = ::chroot(root.c_str()) == 0 ||
-                     (::unshare(CLONE_NEWUSER) == 0 && ::chroot(root.c_str()) == 0);
-    if (!may || ::chdir("/") != 0) ::_exit(77);
-    ::_exit(check() ? 0 : 1);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return child::forked([&] {
+           const bool may = ::chroot(root.c_str()) == 0 ||
+                            (::unshare(CLONE_NEWUSER) == 0 && ::chroot(root.c_str()) == 0);
+           if (!may || ::chdir("/") != 0) return 77;
+           return check() ? 0 : 1;
+         })
+      .exit_code;
 }
 
 std::set<std::string> names_in(const char* directory) {

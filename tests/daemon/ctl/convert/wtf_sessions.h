@@ -4,7 +4,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <filesystem>
 #include <fstream>
@@ -19,6 +18,7 @@
 #include "storage/convert/session_builder.h"
 #include "storage/manifest/manifest.h"
 #include "storage/read/session_manifest.h"
+#include "tests/child/child_process.h"
 #include "tests/formats/atf/reference_files.h"
 #include "tests/left_out.h"
 
@@ -161,19 +161,15 @@ class WtfSessions : public ::testing::Test {
       part_left_out("the driver of the viewer's library, which the reference pack has");
       return {};
     }
-    const std::string command = "node '" + (reference / "tools" / "wtf_oracle.js").string() +
-                                "' '" + path + "' --events 2>/dev/null > '" + at("viewed.json") +
-                                "'";
-    FILE* const pipe = popen(command.c_str(), "r");
-    const int raw = pclose(pipe);
-    const int code = WIFEXITED(raw) ? WEXITSTATUS(raw) : -1;
+    const child::Ending ending = child::run_shell(
+        "node '" + (reference / "tools" / "wtf_oracle.js").string() + "' '" + path + "' --events");
+    const int code = ending.exit_code;
     if (code == 2 || code == 127) {
       part_left_out("node or the package tracing-framework is not there");
       return {};
     }
     EXPECT_EQ(code == 0, loads) << path;
-    std::ifstream in(at("viewed.json"));
-    return json::parse(in, nullptr, false);
+    return json::parse(ending.output, nullptr, false);
   }
 
   fs::path root_;

@@ -3,17 +3,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "daemon/ctl/convert/convert_command.h"
+#include "tests/child/child_process.h"
 #include "tests/daemon/ctl/check/session.h"
+#include "tests/daemon/ctl/export/part_forms.h"
 
 namespace collect::ctl::testing {
 
@@ -90,12 +92,9 @@ class ExportTest : public OfflineTest {
 
   // What `command FILE` prints, as JSON; null where it fails.
   json read_by(const std::string& command) {
-    const std::string result = (root_ / "result.json").string();
-    FILE* const pipe = popen((command + " '" + output() + "' > '" + result + "'").c_str(), "r");
-    const int raw = pclose(pipe);
-    EXPECT_TRUE(WIFEXITED(raw) && WEXITSTATUS(raw) == 0) << command;
-    std::ifstream in(result);
-    return json::parse(in, nullptr, false);
+    const child::Ending ending = child::run_shell(command + " '" + output() + "'");
+    EXPECT_TRUE(ending.exited_with(0)) << command;
+    return json::parse(ending.output, nullptr, false);
   }
   // Through protoc and an importer by upstream's rules.
   json imported() { return read_by("python3 " FORMAT_TESTS "/perfetto/import_trace.py"); }
@@ -174,6 +173,44 @@ class ExportTest : public OfflineTest {
       SCOPED_TRACE(name);
       expect_same(name + suffix, all_of(to, selection, inputs));
     });
+  }
+
+  // A part of a session, which the formats have from the same walks: Perfetto's file, that of
+  // pprof, and those of `more` are compared whole; the others have to say the same.
+  void expect_part(const std::string& suffix, const ExportSelection& selection,
+                   const std::vector<std::string>& inputs, const std::set<Target>& more) {
+    static const std::set<Target> alike = {Target::kChrome, Target::kSpeedscope, Target::kFolded,
+                                           Target::kHtml};
+    std::map<Target, json> all;
+    for_each_view([&](Target to) {
+      const std::string name(name_of(to));
+      SCOPED_TRACE(name);
+      all[to] = all_of(to, selection, inputs);
+      if (!alike.contains(to) || more.contains(to)) expect_same(name + suffix, all[to]);
+    });
+    const json& perfetto = all[Target::kPerfetto]["file"];
+    const json& chrome = all[Target::kChrome]["file"];
+    EXPECT_EQ(slices_of_chrome(chrome), slices_of_perfetto(perfetto, false));
+    EXPECT_EQ(rates_of_chrome(chrome), rates_of_perfetto(perfetto));
+    EXPECT_EQ(slices_of_speedscope(all[Target::kSpeedscope]["file"], origin_of_chrome(chrome)),
+              slices_of_perfetto(perfetto, true));
+    const json& profile = all[Target::kPprof]["file"];
+    EXPECT_EQ(all[Target::kFolded]["file"], folded_of_profile(profile, inputs.size() > 1));
+    EXPECT_EQ(stacks_of_page(all[Target::kHtml]["file"]), stacks_of_profile(profile));
+    const auto expect_report = [&](Target one, Target other, const std::set<std::string>& but) {
+      SCOPED_TRACE(std::string(name_of(one)));
+      json left_out = all[one]["left_out"];
+      for (const std::string& kind : but) left_out.erase(kind);
+      EXPECT_EQ(left_out, all[other]["left_out"]);
+      EXPECT_EQ(all[one]["code"], all[other]["code"]);
+      EXPECT_EQ(all[one]["counts"], all[other]["counts"]);
+    };
+    expect_report(Target::kChrome, Target::kPerfetto, {"source lines of functions"});
+    expect_report(Target::kSpeedscope, Target::kPerfetto,
+                  {"markers", "notes of calls: registers, stack bytes, how a call ended",
+                   "stalls that were joined: their times are not known one by one"});
+    expect_report(Target::kFolded, Target::kPprof, {"source lines of functions"});
+    expect_report(Target::kHtml, Target::kPprof, {});
   }
 
   json report_;

@@ -1,14 +1,13 @@
 #include "storage/fs/leftovers.h"
+#include "tests/child/forked_child.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
 
 #include <filesystem>
 #include <fstream>
-#include <functional>
 
 namespace collect::ctl {
 namespace {
@@ -28,18 +27,6 @@ class LeftoversTest : public ::testing::Test {
     fs::create_directories(root_ / name / "below");
     std::ofstream(root_ / name / "below/file") << "x";
     return (root_ / name).string();
-  }
-
-  // What a process of its own ends with, as waitpid says.
-  static int status_of(const std::function<void()>& run) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      run();
-      ::_exit(0);
-    }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return status;
   }
 
   fs::path root_;
@@ -83,7 +70,7 @@ TEST_F(LeftoversTest, SignalRemovesThemAndEndsTheProgram) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     const std::string outer = directory("outer");
     const std::string inner = directory("outer/inner");
-    const int status = status_of([&] {
+    const child::Ending ending = child::forked([&]() -> int {
       std::signal(number, SIG_DFL);
       storage::remove_leftovers_on_signals();
       // The outer one goes when it is empty: the inner one has to go first.
@@ -92,7 +79,7 @@ TEST_F(LeftoversTest, SignalRemovesThemAndEndsTheProgram) {
       ::kill(::getpid(), number);
       while (true) ::pause();
     });
-    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << number;
+    EXPECT_EQ(ending.signal, number);
     EXPECT_FALSE(fs::exists(outer)) << number;
   }
 }
@@ -100,7 +87,7 @@ TEST_F(LeftoversTest, SignalRemovesThemAndEndsTheProgram) {
 // Seen: a directory was made, the signal came before it was registered, and it stayed.
 TEST_F(LeftoversTest, SignalWhileOneIsBeingMadeRemovesIt) {
   const std::string path = (root_ / "made").string();
-  const int status = status_of([&] {
+  const child::Ending ending = child::forked([&]() -> int {
     std::signal(SIGINT, SIG_DFL);
     storage::remove_leftovers_on_signals();
     const auto made = storage::Leftover::made_by([&]() -> Result<std::string> {
@@ -115,7 +102,7 @@ TEST_F(LeftoversTest, SignalWhileOneIsBeingMadeRemovesIt) {
     });
     while (true) ::pause();
   });
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+  EXPECT_EQ(ending.signal, SIGINT);
   EXPECT_FALSE(fs::exists(path));
 }
 
@@ -128,14 +115,15 @@ TEST_F(LeftoversTest, DoesNotRegisterFilesItFailedToMake) {
 // As under nohup, or in the background of a script.
 TEST_F(LeftoversTest, IgnoredSignalStaysIgnored) {
   const std::string path = directory("kept");
-  const int status = status_of([&] {
+  const child::Ending ending = child::forked([&]() -> int {
     std::signal(SIGINT, SIG_IGN);
     storage::remove_leftovers_on_signals();
     storage::Leftover kept(path);
     ::kill(::getpid(), SIGINT);
     kept.keep();
+    return 0;
   });
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(ending.describe(), "exit 0");
   EXPECT_TRUE(fs::exists(path));
 }
 

@@ -15,7 +15,9 @@ class GoldenText {
   void add(const std::string& line, const std::string& out, const std::string& err, int code);
   // Where `text` is, `name` is compared: of folders and ports that no other run has.
   void show_as(const std::string& text, const std::string& name);
-  // The whole text against expected/NAME.txt; with COLLECT_WRITE_WORDS=1 it is written there.
+  // The whole text against expected/NAME.txt, in which notes ("# …", "! …") that came before, seven
+  // or more together, are their first line and how many follow; with COLLECT_WRITE_WORDS=1 it is
+  // written there.
   void expect(const std::string& name);
 
  private:

@@ -9,6 +9,7 @@
 #include <future>
 #include <set>
 
+#include "tests/child/forked_child.h"
 #include "tests/daemon/ingest/peer/peer_fixture.h"
 
 namespace collect::ingest {
@@ -158,18 +159,11 @@ class SenderTest : public PeerTest {
     ASSERT_EQ(::stat("/proc/self/ns/pid", &found), 0);
     pid_namespace_ = found.st_ino;
     is_local_ = true;
-    child_ = ::fork();
-    if (child_ == 0) {
-      for (;;) ::pause();
-    }
-    sender_pid_ = static_cast<uint32_t>(child_);
+    sender_pid_ = static_cast<uint32_t>(sender_.pid());
   }
-  ~SenderTest() override { end_process(); }
   void end_process() {
-    if (child_ <= 0) return;
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
-    child_ = -1;
+    sender_.send_signal(SIGKILL);
+    sender_.wait();
   }
   // Its session once it has lost its links, and some time has passed.
   std::optional<SessionSnapshot> record_and_break() {
@@ -184,7 +178,7 @@ class SenderTest : public PeerTest {
     return reported_.session([](const auto&) { return true; });
   }
 
-  pid_t child_ = -1;
+  child::ForkedChild sender_{child::pause_until_killed};
 };
 
 TEST_F(SenderTest, ProcessThatIsGoneIsNotWaitedFor) {
@@ -200,9 +194,9 @@ TEST_F(SenderTest, ProcessThatIsGoneIsNotWaitedFor) {
 // It ended, and no one has waited for it yet.
 TEST_F(SenderTest, ZombieIsGone) {
   EXPECT_EQ(record_and_break()->state, SessionState::kInterrupted);
-  ::kill(child_, SIGKILL);
+  sender_.send_signal(SIGKILL);
   siginfo_t ended{};
-  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child_), &ended, WEXITED | WNOWAIT), 0);
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(sender_.pid()), &ended, WEXITED | WNOWAIT), 0);
   sweep(milliseconds{100});
   EXPECT_TRUE(session_in(SessionState::kRecovered).has_value());
 }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
 
@@ -20,6 +19,7 @@
 #include "daemon/ctl/record/program/preload_check.h"
 #include "daemon/ctl/record/program/run_environment.h"
 #include "daemon/ctl/record/run/embedded_daemon.h"
+#include "tests/child/forked_child.h"
 
 namespace collect::ctl {
 namespace {
@@ -310,25 +310,17 @@ TEST_F(EmbeddedDaemonOf, RootIsOneRunsAtATime) {
 
 TEST_F(EmbeddedDaemonOf, WaitsForARootThatIsLeft) {
   fs::create_directories(root());
-  int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const std::string path = root() + "/collectord.log";
-  const pid_t holder = ::fork();
-  if (holder == 0) {
+  const child::ForkedChild holder([&](const child::ForkedChild::Ready& ready) {
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    ::flock(file, LOCK_EX);
-    (void)!::write(ends[1], "l", 1);
+    if (::flock(file, LOCK_EX) == 0) ready();
     ::usleep(100'000);
-    ::_exit(0);
-  }
-  char locked = 0;
-  ASSERT_EQ(::read(ends[0], &locked, 1), 1);
+    return 0;
+  });
+  ASSERT_TRUE(holder.was_ready());
   ::raise(SIGCHLD);  // which ends no wait
   auto daemon = start_daemon(kDaemon, milliseconds(60'000));
   EXPECT_TRUE(daemon.ok()) << to_string(daemon.error());
-  ::waitpid(holder, nullptr, 0);
-  ::close(ends[0]);
-  ::close(ends[1]);
 }
 
 class PreloadCheck : public ProcessesOfARun {

@@ -1,7 +1,6 @@
 // `collectctl run` as a whole, against a scripted collectord and a preloaded library.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/types.h>
 
 #include <algorithm>
 #include <csignal>
@@ -149,20 +148,19 @@ TEST_F(RunTest, StreamsAndArgumentsAreTheProgramsOwn) {
 }
 
 TEST_F(RunTest, TermReachesTheProgram) {
-  const pid_t pid = runner_.start(
-      line({"sh", "-c", "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done"}));
+  runner_.start(line({"sh", "-c", "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done"}));
   ASSERT_TRUE(eventually([&] { return runner_.out_so_far() == "ready\n"; }));
-  ::kill(pid, SIGTERM);
-  const Ran ran = runner_.finish(pid);
+  runner_.send_signal(SIGTERM);
+  const Ran ran = runner_.finish();
   EXPECT_EQ(ran.exit_code, 9) << ran.err;
   EXPECT_TRUE(daemon_ended());
 }
 
 TEST_F(RunTest, CollectorDoesNotOutliveUs) {
-  const pid_t pid = runner_.start(line({"sh", "-c", "echo ready; exec sleep 2"}));
+  runner_.start(line({"sh", "-c", "echo ready; exec sleep 2"}));
   ASSERT_TRUE(eventually([&] { return runner_.out_so_far() == "ready\n"; }));
-  ::kill(pid, SIGKILL);
-  runner_.finish(pid);
+  runner_.send_signal(SIGKILL);
+  runner_.finish();
   EXPECT_TRUE(eventually([&] { return daemon_ended(); }));
 }
 

@@ -1,11 +1,11 @@
 // What a run knows of its processes, from files written by hand with the offsets of
 // formats/core/run_file.h, as any process of the run may write them.
 #include "daemon/ctl/record/summary/run_processes.h"
+#include "tests/child/forked_child.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,9 +39,9 @@ class RunProcessesTest : public ::testing::Test {
     ASSERT_TRUE(made.ok()) << to_string(made.error());
     run_ = std::move(*made);
     // A number that no one has.
-    gone_ = ::fork();
-    if (gone_ == 0) ::_exit(0);
-    ::waitpid(gone_, nullptr, 0);
+    child::ForkedChild ended([] { return 0; });
+    ended.wait();
+    gone_ = ended.pid();
     struct stat found{};
     ASSERT_EQ(::stat("/proc/self/ns/pid", &found), 0);
     namespace_ = found.st_ino;
