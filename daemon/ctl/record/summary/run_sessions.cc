@@ -39,6 +39,8 @@ class Waiter {
 
   RunSessions run() {
     while (true) {
+      // Asked first: what a process ships after the collector has answered is in no view of it.
+      const bool ships = wait_.any_ships && wait_.any_ships();
       Result<RunView> view = look_at_run(client_, wait_);
       if (!view.ok()) {
         result_.trouble = "lost the connection to the collector: " + view.error().message;
@@ -50,7 +52,7 @@ class Waiter {
         last_change_ = Clock::now();
       }
       note_filters(*view);
-      const bool done = is_done(*view);
+      const bool done = !ships && is_done(*view);
       const std::string why_ended = why_storing_ended(*view);
       seal_orphans(*view);
       result_.sessions = std::move(view->sessions);
@@ -98,7 +100,7 @@ class Waiter {
 
   bool is_done(const RunView& view) const {
     if (view.agents.empty() && view.sessions.empty()) {
-      return Clock::now() - begin_ > kConnectGrace && !any_ships();
+      return Clock::now() - begin_ > kConnectGrace;
     }
     const bool names_are_due = Clock::now() - last_change_ < kNamesBound;
     const auto waits_for_session = [this, names_are_due](const api::Session& session) {
@@ -113,7 +115,7 @@ class Waiter {
       return linked && !(wait_.collector_stays && lives(agent.pid()));
     };
     return std::none_of(view.sessions.begin(), view.sessions.end(), waits_for_session) &&
-           std::none_of(view.agents.begin(), view.agents.end(), waits_for_agent) && !any_ships();
+           std::none_of(view.agents.begin(), view.agents.end(), waits_for_agent);
   }
 
   // All sessions are sealed, and one of them failed, so that what a drain process still holds has
@@ -133,8 +135,6 @@ class Waiter {
         });
     return failed == view.sessions.end() ? "" : failed->status();
   }
-
-  bool any_ships() const { return wait_.any_ships && wait_.any_ships(); }
 
   // A process that crashed or was killed never comes back to resume: its session can be sealed now.
   void seal_orphans(const RunView& view) {

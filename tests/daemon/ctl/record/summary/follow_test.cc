@@ -153,6 +153,17 @@ TEST_F(FollowARun, IsOverWhenAllIsSealed) {
   EXPECT_EQ(err_.str(), "");
 }
 
+// A process that executes another one connects twice: the first has ended, and the second ships all
+// that it has between two looks.
+TEST_F(FollowARun, SessionsThatCameWhileItLookedAreSeen) {
+  add_agent("1", api::AGENT_STATE_GONE);
+  wait_.any_ships = [this] {
+    if (collector_.sessions_.empty()) add_session("2", api::SESSION_STATE_COMPLETE);
+    return false;
+  };
+  EXPECT_EQ(follow().sessions.size(), 1u);
+}
+
 TEST_F(FollowARun, AgentAloneWasSeen) {
   add_agent("1", api::AGENT_STATE_GONE);
   EXPECT_TRUE(follow().agent_seen);
