@@ -44,7 +44,7 @@ tests() {
   local node_paths=$node_path${duckdb_path:+:$duckdb_path}${chdb_path:+:$chdb_path}
   if [ -n "$node_paths" ]; then export NODE_PATH=$node_paths; fi
   rm -rf "$logs/gtest" "$logs/failed-beside-others.log"
-  export GTEST_OUTPUT=xml:$logs/gtest/
+  export GTEST_OUTPUT=xml:$logs/gtest/ GTEST_BRIEF=1
   local last=$build/Testing/Temporary status=0
   run_tests "$build" -R "$(tests_of "$tier")" -j "$(nproc)" || status=$?
   cp "$logs/ctest.log" "$logs/ctest-$tier.log"

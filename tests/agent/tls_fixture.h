@@ -16,6 +16,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -37,11 +38,12 @@ inline std::string pattern(size_t begin, size_t count) {
 }
 
 // Runs `work` in a child process; 0: without a failed expectation.
+inline int exit_code_of(const std::function<void()>& work) {
+  work();
+  return testing::Test::HasFailure() ? 1 : 0;
+}
 inline int in_child(const std::function<void()>& work) {
-  child::ForkedChild forked([&] {
-    work();
-    return testing::Test::HasFailure() ? 1 : 0;
-  });
+  child::ForkedChild forked([&] { return exit_code_of(work); });
   return forked.wait(child::seconds(kWaitMs / 1000)).exit_code;
 }
 
@@ -78,25 +80,20 @@ class ServerProcess {
     EXPECT_EQ(::listen(listener, 64), 0);
     EXPECT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &bytes), 0);
     port_ = ntohs(address.sin_port);
-    child_ = start_child([&] { serve(listener); });
+    child_.emplace([&] { return exit_code_of([&] { serve(listener); }); });
     ::close(listener);
-  }
-  ~ServerProcess() {
-    if (child_ <= 0) return;
-    ::kill(child_, SIGKILL);
-    (void)wait();
   }
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
   uint16_t port() const { return port_; }
-  int wait() { return wait_for(std::exchange(child_, -1)); }
+  int wait() { return child_->wait(child::seconds(kWaitMs / 1000)).exit_code; }
 
  private:
-  pid_t child_ = -1;
+  std::optional<child::ForkedChild> child_;
   uint16_t port_ = 0;
 };
 
-// Says the same to everybody who connects, and holds the connections.
+// Sends the same to each client, and holds the connections.
 class PlainServer : public ServerProcess {
  public:
   explicit PlainServer(const std::string& answer)

@@ -305,7 +305,8 @@ TEST_F(ConfigTest, WordsFlagsAndTheReadyDescriptorAreHandedOn) {
   EXPECT_EQ(*read({"--version"})->print, "collectord 0.1.0\n");
   EXPECT_EQ(fault({"--adb", "off", "--attach", "nowhere"}).substr(0, 10), "--attach: ");
   EXPECT_THAT(fault({"--store", "traces"}), HasSubstr("--store: traces: a store is s3://BUCKET"));
-  EXPECT_THAT(fault({"--keep-local", "a while"}), HasSubstr("--keep-local: \"a while\" is none"));
+  EXPECT_THAT(fault({"--keep-local", "a while"}),
+              HasSubstr("--keep-local: \"a while\" is not one of"));
 }
 
 // The first of several in the file, and no value of another type is taken for one.

@@ -195,10 +195,11 @@ void FakeAgent::say_goodbye(bool will_return) {
 
 // Wakes often enough to see that it is to stop, and to send heartbeats in time.
 void FakeAgent::serve_control() {
-  auto next_beat = Clock::now();
+  const auto pause = std::chrono::milliseconds(std::max(heartbeat_ms_ / 3, 1u));
+  auto next_beat = Clock::now() + pause;
   while (!stopping_) {
     if (Clock::now() >= next_beat) {
-      next_beat = Clock::now() + std::chrono::milliseconds(std::max(heartbeat_ms_ / 3, 1u));
+      next_beat = Clock::now() + pause;
       wire::Heartbeat beat;
       beat.set_detail(detail_);
       std::lock_guard lock(send_mutex_);

@@ -327,9 +327,9 @@ bool stubs_stay(patch::AttachState ending, const std::string& library, const std
     unsigned char resident = 0;
     return mincore(reinterpret_cast<void*>(stub & ~uint64_t{4095}), 4096, &resident) == 0 ? 1 : 0;
   };
-  const Ending ending = child::forked(answer);
-  EXPECT_TRUE(ending.exited_with(0) || ending.exited_with(1)) << ending.describe();
-  return ending.exit_code == 1;
+  const Ending end = child::forked(answer);
+  EXPECT_TRUE(end.exited_with(0) || end.exited_with(1)) << end.describe();
+  return end.exit_code == 1;
 }
 
 // collectctl may be killed at any moment. Where it has begun to write, no one knows how far it

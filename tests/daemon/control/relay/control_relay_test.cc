@@ -174,7 +174,7 @@ TEST_F(ControlRelayTest, ClientThatGoesAwayEndsBoth) {
   EXPECT_TRUE(server_.is_at_end());
   ASSERT_NE(server_.send(frame(4, 0, 0)), 0u);
   EXPECT_TRUE(run_until([this] { return relay_->is_empty(); }));
-  EXPECT_EQ(relay_->connected(), "nobody");
+  EXPECT_EQ(relay_->connected(), "no client");
 }
 
 // It holds little of what a client does not read, and loses none of it.
@@ -369,7 +369,7 @@ TEST_F(ControlRelayTest, AnswersEachRefusedCallWithTheReason) {
   run();
   EXPECT_THAT(client.receive(), HasSubstr("not you"));
   EXPECT_FALSE(client.is_at_end());
-  EXPECT_EQ(relay_->connected(), "nobody") << "it is not let in";
+  EXPECT_EQ(relay_->connected(), "no client") << "it is not let in";
   EXPECT_FALSE(relay_->is_empty());
   client.close();
   EXPECT_TRUE(run_until([this] { return relay_->is_empty(); }));
@@ -449,7 +449,7 @@ TEST_F(ControlRelayTest, WithinTlsARefusalIsTheEnd) {
 }
 
 TEST_F(ControlRelayTest, SaysWhoIsConnectedThoseWithMostFirst) {
-  EXPECT_EQ(relay_->connected(), "nobody");
+  EXPECT_EQ(relay_->connected(), "no client");
   std::vector<End> ends;
   const auto enter = [&](const Principal& who, int times) {
     for (int i = 0; i < times; ++i) {

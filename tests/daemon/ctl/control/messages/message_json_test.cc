@@ -20,16 +20,16 @@ TEST(MessageJson, NamesAreSnakeCaseAndNumbersAreNumbers) {
   session.set_process_name("app");
   session.set_events((uint64_t{1} << 53) + 1);
   session.set_detail(api::DETAIL_MODE_ARMED);
-  const Json json = json_of(session);
-  EXPECT_EQ(json["name"], "sessions/s/pid_7");
-  EXPECT_EQ(json["state"], "recording");
-  EXPECT_EQ(json["process_name"], "app");
-  EXPECT_EQ(json["events"].dump(), "9007199254740993");
-  EXPECT_EQ(json["lost_events"], 0) << "numbers are always there";
-  EXPECT_EQ(json["losses_known"], false);
-  EXPECT_EQ(json["detail"], "armed");
+  const Json shown = json_of(session);
+  EXPECT_EQ(shown["name"], "sessions/s/pid_7");
+  EXPECT_EQ(shown["state"], "recording");
+  EXPECT_EQ(shown["process_name"], "app");
+  EXPECT_EQ(shown["events"].dump(), "9007199254740993");
+  EXPECT_EQ(shown["lost_events"], 0) << "numbers are always there";
+  EXPECT_EQ(shown["losses_known"], false);
+  EXPECT_EQ(shown["detail"], "armed");
   for (const char* absent : {"status", "start_time", "process_end", "symbols", "start_filter"}) {
-    EXPECT_FALSE(json.contains(absent)) << absent;
+    EXPECT_FALSE(shown.contains(absent)) << absent;
   }
 }
 
@@ -49,9 +49,9 @@ TEST(MessageJson, TimesAreOfTheCalendarAndDurationsAreSeconds) {
   session.mutable_start_time()->set_seconds(1'764'079'385);
   session.mutable_start_time()->set_nanos(250'000'000);
   session.mutable_end_time()->set_seconds(INT64_MAX);
-  const Json json = json_of(session);
-  EXPECT_EQ(json["start_time"], "2025-11-25T14:03:05.250Z");
-  EXPECT_FALSE(json.contains("end_time")) << "no calendar has it";
+  const Json shown = json_of(session);
+  EXPECT_EQ(shown["start_time"], "2025-11-25T14:03:05.250Z");
+  EXPECT_FALSE(shown.contains("end_time")) << "no calendar has it";
   api::Trigger trigger;
   trigger.mutable_longer_than()->set_nanos(5'000'000);
   trigger.mutable_duration()->set_seconds(2);

@@ -1,7 +1,6 @@
 // What a run knows of its processes, from files written by hand with the offsets of
 // formats/core/run_file.h, as any process of the run may write them.
 #include "daemon/ctl/record/summary/run_processes.h"
-#include "tests/child/forked_child.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -13,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+
+#include "tests/child/forked_child.h"
 
 namespace collect::ctl {
 namespace {
