@@ -10,10 +10,6 @@
 
 #include <cstdint>
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
-
 #include "agent/platform/system.h"
 
 namespace collect::agent {
@@ -29,7 +25,7 @@ struct ClockLine {
 
 inline uint64_t read_counter() {
 #if defined(__x86_64__)
-  return __rdtsc();
+  return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
   uint64_t ticks;
   asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
