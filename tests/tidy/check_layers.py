@@ -123,7 +123,7 @@ ROOMS = {
                          "daemon/control", "daemon/inject", "daemon/patch",
                          "daemon/principal", "daemon/symbolize", "daemon/web/page_request.h",
                          "daemon/upload/store_request.h",
-                         "daemon/upload/upload_status.h", "daemon/upload/segment_request.h"],
+                         "daemon/upload/upload_status.h"],
     # main and the configuration.
     "daemon": ["formats", "proto", "storage", "daemon/collector", "daemon/ingest", "daemon/attach",
                "daemon/control", "daemon/inject", "daemon/metrics",
