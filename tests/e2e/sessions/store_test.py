@@ -7,6 +7,7 @@ import contextlib
 import filecmp
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -145,7 +146,7 @@ class ByHand(StoreTest):
     def test_tables_stand_beside_a_session(self):
         session = self.record("-o", "traces")
         self.ctl("convert", session, "--to", "parquet", "-o", "made")
-        made = {name: open(self.at("made/" + name), "rb").read() for name in os.listdir(self.at("made"))}
+        made = {one.name: one.read_bytes() for one in pathlib.Path(self.at("made")).iterdir()}
         self.ctl("upload", session, "--store", STORE)
         self.assertEqual(self.tables(), {})
         self.ctl("upload", session, "--store", STORE, "--tables", "functions")
@@ -368,7 +369,8 @@ class ByCollector(StoreTest):
         self.start("--keep-local", "until_committed")
         session = self.record_here()
         self.wait_for("still there", lambda: not os.path.exists(session))
-        self.assertEqual(json.loads(self.ctl("sessions", "--json", "--control", self.control).stdout)["sessions"], [])
+        self.wait_for("still listed", lambda: json.loads(
+            self.ctl("sessions", "--json", "--control", self.control).stdout)["sessions"] == [])
         store = self.wait_for("not said", lambda: (one := self.stats())["sessions_removed"] == 1 and one)
         self.assertEqual(store["bytes_removed"], store["bytes_committed"])
         self.assertEqual(self.ctl("verify", STORE).stdout.count("ok: "), 1)
