@@ -13,6 +13,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <nmmintrin.h>
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -82,12 +83,11 @@ inline uint32_t by_table(const uint8_t* at, size_t count, uint32_t state) {
 
 #if defined(__x86_64__)
 #define COLLECT_CRC_TARGET __attribute__((target("sse4.2")))
-// By their builtins: the header of the intrinsics takes longer to compile than a file of the agent.
 COLLECT_CRC_TARGET inline uint64_t step8(uint64_t state, uint64_t word) {
-  return __builtin_ia32_crc32di(state, word);
+  return _mm_crc32_u64(state, word);
 }
 COLLECT_CRC_TARGET inline uint64_t step1(uint64_t state, uint8_t byte) {
-  return __builtin_ia32_crc32qi(static_cast<uint32_t>(state), byte);
+  return _mm_crc32_u8(static_cast<uint32_t>(state), byte);
 }
 inline bool cpu_has_crc() {
   unsigned a = 0, b = 0, c = 0, d = 0;

@@ -57,14 +57,6 @@ bool traced_has_memory() {
   return g_traced.has_memory();
 }
 
-// Nothing of the C library's end of a process runs in a copy of it. Where a filter of system calls
-// refuses both (one of strace does, that follows no copies), a trap ends it.
-[[noreturn]] void leave(int code) {
-  sys::call(SYS_exit_group, code);
-  sys::call(SYS_exit, code);
-  __builtin_trap();
-}
-
 // A copy of this process, without a signal at its end and not followed by debuggers, that does
 // nothing but `entry` on a stack of its own; its number, or -1 and errno.
 long copy_process(void (*entry)(), unsigned char* stack_end) {
@@ -110,7 +102,7 @@ long copy_process(void (*entry)(), unsigned char* stack_end) {
 [[noreturn]] void give_up() {
   Drainer expected = Drainer::kNone;
   (void)g_control.drainer.compare_exchange_strong(expected, Drainer::kThread);
-  leave(1);
+  sys::end_process(1);
 }
 
 bool is_relative(const char* path) {
@@ -144,17 +136,18 @@ bool needs_directory(const Settings& settings) {
   rename_command_line();
   drop_program_memory(g_start.own);
   Drainer expected = Drainer::kNone;
-  if (!g_control.drainer.compare_exchange_strong(expected, Drainer::kDrainProcess)) leave(0);
+  if (!g_control.drainer.compare_exchange_strong(expected, Drainer::kDrainProcess))
+    sys::end_process(0);
   drain.run_for(g_traced);
   g_control.ended.store(1, std::memory_order_release);
-  leave(0);
+  sys::end_process(0);
 }
 
 // Between the process and its drain process: it ends at once, so that the drain process is no one's
 // child.
 [[noreturn]] void run_between() {
   (void)sys::call(SYS_setsid);
-  leave(copy_process(run_drain_process, g_stack + kStackBytes) > 0 ? 0 : 1);
+  sys::end_process(copy_process(run_drain_process, g_stack + kStackBytes) > 0 ? 0 : 1);
 }
 
 // The file stays empty: it is mapped, and never touched.

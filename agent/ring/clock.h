@@ -25,7 +25,7 @@ struct ClockLine {
 
 inline uint64_t read_counter() {
 #if defined(__x86_64__)
-  return __builtin_ia32_rdtsc();
+  return __builtin_ia32_rdtsc();  // <x86intrin.h> takes longer to compile than most files here
 #elif defined(__aarch64__)
   uint64_t ticks;
   asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));

@@ -1,6 +1,5 @@
 // _exit and _Exit of the host program, which run no destructors. The library is before the C
 // library in the search order when it is preloaded or linked.
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/lifecycle.h"
@@ -10,7 +9,7 @@ namespace {
 
 [[noreturn]] void exit_now(int code) {
   collect::agent::before_exit(&code);
-  for (;;) collect::agent::sys::call(SYS_exit_group, code);
+  collect::agent::sys::end_process(code);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <link.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,6 +18,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -31,6 +35,7 @@
 #include "agent/own_object.h"
 #include "agent/platform/identity.h"
 #include "agent/platform/loaded_objects.h"
+#include "agent/platform/system.h"
 #include "agent/platform/threads.h"
 #include "tests/agent/temp_folder.h"
 #include "tests/child/forked_child.h"
@@ -378,6 +383,28 @@ TEST(Threads, SleepGivesTheProcessorUpOnce) {
   EXPECT_EQ(voluntary_switches(), static_cast<uint64_t>(before.ru_nvcsw));
   for (int i = 0; i < 3; ++i) usleep(1000);
   EXPECT_GE(voluntary_switches(), static_cast<uint64_t>(before.ru_nvcsw) + 3);
+}
+
+TEST(EndProcess, EndsWithItsCode) {
+  EXPECT_TRUE(child::forked([]() -> int { sys::end_process(7); }).exited_with(7));
+}
+
+TEST(EndProcess, TrapEndsItWhereAFilterRefuses) {
+  const child::Ending ending = child::forked([]() -> int {
+    sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{std::size(code), code};
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+    sys::end_process(7);
+  });
+  EXPECT_TRUE(ending.signal == SIGILL || ending.signal == SIGTRAP) << ending.describe();
 }
 
 // The main thread has left; its other thread looks until it is alone.

@@ -37,7 +37,7 @@ inline std::string pattern(size_t begin, size_t count) {
   return text;
 }
 
-// Runs `work` in a child process; 0: without a failed expectation.
+// Of a child process that does `work`; 0: without a failed expectation.
 inline int exit_code_of(const std::function<void()>& work) {
   work();
   return testing::Test::HasFailure() ? 1 : 0;

@@ -516,9 +516,9 @@ TEST(PythonTest, ExampleRecordsAndSaves) {
                 "--process", process, "--seconds", "1", scratch / "saved"},
                {{"PYTHONPATH", scratch / "stubs"}, {"PYTHONDONTWRITEBYTECODE", "1"}});
   };
-  const Ending absent = record("nobody");
+  const Ending absent = record("absent");
   EXPECT_TRUE(absent.exited_with(1));
-  EXPECT_THAT(absent.errors, HasSubstr("no agent has process_name \"nobody\""));
+  EXPECT_THAT(absent.errors, HasSubstr("no agent has process_name \"absent\""));
   EXPECT_THAT(absent.errors, HasSubstr("(NOT_FOUND)"));
 
   Environment environment = collector.tracing();
