@@ -14,6 +14,7 @@
 
 #include "daemon/upload/s3/digests.h"
 #include "daemon/upload/s3/s3_xml.h"
+#include "formats/core/text/base64.h"
 #include "tests/fleet/simulated_time.h"
 
 namespace collect::fleet {
@@ -312,8 +313,7 @@ StoreServer::Answer StoreServer::answer(const Request& request) {
 StoreServer::Answer StoreServer::put(const Request& request) {
   std::string body(request.body);
   const auto md5 = request.fields.find("content-md5");
-  if (md5 == request.fields.end() ||
-      md5->second != upload::base64(upload::md5(upload::bytes_of(body)))) {
+  if (md5 == request.fields.end() || md5->second != base64(upload::md5(upload::bytes_of(body)))) {
     return {400, failure("BadDigest")};
   }
   if (request.fields.contains("if-none-match") && objects_.contains(request.key)) {
