@@ -38,7 +38,7 @@ class SteppedTest : public IngestTest {
 TEST_F(SteppedTest, OneThreadTakesStoresAndSeals) {
   const size_t before = threads();
   start();
-  EXPECT_EQ(threads(), before);
+  EXPECT_LE(threads(), before);  // one that another test joined may have left meanwhile
   FakeAgent agent;
   serve([&] {
     ASSERT_TRUE(agent.connect(address()));

@@ -1,6 +1,7 @@
 // Preloaded into a program: its calls of one kind fail from the nth on, FAIL_COUNT of them, as
 // where this machine has no more. FAIL_CALL is thread, memory (allocations of FAIL_BYTES and more),
-// map or open. SIGUSR2 begins the count again, each time with the next n: 1, 2, 3, …
+// map or open. SIGUSR2 begins the count again, each time with the next n: 1, 2, 3, … Each call that
+// fails is a line of the error output.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -46,7 +47,10 @@ __attribute__((constructor)) static void read_settings(void) {
 static int fails(const char* call) {
   if (strcmp(call, g_call) != 0) return 0;
   const long left = atomic_fetch_sub(&g_calls, 1);
-  return left <= 1 && left > 1 - g_count;
+  if (left > 1 || left <= 1 - g_count) return 0;
+  static const char said[] = "fail_calls: one failed\n";
+  (void)!write(STDERR_FILENO, said, sizeof said - 1);
+  return 1;
 }
 
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
