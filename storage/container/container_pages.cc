@@ -18,44 +18,36 @@ constexpr size_t kWindowBytes = size_t{32} << 20;
 constexpr size_t kOverlapBytes = size_t{8} << 20;
 static_assert(kOverlapBytes >= kMaxPageBytes + kMaxPageBytes / 2);
 
-using OnObject = std::function<Status(const rtc::Object&)>;
+using OnObject = std::function<Status(const rtc::Object&, const ObjectPlace&)>;
 
-Status read_window(Bytes window, const OnObject& on_object) {
+Status read_window(Bytes window, ObjectPlace begin, const OnObject& on_object) {
   rtc::ReaderOptions options;
   options.verify_crc = false;  // each page has its own
   auto reader = rtc::Reader::open(window, options);
   if (!reader.ok()) return {};
   rtc::Object object;
-  while (reader->next(object)) COLLECT_TRY(on_object(object));
+  while (reader->next(object)) {
+    COLLECT_TRY(on_object(
+        object, {begin.container, begin.offset + object.offset, begin.offset + reader->offset()}));
+  }
   return {};
 }
 
-Status read_container(Fs& fs, const std::string& path, const OnObject& on_object) {
+Status read_container(Fs& fs, const std::string& path, uint32_t number, const OnObject& on_object) {
   const auto file = fs.open(path, OpenMode::kRead);
   if (!file.ok()) return file.code() == Code::kExhausted ? Status(file.error()) : Status();
   std::vector<uint8_t> window(kWindowBytes);
   for (uint64_t begin = 0;; begin += kWindowBytes - kOverlapBytes) {
     const auto got = (*file)->read_at(begin, window);
     if (!got.ok()) return {};  // a second copy that cannot be read is none
-    COLLECT_TRY(read_window(Bytes(window).first(*got), on_object));
+    COLLECT_TRY(read_window(Bytes(window).first(*got), {number, begin, begin}, on_object));
     if (*got < window.size()) return {};
   }
 }
 
-// Reads all containers in the directory, oldest first.
-Status read_objects(Fs& fs, const std::string& directory, const OnObject& on_object) {
-  auto names = fs.list_directory(directory);
-  if (!names.ok()) return names.error();
-  for (const std::string& name : *names) {
-    if (!parse_container_name(name)) continue;
-    COLLECT_TRY(read_container(fs, directory + "/" + name, on_object));
-  }
-  return {};
-}
-
 }  // namespace
 
-Result<Page> captured_page(Bytes object, std::vector<uint8_t>& unpacked) {
+Result<Page> captured_page(Bytes object, std::vector<uint8_t>& unpacked, MutableBytes place) {
   if (object.size() < sizeof(PageHeader)) {
     return Error{Code::kDamaged, "a page without its header"};
   }
@@ -70,28 +62,43 @@ Result<Page> captured_page(Bytes object, std::vector<uint8_t>& unpacked) {
   };
   page.bytes = sent;
   if (page.codec != Codec::kRaw) {
-    if (!unpack_page(page, sent, unpacked)) return damaged(" cannot be unpacked");
+    const bool has_place = !place.empty() && place.size() == page.raw_bytes;
+    const bool is_whole =
+        has_place ? unpack_page(page, sent, place) : unpack_page(page, sent, unpacked);
+    if (!is_whole) return damaged(" cannot be unpacked");
     page.codec = Codec::kRaw;
-    page.bytes = unpacked;
+    page.bytes = has_place ? Bytes(place) : Bytes(unpacked);
   }
   if (crc32c(page.bytes) != page.bytes_crc32c) return damaged(" does not have its checksum");
   return page;
 }
 
+Status read_container_objects(Fs& fs, const std::string& directory, const OnObject& on_object) {
+  auto names = fs.list_directory(directory);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    const auto number = parse_container_name(name);
+    if (!number) continue;
+    COLLECT_TRY(read_container(fs, directory + "/" + name, *number, on_object));
+  }
+  return {};
+}
+
 Status read_container_pages(Fs& fs, const std::string& directory,
                             const std::function<Status(const Page&)>& on_page) {
   std::vector<uint8_t> unpacked;
-  return read_objects(fs, directory, [&](const rtc::Object& object) -> Status {
+  const auto take = [&](const rtc::Object& object, const ObjectPlace&) -> Status {
     const std::string& stream = object.stream->name;
     if (stream != kIndexPagesStream && stream != kDetailPagesStream) return {};
     const auto page = captured_page(object.payload(), unpacked);
     return page.ok() ? on_page(*page) : Status();
-  });
+  };
+  return read_container_objects(fs, directory, take);
 }
 
 Result<std::optional<Manifest>> newest_container_manifest(Fs& fs, const std::string& directory) {
   std::optional<Manifest> newest;
-  const Status read = read_objects(fs, directory, [&](const rtc::Object& object) -> Status {
+  const auto take = [&](const rtc::Object& object, const ObjectPlace&) -> Status {
     const bool is_whole = object.stream->name == kManifestStream;
     if (!is_whole && object.stream->name != kChangesStream) return {};
     const Bytes json = object.payload();
@@ -108,8 +115,8 @@ Result<std::optional<Manifest>> newest_container_manifest(Fs& fs, const std::str
       }
     }
     return {};
-  });
-  if (!read.ok()) return read.error();
+  };
+  COLLECT_TRY(read_container_objects(fs, directory, take));
   return newest;
 }
 

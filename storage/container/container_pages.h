@@ -10,15 +10,28 @@
 #include <vector>
 
 #include "formats/core/result.h"
+#include "formats/rtc/read/reader.h"
 #include "storage/fs/fs.h"
 #include "storage/manifest/manifest.h"
 #include "storage/model/session_types.h"
 
 namespace collect::storage {
 
-// A page as an object of a container has it; its records are borrowed from `object` or `unpacked`.
-// kDamaged: it is none, or does not have its checksum.
-Result<Page> captured_page(Bytes object, std::vector<uint8_t>& unpacked);
+// A page as an object of a container has it; its records are borrowed from `object` or `unpacked`,
+// or are in `place`, where that has as many bytes as they. kDamaged: it is none, or does not have
+// its checksum.
+Result<Page> captured_page(Bytes object, std::vector<uint8_t>& unpacked, MutableBytes place = {});
+
+// Where a container has an object.
+struct ObjectPlace {
+  uint32_t container = 0;  // its number
+  uint64_t offset = 0;     // of the object's first frame
+  uint64_t end = 0;        // behind its last one
+};
+// Every object of all containers in the directory, oldest first, some of them twice.
+Status read_container_objects(
+    Fs& fs, const std::string& directory,
+    const std::function<Status(const rtc::Object&, const ObjectPlace&)>& on_object);
 
 // Reads all containers in the directory, oldest first. A container that cannot be read is left out.
 Status read_container_pages(Fs& fs, const std::string& directory,

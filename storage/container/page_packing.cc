@@ -105,8 +105,12 @@ PackedPage pack_page(const Page& page) {
 bool unpack_page(const PageHeader& header, Bytes packed, std::vector<uint8_t>& records) {
   if (header.raw_bytes > kMaxPageBytes) return false;
   records.resize(header.raw_bytes);
-  std::vector<uint8_t> scratch;
-  MutableBytes left(records);
+  return unpack_page(header, packed, MutableBytes(records));
+}
+
+bool unpack_page(const PageHeader& header, Bytes packed, MutableBytes records) {
+  thread_local std::vector<uint8_t> scratch;
+  MutableBytes left = records;
   uint32_t records_left = header.record_count;
   while (packed.size() >= sizeof(BlockHeader)) {
     const auto block = load_le<BlockHeader>(packed.data());

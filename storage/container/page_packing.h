@@ -29,5 +29,7 @@ PackedPage pack_page(const Page& page);
 // The reverse, of any bytes and any header. False when they are no blocks of `record_count` records
 // and `raw_bytes` bytes, which is at most kMaxPageBytes.
 bool unpack_page(const PageHeader& header, Bytes packed, std::vector<uint8_t>& records);
+// The same into a place of `raw_bytes` bytes.
+bool unpack_page(const PageHeader& header, Bytes packed, MutableBytes records);
 
 }  // namespace collect::storage

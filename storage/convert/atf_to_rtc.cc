@@ -1,11 +1,8 @@
 // Converts an ATF session into one RTC container, as the daemon would have written it: the session
 // can be built again from it, byte for byte.
-#include <algorithm>
 #include <map>
-#include <queue>
 #include <utility>
 
-#include "formats/core/crc32.h"
 #include "storage/container/capture_writer.h"
 #include "storage/convert/conversions.h"
 #include "storage/convert/ordered_thread.h"
@@ -121,33 +118,13 @@ Result<uint64_t> write_container(const read::Trace& trace, ByteSink& out,
   first.passthrough_streams.clear();
   auto capture = storage::CaptureWriter::create(out, first);
   if (!capture.ok()) return capture.error();
-  // In the order of time, page by page, so that a search by time finds its place.
-  using Next = std::pair<uint64_t, size_t>;
-  std::priority_queue<Next, std::vector<Next>, std::greater<>> order;
-  const auto put_in_order = [&](size_t at) {
-    const auto ns = lanes[at].next_ns();
-    if (!ns.ok()) return Status(ns.error());
-    if (*ns) order.emplace(**ns, at);
-    return Status();
-  };
-  for (size_t i = 0; i < lanes.size(); ++i) COLLECT_TRY(put_in_order(i));
   const uint64_t all = manifest.totals.events;
   uint64_t done = 0;
-  std::vector<uint8_t> buffer;
-  while (!order.empty()) {
-    const size_t at = order.top().second;
-    order.pop();
-    auto page = lanes[at].next(buffer);
-    if (!page.ok()) return page.error();
-    if (!*page) continue;
-    (*page)->bytes_crc32c = crc32c((*page)->bytes);
-    COLLECT_TRY((*capture)->page(**page));
-    if ((*page)->lane == Lane::kIndex) {
-      done += (*page)->record_count;
-      log.progress(done, all);
-    }
-    COLLECT_TRY(put_in_order(at));
-  }
+  const auto take = [&](const Page& page) {
+    if (page.lane == Lane::kIndex) log.progress(done += page.record_count, all);
+    return (*capture)->page(page);
+  };
+  COLLECT_TRY(storage::take_in_time_order(lanes, take));
   COLLECT_TRY(write_passthrough(trace, manifest, **capture, log));
   COLLECT_TRY((*capture)->finish(manifest));
   return done;

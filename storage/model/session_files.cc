@@ -13,8 +13,9 @@ namespace {
 constexpr std::array<std::string_view, 4> kThreadFiles = {kDetailFile, kIndexFile, kLodFile,
                                                           kStreamJournalFile};
 // Files of a writer that was interrupted: not handed out, but removed with the rest.
-constexpr std::array<std::string_view, 3> kLeftovers = {kManifestTemporaryFile, kReserveFile,
-                                                        kResumeKeyFile};
+constexpr std::array<std::string_view, 5> kLeftovers = {
+    kContainerTemporaryFile, kManifestTemporaryFile, kPackedLanesTemporaryFile, kReserveFile,
+    kResumeKeyFile};
 
 bool is_one_of(std::string_view name, const auto& names) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -25,7 +26,7 @@ bool is_thread_file(std::string_view name) {
 }
 
 bool is_session_file(std::string_view name) {
-  if (name == kManifestFile || parse_container_name(name)) return true;
+  if (name == kManifestFile || name == kPackedLanesFile || parse_container_name(name)) return true;
   return std::any_of(std::begin(kPassthroughKinds), std::end(kPassthroughKinds),
                      [name](PassthroughKind kind) { return name == passthrough_file_name(kind); });
 }

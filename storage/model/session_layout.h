@@ -33,6 +33,9 @@ std::string unlinked_file_name(uint64_t first_seq);
 std::optional<uint64_t> parse_unlinked_file_name(std::string_view name);
 inline constexpr char kLodFile[] = "index.lod";  // formats/calls/LOD.md; made after the seal
 inline constexpr char kLodTemporaryFile[] = "index.lod.new";
+inline constexpr char kPackedLanesFile[] = "lanes.packed";  // storage/container/packed_lanes.h
+inline constexpr char kPackedLanesTemporaryFile[] = "lanes.packed.new";
+inline constexpr char kContainerTemporaryFile[] = "capture.rtc.new";
 inline constexpr char kStreamJournalFile[] = "stream.journal";
 inline constexpr char kDial9File[] = "stream.dial9";
 // How many snapshots of one session there may be.

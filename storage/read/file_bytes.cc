@@ -19,6 +19,7 @@ void FileBytes::swap(FileBytes& other) noexcept {
   std::swap(mapping_, other.mapping_);
   std::swap(size_, other.size_);
   copy_.swap(other.copy_);
+  on_demand_.swap(other.on_demand_);
   missing_.swap(other.missing_);
 }
 
@@ -43,7 +44,21 @@ Result<FileBytes> FileBytes::unpacked(const Descriptor& file, const std::string&
   return bytes;
 }
 
+Result<FileBytes> FileBytes::made(uint64_t size, OnDemand::Fill fill) {
+  FileBytes result;
+  if (size <= kMaxCopiedBytes) {
+    result.copy_.resize(size);
+    fill(0, result.copy_);
+    return result;
+  }
+  auto on_demand = OnDemand::create(size, std::move(fill));
+  if (!on_demand.ok()) return on_demand.error();
+  result.on_demand_ = std::move(*on_demand);
+  return result;
+}
+
 void FileBytes::drop_pages() const {
+  if (on_demand_) on_demand_->drop();
   if (mapping_ != nullptr) {
     (void)::madvise(const_cast<uint8_t*>(mapping_), size_, MADV_DONTNEED);
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
 #include "storage/fs/rooted_directory.h"
+#include "storage/read/on_demand.h"
 
 namespace collect::read {
 
@@ -19,8 +21,8 @@ namespace collect::read {
 // mappings.
 inline constexpr uint64_t kMaxCopiedBytes = 64 << 10;
 
-// Mapped or copied; of a gzip file, what unpacks of it (gzip_file.h). Movable; the bytes stay where
-// they are.
+// Mapped, copied or made on demand; of a gzip file, what unpacks of it (gzip_file.h). Movable; the
+// bytes stay where they are.
 class FileBytes {
  public:
   // A file that the user named.
@@ -29,6 +31,9 @@ class FileBytes {
   static Result<FileBytes> open(const storage::RootedDirectory& directory, std::string_view below);
   // The bytes of an open regular file as they are; they do not need the descriptor any more.
   static Result<FileBytes> of(int fd, const std::string& path);
+  // Bytes of no file, which `fill` makes when they are read (on_demand.h), or at once where they
+  // are few.
+  static Result<FileBytes> made(uint64_t size, OnDemand::Fill fill);
 
   FileBytes() = default;
   FileBytes(FileBytes&& other) noexcept { swap(other); }
@@ -45,7 +50,10 @@ class FileBytes {
   // What a gzip file lacks that is cut off or damaged: a sentence, with path and offset. Else
   // empty.
   const std::string& missing() const { return missing_; }
-  Bytes bytes() const { return mapping_ != nullptr ? Bytes(mapping_, size_) : Bytes(copy_); }
+  Bytes bytes() const {
+    if (on_demand_) return on_demand_->bytes();
+    return mapping_ != nullptr ? Bytes(mapping_, size_) : Bytes(copy_);
+  }
 
  private:
   static Result<FileBytes> unpacked(const Descriptor& file, const std::string& path);
@@ -53,6 +61,7 @@ class FileBytes {
   const uint8_t* mapping_ = nullptr;
   size_t size_ = 0;
   std::vector<uint8_t> copy_;
+  std::unique_ptr<OnDemand> on_demand_;
   std::string missing_;
 };
 

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <set>
 #include <utility>
 
+#include "storage/container/packed_lanes.h"
 #include "storage/model/session_layout.h"
 #include "storage/read/session_search.h"
 
@@ -22,20 +25,86 @@ std::optional<uint32_t> thread_number(const fs::path& directory) {
   return number_after(directory.filename().string(), "thread_");
 }
 
-TraceThread open_thread(uint32_t n, const RootedDirectory& root, const std::string& below) {
+// A packed session: where its thread files are in its containers, which are mapped. Any thread.
+struct Packed {
+  storage::PackedLanes lanes;
+  std::map<uint32_t, FileBytes> containers;  // by number
+
+  Result<Bytes> read(uint32_t container, uint64_t offset, size_t bytes) const {
+    const auto found = containers.find(container);
+    if (found == containers.end()) return Error{Code::kNotFound, "the container is gone"};
+    const Bytes all = found->second.bytes();
+    const Bytes behind = all.subspan(std::min<uint64_t>(offset, all.size()));
+    return behind.first(std::min(bytes, behind.size()));
+  }
+
+  // kNotFound: the session has no such file.
+  static Result<FileBytes> open(const std::shared_ptr<const Packed>& packed, uint32_t thread,
+                                Lane lane) {
+    const storage::PackedLane* const found = packed ? packed->lanes.find(thread, lane) : nullptr;
+    if (found == nullptr) return Error{Code::kNotFound, "no such file"};
+    const auto fill = [packed, found](uint64_t offset, MutableBytes out) {
+      const auto read = [&](uint32_t container, uint64_t at, size_t bytes, std::vector<uint8_t>&) {
+        return packed->read(container, at, bytes);
+      };
+      const Status filled = storage::read_packed(*found, offset, out, read);
+      // Zeros are no records, so that their reader says where the damage is.
+      if (!filled.ok()) std::ranges::fill(out, uint8_t{0});
+    };
+    return FileBytes::made(found->file_bytes, fill);
+  }
+};
+
+// Null: it is not packed.
+Result<std::shared_ptr<const Packed>> open_packed(const RootedDirectory& root,
+                                                  const std::string& below,
+                                                  const std::vector<std::string>& names) {
+  if (!std::ranges::binary_search(names, storage::kPackedLanesFile)) {
+    return std::shared_ptr<const Packed>();
+  }
+  const auto table = FileBytes::open(root, joined(below, storage::kPackedLanesFile));
+  if (!table.ok()) return table.error();
+  auto lanes = storage::PackedLanes::decode(table->bytes());
+  if (!lanes.ok()) {
+    return Error{lanes.code(), root.path_of(joined(below, storage::kPackedLanesFile)) + ": " +
+                                   lanes.error().message};
+  }
+  auto packed = std::make_shared<Packed>();
+  packed->lanes = std::move(*lanes);
+  for (const std::string& name : names) {
+    const auto number = storage::parse_container_name(name);
+    if (!number) continue;
+    auto file = FileBytes::open(root, joined(below, name));
+    if (!file.ok()) return file.error();
+    packed->containers.emplace(*number, std::move(*file));
+  }
+  return std::shared_ptr<const Packed>(std::move(packed));
+}
+
+// A file of a thread: itself, or as the containers have it.
+Result<FileBytes> open_lane(const RootedDirectory& root, const std::string& path,
+                            const std::shared_ptr<const Packed>& packed, uint32_t n, Lane lane) {
+  auto file = FileBytes::open(root, path);
+  if (file.ok() || file.code() != Code::kNotFound) return file;
+  auto made = Packed::open(packed, n, lane);
+  return made.ok() || made.code() != Code::kNotFound ? std::move(made) : std::move(file);
+}
+
+TraceThread open_thread(uint32_t n, const RootedDirectory& root, const std::string& below,
+                        const std::shared_ptr<const Packed>& packed = nullptr) {
   TraceThread thread;
   thread.n = n;
   const std::string index = joined(below, "index.atf");
   const std::string detail = joined(below, "detail.atf");
   thread.index_path = root.path_of(index);
   thread.detail_path = root.path_of(detail);
-  auto index_bytes = FileBytes::open(root, index);
+  auto index_bytes = open_lane(root, index, packed, n, Lane::kIndex);
   if (index_bytes) {
     thread.index = std::move(index_bytes).value();
   } else {
     thread.error = index_bytes.error();
   }
-  auto detail_bytes = FileBytes::open(root, detail);
+  auto detail_bytes = open_lane(root, detail, packed, n, Lane::kDetail);
   if (detail_bytes) {
     thread.detail = std::move(detail_bytes).value();
   } else if (detail_bytes.code() != Code::kNotFound && !thread.error) {
@@ -88,12 +157,21 @@ Trace open_session(const RootedDirectory& root, const std::string& below,
   trace.kind = TraceKind::kSession;
   trace.path = root.path_of(below);
   trace.choice = std::move(choice);
-  std::vector<std::pair<uint32_t, std::string>> found;
+  std::map<uint32_t, std::string> found;
   for (const std::string& name : names) {
-    if (const auto n = number_after(name, "thread_")) found.emplace_back(*n, joined(below, name));
+    if (const auto n = number_after(name, "thread_")) found.emplace(*n, joined(below, name));
   }
-  std::sort(found.begin(), found.end());
-  for (const auto& [n, thread] : found) trace.threads.push_back(open_thread(n, root, thread));
+  auto packed = open_packed(root, below, names);
+  if (!packed.ok()) {
+    trace.packed_error = packed.error();
+  } else if (*packed) {
+    for (const storage::PackedLane& lane : (*packed)->lanes.lanes()) {
+      found.emplace(lane.thread, joined(below, storage::thread_directory_name(lane.thread)));
+    }
+  }
+  for (const auto& [n, thread] : found) {
+    trace.threads.push_back(open_thread(n, root, thread, packed.ok() ? *packed : nullptr));
+  }
   read_manifest(trace, root, below);
   return trace;
 }
@@ -171,6 +249,7 @@ std::vector<std::string> Trace::unopened() const {
     add_cut(thread.index);
     if (thread.detail) add_cut(*thread.detail);
   }
+  add(packed_error);
   add(manifest_error);
   return sentences;
 }

@@ -45,6 +45,8 @@ bool has_events(const RootedDirectory& root, const std::string& below) {
   };
   const auto names = root.list(below);
   if (!names.ok()) return true;  // the command says what is wrong with it
+  // Who packed it had something to pack.
+  if (std::ranges::binary_search(*names, storage::kPackedLanesFile)) return true;
   return std::any_of(names->begin(), names->end(), [&](const std::string& name) {
     const std::string inner = joined(below, name);
     if (number_after(name, "thread_")) {
@@ -132,6 +134,7 @@ std::string joined(const std::string& below, const std::string& name) {
 bool is_session_directory(const RootedDirectory& root, const std::string& below,
                           const std::string& own_name, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
+    if (name == storage::kPackedLanesFile) return true;
     if (!number_after(name, "thread_")) continue;
     const auto status = root.look_at(joined(below, name));
     // A link is refused when it is opened, and named.

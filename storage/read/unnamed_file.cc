@@ -23,17 +23,23 @@ std::string temporary_directory() {
   return directory.empty() ? "/tmp" : directory;
 }
 
-Result<UnnamedFile> UnnamedFile::create(const std::string& directory) {
+Result<Descriptor> open_unnamed(const std::string& directory) {
 #ifdef O_TMPFILE
   Descriptor fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (fd.get() >= 0) return UnnamedFile(std::move(fd), directory);
+  if (fd.get() >= 0) return fd;
 #endif
   // Not every file system has O_TMPFILE.
   std::string path = directory + "/collectctl-XXXXXX";
   Descriptor named(::mkostemp(path.data(), O_CLOEXEC));
   if (named.get() < 0) return errno_error(errno, directory + ": a temporary file");
   if (::unlink(path.c_str()) != 0) return errno_error(errno, path + ": remove");
-  return UnnamedFile(std::move(named), directory);
+  return named;
+}
+
+Result<UnnamedFile> UnnamedFile::create(const std::string& directory) {
+  auto file = open_unnamed(directory);
+  if (!file.ok()) return file.error();
+  return UnnamedFile(std::move(*file), directory);
 }
 
 UnnamedFile::UnnamedFile(UnnamedFile&& other) noexcept

@@ -14,6 +14,9 @@ namespace collect::read {
 
 std::string temporary_directory();  // TMPDIR, else /tmp
 
+// For reading and writing. kNoSpace, kPermission, kIo: the directory, which is named.
+Result<Descriptor> open_unnamed(const std::string& directory);
+
 class UnnamedFile final : public ByteSink {
  public:
   // kNoSpace, kPermission, kIo: the directory, which is named.

@@ -31,21 +31,6 @@ Status check_input(const SessionPath& from, const Manifest& manifest, atf::Versi
   return {};
 }
 
-// Positions in the files instead of the agent's numbers, and stream ids that are there in any case:
-// threads that were found without a manifest have none.
-Manifest manifest_as_converted(const Manifest& manifest) {
-  Manifest converted = manifest;
-  converted.containers.clear();
-  converted.containers_removed = 0;
-  converted.passthrough_streams.clear();
-  for (ManifestThread& thread : converted.threads) {
-    thread.stream_id = thread.id + 1;
-    thread.index_next = thread.events;
-    thread.detail_next = thread.detail_records;
-  }
-  return converted;
-}
-
 class Conversion {
  public:
   Conversion(Fs& fs, const SessionOptions& options, const SessionPath& from, Manifest manifest,
@@ -146,7 +131,7 @@ Result<MadeSession> convert_session(Fs& fs, const SessionOptions& options, const
   COLLECT_TRY(check_room(fs, options, manifest->totals.stored_bytes, manifest->threads.size()));
   const SessionOptions inner = making_options(options);
   return make_session(fs, options, *session_path, [&] {
-    return Conversion(fs, inner, from, manifest_as_converted(*manifest), version, progress).run();
+    return Conversion(fs, inner, from, manifest_of_files(*manifest), version, progress).run();
   });
 }
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <queue>
 #include <utility>
 
 #include "formats/atf/headers.h"
+#include "formats/core/crc32.h"
 
 namespace collect::storage {
 namespace {
@@ -201,6 +203,44 @@ Result<LaneInput> open_lane(Fs& fs, const std::string& path, Lane lane) {
   }
   input.source.records = std::make_unique<FileRecords>(std::move(*file));
   return input;
+}
+
+Manifest manifest_of_files(const Manifest& manifest) {
+  Manifest converted = manifest;
+  converted.containers.clear();
+  converted.containers_removed = 0;
+  converted.passthrough_streams.clear();
+  for (ManifestThread& thread : converted.threads) {
+    thread.stream_id = thread.id + 1;
+    thread.index_next = thread.events;
+    thread.detail_next = thread.detail_records;
+  }
+  return converted;
+}
+
+Status take_in_time_order(std::vector<LanePages>& lanes,
+                          const std::function<Status(const Page&)>& take) {
+  using Next = std::pair<uint64_t, size_t>;
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> order;
+  const auto put_in_order = [&](size_t at) {
+    const auto ns = lanes[at].next_ns();
+    if (!ns.ok()) return Status(ns.error());
+    if (*ns) order.emplace(**ns, at);
+    return Status();
+  };
+  for (size_t at = 0; at < lanes.size(); ++at) COLLECT_TRY(put_in_order(at));
+  std::vector<uint8_t> buffer;
+  while (!order.empty()) {
+    const size_t at = order.top().second;
+    order.pop();
+    auto page = lanes[at].next(buffer);
+    if (!page.ok()) return page.error();
+    if (!*page) continue;
+    (*page)->bytes_crc32c = crc32c((*page)->bytes);
+    COLLECT_TRY(take(**page));
+    COLLECT_TRY(put_in_order(at));
+  }
+  return {};
 }
 
 }  // namespace collect::storage

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -92,5 +93,15 @@ struct LaneInput {
 
 // kNotFound: there is no such file. kDamaged, kTruncated, kUnsupported: not the beginning of one.
 Result<LaneInput> open_lane(Fs& fs, const std::string& path, Lane lane);
+
+// A session's manifest as its files have it: positions in them instead of the agent's numbers,
+// stream ids that are there in any case (threads that were found without a manifest have none), no
+// containers.
+Manifest manifest_of_files(const Manifest& manifest);
+
+// The pages of all lanes in the order of time, so that a search by time finds its place. A page
+// has its checksum, and is borrowed until `take` returns.
+Status take_in_time_order(std::vector<LanePages>& lanes,
+                          const std::function<Status(const Page&)>& take);
 
 }  // namespace collect::storage

@@ -56,7 +56,9 @@ ROOMS = {
     "storage/container": ["formats", "proto/wire/page_codec.h"] + MANIFEST,
     "storage/thread": ["formats"] + MANIFEST,
     # Captures of every format, opened for reading.
-    "storage/read": ["formats"] + MANIFEST,
+    "storage/read": ["formats", "storage/container"] + MANIFEST,
+    # Sessions without their thread files.
+    "storage/packed": ["formats", "storage/container", "storage/rebuild"] + MANIFEST,
     "storage/session": ["formats", "storage/container", "storage/thread"] + MANIFEST,
     "storage/rebuild": ["formats", "storage/container", "storage/session"] + MANIFEST,
     # And made into each other.

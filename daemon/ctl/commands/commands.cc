@@ -10,7 +10,9 @@ std::vector<CommandList> all_commands() {
         add_snapshot}},
       {"Look",
        {add_top, add_watch, add_report, add_open, add_dump, add_query, add_inspect, add_verify}},
-      {"Convert", {add_convert, add_merge, add_recover, add_symbolize, add_download, add_upload}},
+      {"Convert",
+       {add_convert, add_merge, add_pack, add_unpack, add_recover, add_symbolize, add_download,
+        add_upload}},
       {"Collector", {add_agents, add_devices, add_sessions, add_delete, add_collectors}},
   };
 }

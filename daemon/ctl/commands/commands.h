@@ -50,6 +50,8 @@ void add_verify(const CommandGroup& group);
 
 void add_convert(const CommandGroup& group);
 void add_merge(const CommandGroup& group);
+void add_pack(const CommandGroup& group);
+void add_unpack(const CommandGroup& group);
 void add_recover(const CommandGroup& group);
 void add_symbolize(const CommandGroup& group);
 void add_download(const CommandGroup& group);

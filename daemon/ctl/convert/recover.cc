@@ -1,25 +1,21 @@
 #include "daemon/ctl/convert/recover.h"
 
-#include <filesystem>
 #include <ostream>
 #include <vector>
 
 #include "daemon/ctl/captures/capture_format.h"
+#include "daemon/ctl/convert/own_session.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/text/figures.h"
 #include "storage/fs/output_file.h"
-#include "storage/fs/posix_fs.h"
-#include "storage/model/session_layout.h"
 #include "storage/read/capture_kind.h"
 #include "storage/read/session_files.h"
 #include "storage/session/session.h"
 
 namespace collect::ctl {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Outcome {
   std::string path;    // what is whole now
@@ -49,29 +45,12 @@ int print(const RecoverOptions& options, const Outcome& outcome, std::ostream& o
   return outcome.missing.empty() ? 0 : 1;
 }
 
-// The root that the session is in: two levels above its pid directory.
 Result<Outcome> recover_session(const std::string& directory) {
-  std::error_code error;
-  const fs::path absolute = fs::canonical(directory, error);
-  if (error) return errno_error(error.value(), directory);
-  const auto session_path = storage::parse_session_directory(absolute.string());
-  if (!session_path) {
-    return Error{Code::kUnsupported,
-                 directory +
-                     ": not named session_…/pid_…, so it may be another program's and is not "
-                     "changed; give it such a name to recover it"};
-  }
-  const std::string root = session_path->root();
-  // Held, so that no one can put another directory in its place meanwhile.
-  auto opened = storage::RootedDirectory::open(root);
-  if (!opened.ok()) return opened.error();
-  storage::PosixFs files(std::move(*opened));
-  // A collector that is using this root recovers its sessions itself.
-  auto lock = storage::RootLock::take(files, root);
-  if (!lock.ok()) return lock.error();
+  const auto own = own_session(directory, "recover");
+  if (!own.ok()) return own.error();
   storage::SessionOptions options;
-  options.root = root;
-  auto recovered = storage::recover_session(files, options, absolute.string());
+  options.root = own->session_path.root();
+  auto recovered = storage::recover_session(*own->files, options, own->session_path.directory);
   if (!recovered.ok()) return recovered.error();
   Outcome outcome;
   outcome.path = directory;

@@ -174,6 +174,11 @@ class Files(JsonTest):
             self.assertLessEqual({"call", "return"}, {event["kind"] for event in dumped})
         self.assertEqual(self.answer("symbolize", "symbolize", self.session)["path"], self.session)
         self.answer("recover", "recover", self.session)
+        files = self.answer("pack", "pack", self.session)["sessions"][0]["files"]
+        self.assertGreater(files, 0)
+        self.assertEqual(self.answer("verify", "verify", self.session)["ok"], True)
+        self.assertEqual(self.answer("inspect_atf", "inspect", self.session), inspected)
+        self.assertEqual(self.answer("pack", "unpack", self.session)["sessions"][0]["files"], files)
         merged = self.answer("merge", "merge", self.session, "-o", self.at("merged"))
         self.assertEqual([part["path"] for part in merged["sessions"][0]["parts"]],
                          [os.path.realpath(self.session)])
@@ -307,7 +312,7 @@ class Files(JsonTest):
         none = self.at("none")
         for arguments in (("inspect", none), ("verify", none), ("dump", none), ("report", none),
                           ("recover", none), ("symbolize", none), ("sessions", none),
-                          ("merge", none, "-o", self.at("x")),
+                          ("merge", none, "-o", self.at("x")), ("pack", none), ("unpack", none),
                           ("convert", none, "--to", "rtc", "-o", self.at("x.rtc"))):
             said = self.answer("failure", *arguments, code=2)
             self.assertEqual(said["error"]["code"], "not_found", arguments)

@@ -29,13 +29,13 @@ namespace {
 
 constexpr uint64_t kNowMs = 5000;
 
-struct Page {
+struct SpooledPage {
   PageHeader header{};
   std::vector<uint8_t> bytes;
 };
 
-Page make_page(uint64_t first_seq, uint32_t records, size_t bytes) {
-  Page page;
+SpooledPage make_page(uint64_t first_seq, uint32_t records, size_t bytes) {
+  SpooledPage page;
   page.header.first_seq = first_seq;
   page.header.record_count = records;
   page.header.lost_total = first_seq * 3;
@@ -64,10 +64,10 @@ class SpoolTest : public ::testing::Test {
     }
     return fd;
   }
-  bool append(SpoolChain& chain, const Page& page) {
+  bool append(SpoolChain& chain, const SpooledPage& page) {
     return spool_.append(chain, page.header, page.bytes, kNowMs);
   }
-  void expect_page(SpoolRef ref, const Page& page) {
+  void expect_page(SpoolRef ref, const SpooledPage& page) {
     EXPECT_EQ(spool_.page(ref).first_seq, page.header.first_seq);
     EXPECT_EQ(spool_.page(ref).lost_total, page.header.lost_total);
     std::vector<uint8_t> read(spool_.sent_bytes(ref));
@@ -138,7 +138,7 @@ TEST_F(SpoolTest, UnlinksItsFileWhereUnnamedFilesAreUnsupported) {
     if (fstat(descriptor(), &file) != 0 || (file.st_mode & 0777) != 0600) return 5;
     if ((fcntl(descriptor(), F_GETFL) & O_ACCMODE) != O_RDWR) return 6;
     SpoolChain chains[2] = {};
-    const Page pages[2] = {make_page(0, 1, 1000), make_page(7, 1, 1000)};
+    const SpooledPage pages[2] = {make_page(0, 1, 1000), make_page(7, 1, 1000)};
     for (int i = 0; i < 2; ++i) {
       if (!spools[i].append(chains[i], pages[i].header, pages[i].bytes, kNowMs)) return 7;
     }
@@ -164,7 +164,7 @@ TEST_F(SpoolTest, FolderThatIsNotThere) {
 TEST_F(SpoolTest, EveryChainInItsOrder) {
   open(1);
   SpoolChain chains[3] = {};
-  std::vector<Page> pages[3];
+  std::vector<SpooledPage> pages[3];
   for (uint64_t i = 0; i < 30; ++i) {
     pages[i % 3].push_back(make_page(i * 100, 100, 1000 + i));
     ASSERT_TRUE(append(chains[i % 3], pages[i % 3].back()));
@@ -172,7 +172,7 @@ TEST_F(SpoolTest, EveryChainInItsOrder) {
   for (int which = 0; which < 3; ++which) {
     EXPECT_EQ(chains[which].end_seq, pages[which].back().header.first_seq + 100);
     SpoolRef ref = chains[which].first;
-    for (const Page& page : pages[which]) {
+    for (const SpooledPage& page : pages[which]) {
       ASSERT_NE(ref, 0u);
       expect_page(ref, page);
       ref = spool_.next(ref);
@@ -234,16 +234,16 @@ TEST_F(SpoolTest, AgreesWithAList) {
   constexpr int kChains = 5;
   std::mt19937 random(20261122);
   SpoolChain chains[kChains] = {};
-  std::deque<Page> lists[kChains];
+  std::deque<SpooledPage> lists[kChains];
   uint64_t next_seq[kChains] = {};
   uint64_t refused = 0;
   for (int step = 0; step < 4000; ++step) {
     const size_t which = random() % kChains;
     SpoolChain& chain = chains[which];
-    std::deque<Page>& list = lists[which];
+    std::deque<SpooledPage>& list = lists[which];
     const auto records = static_cast<uint32_t>(1 + random() % 1000);
     if (random() % 3 != 0) {
-      const Page page = make_page(next_seq[which], records, 1 + random() % (64 * 1024));
+      const SpooledPage page = make_page(next_seq[which], records, 1 + random() % (64 * 1024));
       if (append(chain, page)) {
         list.push_back(page);
         next_seq[which] += records;
@@ -259,7 +259,7 @@ TEST_F(SpoolTest, AgreesWithAList) {
       }
     }
     SpoolRef ref = chain.first;
-    for (const Page& page : list) {
+    for (const SpooledPage& page : list) {
       ASSERT_NE(ref, 0u);
       if (page.header.first_seq % 8 == 0) expect_page(ref, page);
       ref = spool_.next(ref);
@@ -279,8 +279,8 @@ TEST_F(SpoolTest, StorageThatRefusesIsAskedAgainLater) {
   small.rlim_cur = 100'000;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   SpoolChain chain{};
-  const Page first = make_page(0, 1, 60'000);
-  const Page second = make_page(1, 1, 60'000);
+  const SpooledPage first = make_page(0, 1, 60'000);
+  const SpooledPage second = make_page(1, 1, 60'000);
   EXPECT_TRUE(append(chain, first));
   EXPECT_FALSE(append(chain, second)) << "written in part";
   EXPECT_FALSE(spool_.takes(kNowMs + kSpoolRetryMs - 1));

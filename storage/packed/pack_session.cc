@@ -1,0 +1,473 @@
+#include "storage/packed/pack_session.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "formats/atf/layout.h"
+#include "formats/core/crc32.h"
+#include "storage/container/capture_layout.h"
+#include "storage/container/capture_writer.h"
+#include "storage/container/container_pages.h"
+#include "storage/container/packed_lanes.h"
+#include "storage/fs/whole_file.h"
+#include "storage/manifest/manifest.h"
+#include "storage/manifest/manifest_file.h"
+#include "storage/model/session_files.h"
+#include "storage/model/thread_leftovers.h"
+#include "storage/rebuild/session_pages.h"
+
+namespace collect::storage {
+namespace {
+
+constexpr size_t kStepBytes = size_t{4} << 20;
+
+const char* file_of(Lane lane) {
+  return lane == Lane::kIndex ? kIndexFile : kDetailFile;
+}
+
+std::string thread_path(const std::string& directory, uint32_t thread) {
+  return directory + "/" + thread_directory_name(thread);
+}
+
+std::string lane_path(const std::string& directory, const PackedLane& lane) {
+  return thread_path(directory, lane.thread) + "/" + file_of(lane.lane);
+}
+
+// Bytes of the first `records` records of a page.
+Result<uint32_t> bytes_of_records(const rtc::Object& object, const PageHeader& header,
+                                  uint32_t records, std::vector<uint8_t>& unpacked) {
+  if (header.lane == Lane::kIndex) return static_cast<uint32_t>(records * atf::kEventBytes);
+  const auto page = captured_page(object.payload(), unpacked);
+  if (!page.ok()) return page.error();
+  uint32_t bytes = 0;
+  for (uint32_t record = 0; record < records; ++record) {
+    if (page->bytes.size() - bytes < sizeof(uint32_t)) break;
+    const auto length = load_le<uint32_t>(page->bytes.data() + bytes);
+    if (length > page->bytes.size() - bytes) break;
+    bytes += length;
+  }
+  return bytes;
+}
+
+// Which pages of the containers follow one another in each thread file.
+class Finder {
+ public:
+  explicit Finder(const Manifest& manifest) {
+    for (const Container& container : manifest.containers) {
+      if (const auto number = parse_container_name(container.name)) containers_.insert(*number);
+    }
+    for (const ManifestThread& thread : manifest.threads) {
+      threads_[thread.stream_id] = thread.id;
+      for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
+        PackedLane& found = lanes_[{thread.id, lane}].lane;
+        found.thread = thread.id;
+        found.lane = lane;
+      }
+    }
+  }
+
+  Status take(const rtc::Object& object, const ObjectPlace& place) {
+    const std::string& stream = object.stream->name;
+    if (stream != kIndexPagesStream && stream != kDetailPagesStream) return {};
+    const std::pair at(place.container, place.offset);
+    if (at <= last_ || !containers_.contains(place.container)) return {};  // windows overlap
+    last_ = at;
+    uint8_t head[sizeof(PageHeader)];
+    size_t had = 0;
+    for (const Bytes part : object.fragments()) {
+      const size_t bytes = std::min(part.size(), sizeof head - had);
+      std::copy_n(part.begin(), bytes, head + had);
+      had += bytes;
+    }
+    if (had < sizeof head) return {};
+    const auto page = load_le<PageHeader>(head);
+    const auto thread = threads_.find(page.stream_id);
+    if (thread == threads_.end() || page.record_count == 0) return {};
+    const auto found = lanes_.find({thread->second, page.lane});
+    if (found != lanes_.end()) add(found->second, page, object, place);
+    return {};
+  }
+
+  // The lane of a thread that the manifest names, as far as it was found.
+  PackedLane take_lane(uint32_t thread, Lane lane) {
+    return std::move(lanes_.at({thread, lane}).lane);
+  }
+
+ private:
+  struct Found {
+    PackedLane lane;
+    uint64_t next = 0;  // the agent's number of the record that comes next
+  };
+
+  void add(Found& found, const PageHeader& page, const rtc::Object& object,
+           const ObjectPlace& place) {
+    const uint64_t end = page.first_seq + page.record_count;
+    if (end <= found.next) return;  // the agent sent it again
+    PackedPiece piece{place.offset, place.container,
+                      static_cast<uint32_t>(place.end - place.offset), 0, page.raw_bytes};
+    if (page.first_seq < found.next) {
+      const auto skipped = bytes_of_records(
+          object, page, static_cast<uint32_t>(found.next - page.first_seq), unpacked_);
+      if (!skipped.ok()) return;  // what is missing then is seen when lengths are compared
+      piece.skipped_bytes = *skipped;
+    }
+    if (piece.skipped_bytes >= page.raw_bytes) return;
+    piece.bytes -= piece.skipped_bytes;
+    found.next = end;
+    found.lane.pieces.push_back(piece);
+  }
+
+  std::set<uint32_t> containers_;                     // that the manifest names
+  std::map<uint32_t, uint32_t> threads_;              // by stream
+  std::map<std::pair<uint32_t, Lane>, Found> lanes_;  // by thread
+  std::pair<uint32_t, uint64_t> last_{};              // container and offset
+  std::vector<uint8_t> unpacked_;
+};
+
+Error differs(const std::string& path, uint64_t offset) {
+  return {Code::kDamaged, path + ": at " + std::to_string(offset) +
+                              ": not what the containers have; nothing was removed"};
+}
+
+// Reports how much is done.
+class Steps {
+ public:
+  Steps(const PackProgress& progress, uint64_t all) : progress_(progress), all_(all) {}
+  Status done(uint64_t bytes) {
+    done_ += bytes;
+    return progress_ ? progress_(done_, all_) : Status();
+  }
+
+ private:
+  const PackProgress& progress_;
+  const uint64_t all_;
+  uint64_t done_ = 0;
+};
+
+// What the file has around its records, and that the pieces are as many bytes.
+Status measure(Fs& fs, const std::string& path, PackedLane& lane) {
+  const auto file = fs.open(path, OpenMode::kRead);
+  if (!file.ok()) return file.error();
+  const auto bytes = (*file)->size();
+  if (!bytes.ok()) return bytes.error();
+  lane.file_bytes = *bytes;
+  uint64_t records = 0;
+  for (const PackedPiece& piece : lane.pieces) records += piece.bytes;
+  const uint64_t around = *bytes - std::min(*bytes, records);
+  const bool fits = around >= atf::kEventsOffset && around <= kMaxPackedEndBytes;
+  lane.head.resize(atf::kEventsOffset);
+  lane.tail.resize(fits ? around - atf::kEventsOffset : 0);
+  if (!fits || !lane.place_pieces()) {
+    return Error{Code::kUnsupported, path + ": the containers have " + std::to_string(records) +
+                                         " bytes of records, " + "the file has " +
+                                         std::to_string(*bytes) + " with its header and footer"};
+  }
+  for (auto [part, offset] :
+       {std::pair(&lane.head, uint64_t{0}), std::pair(&lane.tail, *bytes - lane.tail.size())}) {
+    const auto got = (*file)->read_at(offset, *part);
+    if (!got.ok()) return got.error();
+    if (*got != part->size()) return differs(path, offset);
+  }
+  return {};
+}
+
+// Reads the file twice at once: as it is, and as a reader of the packed session would.
+Result<uint32_t> compare(Fs& fs, const std::string& path, const PackedLane& lane,
+                         const ReadContainer& containers, Steps& steps) {
+  const auto file = fs.open(path, OpenMode::kRead);
+  if (!file.ok()) return file.error();
+  std::vector<uint8_t> there(kStepBytes), packed(kStepBytes);
+  uint32_t crc = 0;
+  for (uint64_t offset = 0; offset < lane.file_bytes;) {
+    const size_t bytes = std::min<uint64_t>(kStepBytes, lane.file_bytes - offset);
+    const auto got = (*file)->read_at(offset, MutableBytes(there).first(bytes));
+    if (!got.ok()) return got.error();
+    COLLECT_TRY(read_packed(lane, offset, MutableBytes(packed).first(bytes), containers));
+    const auto [one, other] = std::mismatch(there.begin(), there.begin() + *got, packed.begin());
+    (void)other;
+    const auto same = static_cast<size_t>(one - there.begin());
+    if (same != bytes) return differs(path, offset + same);
+    crc = crc32c(Bytes(there).first(bytes), crc);
+    offset += bytes;
+    COLLECT_TRY(steps.done(bytes));
+  }
+  return crc;
+}
+
+Result<Manifest> sealed_manifest(Fs& fs, const SessionPath& session_path) {
+  auto manifest = read_manifest(fs, session_path.directory);
+  if (!manifest.ok()) return manifest;
+  if (manifest->state == SessionState::kRecording) {
+    return Error{Code::kUnsupported, session_path.name + ": is not sealed"};
+  }
+  if (manifest->symbols_state == SymbolsState::kPending) {
+    return Error{
+        Code::kUnsupported,
+        session_path.name + ": its functions have no names yet; collectctl symbolize first"};
+  }
+  return manifest;
+}
+
+// The lanes whose files are there, each with its pieces.
+Result<std::vector<PackedLane>> lanes_there(Fs& fs, const SessionPath& session_path,
+                                            const Manifest& manifest) {
+  Finder finder(manifest);
+  COLLECT_TRY(read_container_objects(
+      fs, session_path.directory, [&finder](const rtc::Object& object, const ObjectPlace& place) {
+        return finder.take(object, place);
+      }));
+  std::vector<PackedLane> lanes;
+  for (const ManifestThread& thread : manifest.threads) {
+    for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
+      const std::string path = thread_path(session_path.directory, thread.id) + "/" + file_of(lane);
+      if (!fs.exists(path)) continue;
+      PackedLane& one = lanes.emplace_back(finder.take_lane(thread.id, lane));
+      COLLECT_TRY(measure(fs, path, one));
+    }
+  }
+  std::ranges::sort(lanes, {},
+                    [](const PackedLane& one) { return std::pair(one.thread, one.lane); });
+  return lanes;
+}
+
+// Compares all files that are there; those of a packed session that are gone were compared before.
+Result<std::vector<PackedLane>> prove(Fs& fs, const std::string& directory,
+                                      std::vector<PackedLane> lanes, const PackProgress& progress) {
+  uint64_t all = 0;
+  for (const PackedLane& lane : lanes) all += lane.file_bytes;
+  const ReadContainer containers = containers_of(fs, directory);
+  Steps steps(progress, all);
+  for (PackedLane& lane : lanes) {
+    const std::string path = lane_path(directory, lane);
+    if (!fs.exists(path)) continue;
+    const auto crc = compare(fs, path, lane, containers, steps);
+    if (!crc.ok()) return crc.error();
+    lane.file_crc32c = *crc;
+  }
+  return lanes;
+}
+
+Result<std::vector<PackedLane>> proven_lanes(Fs& fs, const SessionPath& session_path,
+                                             const Manifest& manifest,
+                                             const PackProgress& progress) {
+  auto lanes = lanes_there(fs, session_path, manifest);
+  if (!lanes.ok()) return lanes;
+  return prove(fs, session_path.directory, std::move(*lanes), progress);
+}
+
+// The containers do not have the files as they are: containers were off, or removed to stay within
+// their budget, or links were made right at the seal.
+bool is_for_new_container(Code code) {
+  return code == Code::kUnsupported || code == Code::kDamaged;
+}
+
+// Everything of the sealed session in one container, which the manifest then names in place of the
+// others.
+Status write_container(Fs& fs, const SessionPath& session_path, Manifest& manifest) {
+  const std::string& directory = session_path.directory;
+  if (!manifest.passthrough_streams.empty()) {
+    return Error{Code::kUnsupported,
+                 session_path.name +
+                     ": its containers lack a part of it, and it has a stream of "
+                     "another format, which is not put into a new one"};
+  }
+  uint32_t number = 1;
+  const auto names = fs.list_directory(directory);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    if (const auto there = parse_container_name(name)) number = std::max(number, *there + 1);
+  }
+  if (number > kMaxContainerNumber) return Error{Code::kLimit, directory + ": too many containers"};
+  const Manifest whole = manifest_of_files(manifest);
+  std::vector<LanePages> lanes;
+  for (const ManifestThread& thread : whole.threads) {
+    for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
+      const std::string path = thread_path(directory, thread.id) + "/" + file_of(lane);
+      if (!fs.exists(path)) continue;
+      auto input = open_lane(fs, path, lane);
+      if (!input.ok()) return input.error();
+      input->source.thread = thread.id;
+      input->source.stream_id = thread.stream_id;
+      lanes.emplace_back(std::move(input->source), whole);
+    }
+  }
+  const std::string temporary = directory + "/" + kContainerTemporaryFile;
+  if (fs.exists(temporary)) COLLECT_TRY(fs.remove_file(temporary));  // of an interrupted one
+  auto file = fs.open(temporary, OpenMode::kCreate);
+  if (!file.ok()) return file.error();
+  FileSink sink(fs, std::move(*file));
+  auto capture = CaptureWriter::create(sink, whole);
+  Status written = capture.ok() ? Status() : Status(capture.error());
+  if (written.ok()) {
+    written = take_in_time_order(lanes, [&](const Page& page) { return (*capture)->page(page); });
+  }
+  if (written.ok()) written = (*capture)->finish(whole);
+  if (written.ok()) written = sink.sync();
+  if (written.ok()) written = fs.rename(temporary, directory + "/" + container_name(number));
+  if (written.ok()) written = fs.sync_directory(directory);
+  if (!written.ok()) {
+    (void)fs.remove_file(temporary);
+    return written;
+  }
+  manifest.containers = {{container_name(number), "finished", (*capture)->bytes(),
+                          (*capture)->first_ns(), (*capture)->last_ns()}};
+  manifest.containers_removed = 0;
+  for (size_t at = 0; at < manifest.threads.size(); ++at) {
+    manifest.threads[at].stream_id = whole.threads[at].stream_id;
+  }
+  return write_manifest(fs, directory, manifest, true);
+}
+
+// Those that the manifest does not name.
+Status remove_other_containers(Fs& fs, const std::string& directory, const Manifest& manifest) {
+  const auto names = fs.list_directory(directory);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    const bool is_named = std::ranges::any_of(
+        manifest.containers, [&](const Container& one) { return one.name == name; });
+    if (parse_container_name(name) && !is_named)
+      COLLECT_TRY(fs.remove_file(directory + "/" + name));
+  }
+  return {};
+}
+
+Status sync_containers(Fs& fs, const std::string& directory) {
+  const auto names = fs.list_directory(directory);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    if (!parse_container_name(name)) continue;
+    auto file = fs.open(directory + "/" + name, OpenMode::kReadWrite);
+    if (!file.ok()) return file.error();
+    COLLECT_TRY((*file)->sync());
+  }
+  return {};
+}
+
+uint64_t packed_bytes(Fs& fs, const SessionPath& session_path) {
+  uint64_t bytes = 0;
+  const auto files = list_session_files(fs, session_path);
+  if (!files.ok()) return bytes;
+  for (const SessionFileInfo& file : *files) {
+    const bool is_packed = file.path == kPackedLanesFile || parse_container_name(file.path);
+    bytes += is_packed ? file.bytes : 0;
+  }
+  return bytes;
+}
+
+// The thread files of the table that are still there; then their directories, where they are empty.
+Status remove_files(Fs& fs, const std::string& directory, const PackedLanes& lanes,
+                    PackReport& report) {
+  for (const PackedLane& lane : lanes.lanes()) {
+    const std::string path = lane_path(directory, lane);
+    if (!fs.exists(path)) continue;
+    COLLECT_TRY(fs.remove_file(path));
+    ++report.files;
+    report.file_bytes += lane.file_bytes;
+  }
+  for (const PackedLane& lane : lanes.lanes()) {
+    const std::string thread = thread_path(directory, lane.thread);
+    const auto left = fs.list_directory(thread);
+    if (left.ok() && left->empty()) COLLECT_TRY(fs.remove_directory(thread));
+  }
+  return fs.sync_directory(directory);
+}
+
+Status write_file(Fs& fs, const std::string& directory, const PackedLane& lane,
+                  const ReadContainer& containers, Steps& steps) {
+  const std::string thread = thread_path(directory, lane.thread);
+  const Status made = fs.make_directory(thread);
+  if (!made.ok() && made.code() != Code::kAlreadyExists) return made;
+  const std::string temporary =
+      thread + "/" + (lane.lane == Lane::kIndex ? kIndexTemporaryFile : kDetailTemporaryFile);
+  if (fs.exists(temporary)) COLLECT_TRY(fs.remove_file(temporary));  // of an interrupted one
+  auto file = fs.open(temporary, OpenMode::kCreate);
+  if (!file.ok()) return file.error();
+  std::vector<uint8_t> bytes(kStepBytes);
+  uint32_t crc = 0;
+  Status written;
+  for (uint64_t offset = 0; written.ok() && offset < lane.file_bytes;) {
+    const size_t step = std::min<uint64_t>(kStepBytes, lane.file_bytes - offset);
+    const Bytes part = Bytes(bytes).first(step);
+    written = read_packed(lane, offset, MutableBytes(bytes).first(step), containers);
+    if (written.ok()) written = (*file)->write_at(offset, {&part, 1});
+    crc = crc32c(part, crc);
+    offset += step;
+    if (written.ok()) written = steps.done(step);
+  }
+  if (written.ok() && crc != lane.file_crc32c) {
+    written = Error{Code::kDamaged, lane_path(directory, lane) +
+                                        ": what the containers have does not have its checksum"};
+  }
+  if (written.ok()) written = (*file)->sync();
+  if (written.ok()) written = fs.rename(temporary, lane_path(directory, lane));
+  if (written.ok()) return fs.sync_directory(thread);
+  (void)fs.remove_file(temporary);
+  return written;
+}
+
+}  // namespace
+
+Result<PackReport> pack_session(Fs& fs, const SessionPath& session_path,
+                                const PackProgress& progress) {
+  const std::string& directory = session_path.directory;
+  auto manifest = sealed_manifest(fs, session_path);
+  if (!manifest.ok()) return manifest.error();
+  const auto table = read_packed_lanes(fs, directory);
+  if (!table.ok()) return table.error();
+  PackReport report;
+  report.events = manifest->totals.events;
+  // After an interruption, the table is there and some of the files still are.
+  auto lanes = *table ? prove(fs, directory, (*table)->lanes(), progress)
+                      : proven_lanes(fs, session_path, *manifest, progress);
+  if (!lanes.ok() && !*table && is_for_new_container(lanes.code())) {
+    COLLECT_TRY(write_container(fs, session_path, *manifest));
+    lanes = proven_lanes(fs, session_path, *manifest, progress);
+  }
+  if (!lanes.ok()) return lanes.error();
+  const PackedLanes packed(std::move(*lanes));
+  if (!*table) {
+    COLLECT_TRY(sync_containers(fs, directory));
+    COLLECT_TRY(write_whole_file(fs, directory, kPackedLanesFile, kPackedLanesTemporaryFile,
+                                 packed.encode(), true));
+  }
+  COLLECT_TRY(remove_files(fs, directory, packed, report));
+  COLLECT_TRY(remove_other_containers(fs, directory, *manifest));
+  report.packed_bytes = packed_bytes(fs, session_path);
+  return report;
+}
+
+Result<PackReport> unpack_session(Fs& fs, const SessionPath& session_path,
+                                  const PackProgress& progress) {
+  const std::string& directory = session_path.directory;
+  const auto manifest = sealed_manifest(fs, session_path);
+  if (!manifest.ok()) return manifest.error();
+  const auto table = read_packed_lanes(fs, directory);
+  if (!table.ok()) return table.error();
+  if (!*table) return Error{Code::kNotFound, session_path.name + ": is not packed"};
+  PackReport report;
+  report.events = manifest->totals.events;
+  report.packed_bytes = packed_bytes(fs, session_path);
+  uint64_t all = 0;
+  for (const PackedLane& lane : (*table)->lanes()) all += lane.file_bytes;
+  Steps steps(progress, all);
+  const ReadContainer containers = containers_of(fs, directory);
+  for (const PackedLane& lane : (*table)->lanes()) {
+    if (fs.exists(lane_path(directory, lane))) {
+      COLLECT_TRY(steps.done(lane.file_bytes));
+      continue;
+    }
+    COLLECT_TRY(write_file(fs, directory, lane, containers, steps));
+    ++report.files;
+    report.file_bytes += lane.file_bytes;
+  }
+  COLLECT_TRY(fs.sync_directory(directory));
+  COLLECT_TRY(fs.remove_file(directory + "/" + kPackedLanesFile));
+  COLLECT_TRY(fs.sync_directory(directory));
+  return report;
+}
+
+}  // namespace collect::storage
