@@ -170,15 +170,18 @@ Status find_c_library(Target& target, const std::vector<Mapping>& mappings) {
   const std::string own = own_c_library();
   bool has_linker = false;
   bool has_other = false;
+  bool has_code = false;  // the dynamic linker maps the first bytes of a library before its code
+  target.c_library = 0;
   for (const Mapping& one : mappings) {
     if (one.file == own && !own.empty()) {
       if (one.offset == 0 && target.c_library == 0) target.c_library = one.begin;
+      has_code = has_code || one.is_code;
     }
     const std::string name = std::filesystem::path(one.path).filename().string();
     has_linker = has_linker || name.starts_with("ld-");
     has_other = has_other || name.starts_with("libc.") || name.starts_with("libc-");
   }
-  if (target.c_library != 0) return {};
+  if (target.c_library != 0 && has_code) return {};
   if (!has_linker && !has_other) {
     return Error{Code::kUnsupported, target.program +
                                          " is linked statically: nothing can be "

@@ -5,7 +5,6 @@
 
 #include "formats/rtc/meta/value.h"
 #include "storage/container/capture_layout.h"
-#include "storage/container/page_packing.h"
 
 namespace collect::storage {
 namespace {
@@ -57,10 +56,11 @@ Status FileSink::write(Bytes bytes) {
 }
 
 Result<std::unique_ptr<CaptureWriter>> CaptureWriter::create(ByteSink& sink,
-                                                             const Manifest& manifest) {
+                                                             const Manifest& manifest,
+                                                             Packing packing) {
   auto writer = rtc::Writer::create(sink);
   if (!writer.ok()) return writer.error();
-  std::unique_ptr<CaptureWriter> capture(new CaptureWriter(std::move(*writer)));
+  std::unique_ptr<CaptureWriter> capture(new CaptureWriter(std::move(*writer), packing));
   COLLECT_TRY(capture->open_streams(manifest));
   COLLECT_TRY(capture->text(capture->manifest_, manifest_to_json(manifest)));
   return capture;
@@ -124,7 +124,7 @@ Status CaptureWriter::page(const Page& page) {
   header.codec = Codec::kRaw;
   header.raw_bytes = static_cast<uint32_t>(page.bytes.size());
   Bytes bytes = page.bytes;
-  if (const PackedPage packed = pack_page(page); !packed.bytes.empty()) {
+  if (const PackedPage packed = pack_page(page, packing_); !packed.bytes.empty()) {
     header.codec = packed.codec;
     bytes = packed.bytes;
   }

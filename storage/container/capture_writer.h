@@ -11,6 +11,7 @@
 
 #include "formats/core/byte_sink.h"
 #include "formats/rtc/writer.h"
+#include "storage/container/page_packing.h"
 #include "storage/fs/fs.h"
 #include "storage/manifest/manifest.h"
 
@@ -37,7 +38,8 @@ class FileSink final : public ByteSink {
 class CaptureWriter {
  public:
   // Begins a container with the whole manifest. The sink outlives it.
-  static Result<std::unique_ptr<CaptureWriter>> create(ByteSink& sink, const Manifest& manifest);
+  static Result<std::unique_ptr<CaptureWriter>> create(ByteSink& sink, const Manifest& manifest,
+                                                       Packing packing = Packing::kQuick);
 
   // A page that was stored.
   Status page(const Page& page);
@@ -57,12 +59,14 @@ class CaptureWriter {
   uint64_t last_ns() const { return last_ns_; }
 
  private:
-  explicit CaptureWriter(rtc::Writer writer) : writer_(std::move(writer)) {}
+  CaptureWriter(rtc::Writer writer, Packing packing)
+      : writer_(std::move(writer)), packing_(packing) {}
   Status open_streams(const Manifest& manifest);
   Status tick(uint64_t ns);
   Status text(uint64_t stream, std::string_view text);
 
   rtc::Writer writer_;
+  const Packing packing_;
   uint64_t manifest_ = 0, changes_ = 0, clock_ = 0, index_pages_ = 0, detail_pages_ = 0, gaps_ = 0,
            log_ = 0, markers_ = 0;  // ids
   // Opened at their first bytes: few sessions have any.

@@ -52,7 +52,9 @@ Result<Page> captured_page(Bytes object, std::vector<uint8_t>& unpacked, Mutable
     return Error{Code::kDamaged, "a page without its header"};
   }
   Page page{load_le<PageHeader>(object.data())};
-  const Bytes sent = object.subspan(sizeof(PageHeader));
+  Bytes sent = object.subspan(sizeof(PageHeader));
+  const auto codec = static_cast<uint8_t>(page.codec);
+  page.codec = static_cast<Codec>(codec & ~kCompressedBlocks);
   if (page.lane > Lane::kDetail || !wire::encodes(page.codec, page.lane)) {
     return Error{Code::kDamaged, "not the header of a page"};
   }
@@ -60,6 +62,11 @@ Result<Page> captured_page(Bytes object, std::vector<uint8_t>& unpacked, Mutable
     return Error{Code::kDamaged, "the page of stream " + std::to_string(page.stream_id) +
                                      " at record " + std::to_string(page.first_seq) + why};
   };
+  if ((codec & kCompressedBlocks) != 0) {
+    const auto blocks = decompress_blocks(sent, std::min<size_t>(page.raw_bytes, kMaxPageBytes));
+    if (!blocks) return damaged(" cannot be decompressed");
+    sent = *blocks;
+  }
   page.bytes = sent;
   if (page.codec != Codec::kRaw) {
     const bool has_place = !place.empty() && place.size() == page.raw_bytes;

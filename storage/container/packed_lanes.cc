@@ -24,7 +24,7 @@ struct TableHead {      // behind the magic, 16 bytes
 };
 static_assert(sizeof(TableHead) == 16);
 
-struct LaneHead {            // 32 bytes
+struct LaneHead {            // 40 bytes
   uint32_t thread = 0;       //  0
   uint32_t lane = 0;         //  4
   uint64_t file_bytes = 0;   //  8
@@ -32,9 +32,11 @@ struct LaneHead {            // 32 bytes
   uint32_t head_bytes = 0;   // 20
   uint32_t tail_bytes = 0;   // 24
   uint32_t pieces = 0;       // 28
+  uint32_t container = 0;    // 32
+  uint32_t reserved = 0;     // 36
 };
-static_assert(sizeof(LaneHead) == 32);
-static_assert(sizeof(PackedPiece) == 24);
+static_assert(sizeof(LaneHead) == 40);
+static_assert(sizeof(PackedPiece) == 16);
 
 // Of a container, read at once, unless one page alone takes more.
 constexpr uint64_t kWindowBytes = uint64_t{8} << 20;
@@ -83,8 +85,7 @@ class PieceReader {
   Status move_to(size_t at) {
     const PackedPiece& piece = lane_.pieces[at];
     const uint64_t piece_end = piece.offset + piece.span;
-    if (window_.empty() || container_ != piece.container || piece.offset < begin_ ||
-        piece_end > begin_ + window_.size()) {
+    if (window_.empty() || piece.offset < begin_ || piece_end > begin_ + window_.size()) {
       COLLECT_TRY(move_window(at));
     }
     const uint64_t wanted = piece.offset - begin_;
@@ -103,19 +104,17 @@ class PieceReader {
   // From the beginning of the piece's Unit, as far as pieces are wanted.
   Status move_window(size_t at) {
     reader_.reset();
-    container_ = lane_.pieces[at].container;
     begin_ = lane_.pieces[at].offset & ~(rtc::kDefaultUnitBytes - 1);
     uint64_t end = lane_.pieces[at].offset + lane_.pieces[at].span;
     for (size_t next = at + 1; next < lane_.pieces.size() && lane_.places[next] < end_; ++next) {
       const PackedPiece& piece = lane_.pieces[next];
-      if (piece.container != container_ || piece.offset < end ||
-          piece.offset + piece.span > begin_ + kWindowBytes) {
+      if (piece.offset < end || piece.offset + piece.span > begin_ + kWindowBytes) {
         break;
       }
       end = piece.offset + piece.span;
     }
     window_ = {};
-    const auto got = read_(container_, begin_, end - begin_, buffer_);
+    const auto got = read_(lane_.container, begin_, end - begin_, buffer_);
     if (!got.ok()) return got.error();
     if (got->size() != end - begin_) {
       return Error{Code::kTruncated, "the container ends before the page"};
@@ -127,7 +126,7 @@ class PieceReader {
   Status piece(size_t at, uint64_t skipped, MutableBytes out) {
     const PackedPiece& piece = lane_.pieces[at];
     const auto damaged = [&](const std::string& why) {
-      return Error{Code::kDamaged, container_name(piece.container) + ": at " +
+      return Error{Code::kDamaged, container_name(lane_.container) + ": at " +
                                        std::to_string(piece.offset) + ": " + why};
     };
     const Status moved = move_to(at);
@@ -141,12 +140,11 @@ class PieceReader {
       const uint64_t offset = begin_ + object.offset;
       if (offset >= piece.offset + piece.span) break;
       if (offset != piece.offset) continue;  // a clock's value may be within the page's frames
-      const uint64_t from = piece.skipped_bytes + skipped;
       const auto page =
-          captured_page(object.payload(), unpacked_, from == 0 ? out : MutableBytes());
+          captured_page(object.payload(), unpacked_, skipped == 0 ? out : MutableBytes());
       if (!page.ok()) return damaged(page.error().message);
-      if (page->lane != lane_.lane || page->bytes.size() < from + out.size()) break;
-      const Bytes wanted = page->bytes.subspan(from, out.size());
+      if (page->lane != lane_.lane || page->bytes.size() < skipped + out.size()) break;
+      const Bytes wanted = page->bytes.subspan(skipped, out.size());
       if (wanted.data() != out.data()) std::ranges::copy(wanted, out.begin());
       return {};
     }
@@ -158,24 +156,65 @@ class PieceReader {
   const ReadContainer& read_;
   Bytes window_;  // of a container
   std::vector<uint8_t> buffer_;
-  uint32_t container_ = 0;
   uint64_t begin_ = 0;  // of the window in the container
   std::optional<rtc::Reader> reader_;
   std::vector<uint8_t> unpacked_;
 };
 
+// Reads a block at a time, which is what a page of the container has.
+class PackedFile final : public File {
+ public:
+  PackedFile(std::string path, PackedLane lane, ReadContainer containers)
+      : path_(std::move(path)), lane_(std::move(lane)), containers_(std::move(containers)) {}
+
+  const std::string& path() const override { return path_; }
+  Result<uint64_t> size() override { return lane_.file_bytes; }
+  Result<size_t> read_at(uint64_t offset, MutableBytes out) override {
+    size_t done = 0;
+    while (done < out.size() && offset + done < lane_.file_bytes) {
+      const uint64_t at = offset + done;
+      COLLECT_TRY(move_to(at));
+      const Bytes there = Bytes(block_).subspan(at - begin_);
+      const size_t bytes = std::min(there.size(), out.size() - done);
+      std::copy_n(there.begin(), bytes, out.begin() + static_cast<ptrdiff_t>(done));
+      done += bytes;
+    }
+    return done;
+  }
+  Status write_at(uint64_t, std::span<const Bytes>) override { return refuse(); }
+  Status truncate(uint64_t) override { return refuse(); }
+  Status sync() override { return {}; }
+
+ private:
+  Status refuse() const { return Error{Code::kPermission, path_ + ": of a packed session"}; }
+
+  Status move_to(uint64_t offset) {
+    if (!block_.empty() && offset >= begin_ && offset < begin_ + block_.size()) return {};
+    begin_ = offset / kBlockBytes * kBlockBytes;
+    block_.resize(std::min(kBlockBytes, lane_.file_bytes - begin_));
+    const Status read = read_packed(lane_, begin_, block_, containers_);
+    if (!read.ok()) block_.clear();
+    return read.ok() ? read : Error{read.code(), path_ + ": " + read.error().message};
+  }
+
+  static constexpr uint64_t kBlockBytes = uint64_t{1} << 20;
+  const std::string path_;
+  const PackedLane lane_;
+  const ReadContainer containers_;
+  std::vector<uint8_t> block_;
+  uint64_t begin_ = 0;  // of the block in the file
+};
+
 }  // namespace
 
 bool PackedLane::place_pieces() {
+  if (container == 0 || container > kMaxContainerNumber) return false;
   uint64_t at = head.size();
   places.clear();
   places.reserve(pieces.size());
   for (const PackedPiece& piece : pieces) {
-    if (piece.bytes == 0 || piece.bytes > kMaxPageBytes || piece.skipped_bytes > kMaxPageBytes ||
-        piece.span == 0 || piece.span > kMaxPieceSpan || piece.container == 0 ||
-        piece.container > kMaxContainerNumber) {
-      return false;
-    }
+    if (piece.bytes == 0 || piece.bytes > kMaxPageBytes) return false;
+    if (piece.span == 0 || piece.span > kMaxPieceSpan) return false;
     places.push_back(at);
     at += piece.bytes;
   }
@@ -188,7 +227,7 @@ std::string PackedLanes::encode() const {
     put(body,
         LaneHead{lane.thread, static_cast<uint32_t>(lane.lane), lane.file_bytes, lane.file_crc32c,
                  static_cast<uint32_t>(lane.head.size()), static_cast<uint32_t>(lane.tail.size()),
-                 static_cast<uint32_t>(lane.pieces.size())});
+                 static_cast<uint32_t>(lane.pieces.size()), lane.container, 0});
     put_bytes(body, lane.head);
     put_bytes(body, lane.tail);
     for (const PackedPiece& piece : lane.pieces) put(body, piece);
@@ -232,6 +271,7 @@ Result<PackedLanes> PackedLanes::decode(Bytes table) {
     PackedLane& lane = lanes.emplace_back();
     lane.thread = said.thread;
     lane.lane = static_cast<Lane>(said.lane);
+    lane.container = said.container;
     lane.file_bytes = said.file_bytes;
     lane.file_crc32c = said.file_crc32c;
     for (auto [end, bytes] :
@@ -311,6 +351,25 @@ ReadContainer containers_of(Fs& fs, std::string directory) {
     const auto got = file->read_at(offset, MutableBytes(buffer).first(bytes));
     return got.ok() ? Result(Bytes(buffer).first(*got)) : Result<Bytes>(got.error());
   };
+}
+
+Result<std::unique_ptr<File>> open_thread_file(Fs& fs, const std::string& path) {
+  auto file = fs.open(path, OpenMode::kRead);
+  const size_t name = path.rfind('/');
+  const size_t thread = name == path.npos || name == 0 ? path.npos : path.rfind('/', name - 1);
+  if (file.ok() || file.code() != Code::kNotFound || thread == path.npos) return file;
+  const std::string directory = path.substr(0, thread);
+  const auto number = parse_thread_directory(path.substr(thread + 1, name - thread - 1));
+  const std::string leaf = path.substr(name + 1);
+  if (!number || (leaf != kIndexFile && leaf != kDetailFile)) return file;
+  const auto packed = read_packed_lanes(fs, directory);
+  if (!packed.ok()) return packed.error();
+  const PackedLane* const lane =
+      *packed ? (*packed)->find(*number, leaf == kIndexFile ? Lane::kIndex : Lane::kDetail)
+              : nullptr;
+  if (lane == nullptr) return file;
+  return std::unique_ptr<File>(
+      std::make_unique<PackedFile>(path, *lane, containers_of(fs, directory)));
 }
 
 }  // namespace collect::storage

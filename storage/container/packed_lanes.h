@@ -4,8 +4,9 @@
 //
 //   lanes.packed   "collect lanes 1\n", u64 bytes behind this head, u32 CRC-32C of them, u32 lanes
 //   lane           u32 thread, u32 lane, u64 file_bytes, u32 file_crc32c, u32 head_bytes,
-//                  u32 tail_bytes, u32 pieces; head, tail: the file's first and last bytes
-//   piece          u64 offset, u32 container, u32 span, u32 skipped_bytes, u32 bytes
+//                  u32 tail_bytes, u32 pieces, u32 container, u32 0; the file's first and last
+//                  bytes
+//   piece          u64 offset, u32 span, u32 bytes
 //
 // Little-endian. Between head and tail the file is its pieces, one behind another.
 #pragma once
@@ -28,18 +29,17 @@ namespace collect::storage {
 inline constexpr uint64_t kMaxPackedLanesBytes = uint64_t{1} << 30;
 inline constexpr uint32_t kMaxPackedEndBytes = 128;  // of a head or a tail: a header, a footer
 
-// Records of a file that are in one page of a container.
+// The records of one page.
 struct PackedPiece {
-  uint64_t offset = 0;         // of the page's object in the container
-  uint32_t container = 0;      // number of the container
-  uint32_t span = 0;           // from the object's first byte to the last of its frames
-  uint32_t skipped_bytes = 0;  // of the page's records: the file has them from the page before
-  uint32_t bytes = 0;          // of the records that follow these
+  uint64_t offset = 0;  // of the page's object in the container
+  uint32_t span = 0;    // from the object's first byte to the last of its frames
+  uint32_t bytes = 0;   // of the records
 };
 
 struct PackedLane {
   uint32_t thread = 0;  // N of thread_N
   Lane lane = Lane::kIndex;
+  uint32_t container = 0;  // its number
   uint64_t file_bytes = 0;
   uint32_t file_crc32c = 0;
   std::vector<uint8_t> head, tail;
@@ -81,5 +81,9 @@ Result<std::optional<PackedLanes>> read_packed_lanes(Fs& fs, const std::string& 
 
 // The containers of a directory, each opened when it is needed first. For one thread.
 ReadContainer containers_of(Fs& fs, std::string directory);
+
+// A thread file of a sealed session, "<session>/thread_0/index.atf", for reading alone: itself, or
+// as the container of a packed session has it. kNotFound: neither is there.
+Result<std::unique_ptr<File>> open_thread_file(Fs& fs, const std::string& path);
 
 }  // namespace collect::storage

@@ -1,5 +1,7 @@
 #include "storage/container/page_packing.h"
 
+#include <zstd.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -36,11 +38,34 @@ BlockHeader next_block(Lane lane, uint32_t records_left, Bytes left) {
   return {count, static_cast<uint32_t>(bytes), 0};
 }
 
+struct Free {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+
 struct Packer {
   wire::ColumnEncoder columns;
   wire::TupleEncoder tuples;
   std::vector<uint8_t> packed;
+  std::unique_ptr<ZSTD_CCtx, Free> compressor;
+  std::vector<uint8_t> compressed;
 };
+
+// More takes several times as long and saves a tenth.
+constexpr int kZstdLevel = 3;
+
+// The blocks as one frame, where that is smaller.
+PackedPage compress(Packer& packer, const PackedPage& page) {
+  if (page.bytes.empty()) return page;
+  if (!packer.compressor) packer.compressor.reset(ZSTD_createCCtx());
+  packer.compressed.resize(ZSTD_compressBound(page.bytes.size()));
+  const size_t bytes =
+      ZSTD_compressCCtx(packer.compressor.get(), packer.compressed.data(), packer.compressed.size(),
+                        page.bytes.data(), page.bytes.size(), kZstdLevel);
+  if (ZSTD_isError(bytes) || bytes >= page.bytes.size()) return page;
+  const auto codec = static_cast<uint8_t>(static_cast<uint8_t>(page.codec) | kCompressedBlocks);
+  return {Bytes(packer.compressed).first(bytes), static_cast<Codec>(codec)};
+}
 
 // What one block becomes; 0: nothing that is smaller.
 size_t encode(Packer& packer, Codec codec, Lane lane, uint32_t record_count, Bytes records,
@@ -88,11 +113,7 @@ Bytes pack_encoded(Packer& packer, const Page& page) {
   return Bytes(packer.packed).first(size);
 }
 
-}  // namespace
-
-PackedPage pack_page(const Page& page) {
-  thread_local const auto scratch = std::make_unique<Packer>();
-  Packer& packer = *scratch;
+PackedPage pack_quickly(Packer& packer, const Page& page) {
   if (packer.packed.size() < page.bytes.size()) packer.packed.resize(page.bytes.size());
   if (!page.encoded.empty()) return {pack_encoded(packer, page), page.encoded_by};
   if (page.lane == Lane::kIndex) {
@@ -100,6 +121,27 @@ PackedPage pack_page(const Page& page) {
     if (!tuples.empty()) return {tuples, Codec::kTuples};
   }
   return {pack_by(packer, Codec::kColumns, page), Codec::kColumns};
+}
+
+}  // namespace
+
+PackedPage pack_page(const Page& page, Packing packing) {
+  thread_local const auto scratch = std::make_unique<Packer>();
+  Packer& packer = *scratch;
+  const PackedPage packed = pack_quickly(packer, page);
+  return packing == Packing::kQuick ? packed : compress(packer, packed);
+}
+
+std::optional<Bytes> decompress_blocks(Bytes sent, size_t most) {
+  thread_local const std::unique_ptr<ZSTD_DCtx, Free> context(ZSTD_createDCtx());
+  thread_local std::vector<uint8_t> blocks;
+  const unsigned long long bytes = ZSTD_getFrameContentSize(sent.data(), sent.size());
+  if (bytes > most) return std::nullopt;  // so are those that say that it is unknown, or no frame
+  blocks.resize(std::max<size_t>(blocks.size(), bytes));
+  const size_t got =
+      ZSTD_decompressDCtx(context.get(), blocks.data(), bytes, sent.data(), sent.size());
+  if (ZSTD_isError(got) || got != bytes) return std::nullopt;
+  return Bytes(blocks).first(bytes);
 }
 
 bool unpack_page(const PageHeader& header, Bytes packed, std::vector<uint8_t>& records) {

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "formats/atf/layout.h"
 #include "formats/core/crc32.h"
 #include "storage/container/capture_layout.h"
-#include "storage/container/capture_writer.h"
 #include "storage/container/container_pages.h"
 #include "storage/container/packed_lanes.h"
 #include "storage/fs/whole_file.h"
@@ -18,54 +16,32 @@
 #include "storage/manifest/manifest_file.h"
 #include "storage/model/session_files.h"
 #include "storage/model/thread_leftovers.h"
-#include "storage/rebuild/session_pages.h"
+#include "storage/packed/packed_container.h"
 
 namespace collect::storage {
 namespace {
 
 constexpr size_t kStepBytes = size_t{4} << 20;
 
-const char* file_of(Lane lane) {
-  return lane == Lane::kIndex ? kIndexFile : kDetailFile;
-}
-
 std::string thread_path(const std::string& directory, uint32_t thread) {
   return directory + "/" + thread_directory_name(thread);
 }
 
 std::string lane_path(const std::string& directory, const PackedLane& lane) {
-  return thread_path(directory, lane.thread) + "/" + file_of(lane.lane);
+  return thread_file_path(directory, lane.thread, lane.lane);
 }
 
-// Bytes of the first `records` records of a page.
-Result<uint32_t> bytes_of_records(const rtc::Object& object, const PageHeader& header,
-                                  uint32_t records, std::vector<uint8_t>& unpacked) {
-  if (header.lane == Lane::kIndex) return static_cast<uint32_t>(records * atf::kEventBytes);
-  const auto page = captured_page(object.payload(), unpacked);
-  if (!page.ok()) return page.error();
-  uint32_t bytes = 0;
-  for (uint32_t record = 0; record < records; ++record) {
-    if (page->bytes.size() - bytes < sizeof(uint32_t)) break;
-    const auto length = load_le<uint32_t>(page->bytes.data() + bytes);
-    if (length > page->bytes.size() - bytes) break;
-    bytes += length;
-  }
-  return bytes;
-}
-
-// Which pages of the containers follow one another in each thread file.
+// The pages of one container that each thread file consists of.
 class Finder {
  public:
-  explicit Finder(const Manifest& manifest) {
-    for (const Container& container : manifest.containers) {
-      if (const auto number = parse_container_name(container.name)) containers_.insert(*number);
-    }
+  Finder(const Manifest& manifest, uint32_t container) : container_(container) {
     for (const ManifestThread& thread : manifest.threads) {
       threads_[thread.stream_id] = thread.id;
       for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
-        PackedLane& found = lanes_[{thread.id, lane}].lane;
+        PackedLane& found = lanes_[{thread.id, lane}];
         found.thread = thread.id;
         found.lane = lane;
+        found.container = container;
       }
     }
   }
@@ -73,9 +49,8 @@ class Finder {
   Status take(const rtc::Object& object, const ObjectPlace& place) {
     const std::string& stream = object.stream->name;
     if (stream != kIndexPagesStream && stream != kDetailPagesStream) return {};
-    const std::pair at(place.container, place.offset);
-    if (at <= last_ || !containers_.contains(place.container)) return {};  // windows overlap
-    last_ = at;
+    if (place.container != container_ || place.offset <= last_) return {};  // windows overlap
+    last_ = place.offset;
     uint8_t head[sizeof(PageHeader)];
     size_t had = 0;
     for (const Bytes part : object.fragments()) {
@@ -88,44 +63,20 @@ class Finder {
     const auto thread = threads_.find(page.stream_id);
     if (thread == threads_.end() || page.record_count == 0) return {};
     const auto found = lanes_.find({thread->second, page.lane});
-    if (found != lanes_.end()) add(found->second, page, object, place);
+    if (found == lanes_.end()) return {};
+    found->second.pieces.push_back(
+        {place.offset, static_cast<uint32_t>(place.end - place.offset), page.raw_bytes});
     return {};
   }
 
   // The lane of a thread that the manifest names, as far as it was found.
-  PackedLane take_lane(uint32_t thread, Lane lane) {
-    return std::move(lanes_.at({thread, lane}).lane);
-  }
+  PackedLane take_lane(uint32_t thread, Lane lane) { return std::move(lanes_.at({thread, lane})); }
 
  private:
-  struct Found {
-    PackedLane lane;
-    uint64_t next = 0;  // the agent's number of the record that comes next
-  };
-
-  void add(Found& found, const PageHeader& page, const rtc::Object& object,
-           const ObjectPlace& place) {
-    const uint64_t end = page.first_seq + page.record_count;
-    if (end <= found.next) return;  // the agent sent it again
-    PackedPiece piece{place.offset, place.container,
-                      static_cast<uint32_t>(place.end - place.offset), 0, page.raw_bytes};
-    if (page.first_seq < found.next) {
-      const auto skipped = bytes_of_records(
-          object, page, static_cast<uint32_t>(found.next - page.first_seq), unpacked_);
-      if (!skipped.ok()) return;  // what is missing then is seen when lengths are compared
-      piece.skipped_bytes = *skipped;
-    }
-    if (piece.skipped_bytes >= page.raw_bytes) return;
-    piece.bytes -= piece.skipped_bytes;
-    found.next = end;
-    found.lane.pieces.push_back(piece);
-  }
-
-  std::set<uint32_t> containers_;                     // that the manifest names
-  std::map<uint32_t, uint32_t> threads_;              // by stream
-  std::map<std::pair<uint32_t, Lane>, Found> lanes_;  // by thread
-  std::pair<uint32_t, uint64_t> last_{};              // container and offset
-  std::vector<uint8_t> unpacked_;
+  const uint32_t container_;
+  std::map<uint32_t, uint32_t> threads_;                   // by stream
+  std::map<std::pair<uint32_t, Lane>, PackedLane> lanes_;  // by thread
+  uint64_t last_ = 0;                                      // offset of the last page
 };
 
 Error differs(const std::string& path, uint64_t offset) {
@@ -213,17 +164,17 @@ Result<Manifest> sealed_manifest(Fs& fs, const SessionPath& session_path) {
 }
 
 // The lanes whose files are there, each with its pieces.
-Result<std::vector<PackedLane>> lanes_there(Fs& fs, const SessionPath& session_path,
-                                            const Manifest& manifest) {
-  Finder finder(manifest);
+Result<std::vector<PackedLane>> lanes_there(Fs& fs, const std::string& directory,
+                                            const Manifest& manifest, uint32_t container) {
+  Finder finder(manifest, container);
   COLLECT_TRY(read_container_objects(
-      fs, session_path.directory, [&finder](const rtc::Object& object, const ObjectPlace& place) {
+      fs, directory, [&finder](const rtc::Object& object, const ObjectPlace& place) {
         return finder.take(object, place);
       }));
   std::vector<PackedLane> lanes;
   for (const ManifestThread& thread : manifest.threads) {
     for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
-      const std::string path = thread_path(session_path.directory, thread.id) + "/" + file_of(lane);
+      const std::string path = thread_file_path(directory, thread.id, lane);
       if (!fs.exists(path)) continue;
       PackedLane& one = lanes.emplace_back(finder.take_lane(thread.id, lane));
       COLLECT_TRY(measure(fs, path, one));
@@ -235,12 +186,8 @@ Result<std::vector<PackedLane>> lanes_there(Fs& fs, const SessionPath& session_p
 }
 
 // Compares all files that are there; those of a packed session that are gone were compared before.
-Result<std::vector<PackedLane>> prove(Fs& fs, const std::string& directory,
-                                      std::vector<PackedLane> lanes, const PackProgress& progress) {
-  uint64_t all = 0;
-  for (const PackedLane& lane : lanes) all += lane.file_bytes;
+Status prove(Fs& fs, const std::string& directory, std::vector<PackedLane>& lanes, Steps& steps) {
   const ReadContainer containers = containers_of(fs, directory);
-  Steps steps(progress, all);
   for (PackedLane& lane : lanes) {
     const std::string path = lane_path(directory, lane);
     if (!fs.exists(path)) continue;
@@ -248,78 +195,24 @@ Result<std::vector<PackedLane>> prove(Fs& fs, const std::string& directory,
     if (!crc.ok()) return crc.error();
     lane.file_crc32c = *crc;
   }
-  return lanes;
+  return {};
 }
 
-Result<std::vector<PackedLane>> proven_lanes(Fs& fs, const SessionPath& session_path,
-                                             const Manifest& manifest,
-                                             const PackProgress& progress) {
-  auto lanes = lanes_there(fs, session_path, manifest);
-  if (!lanes.ok()) return lanes;
-  return prove(fs, session_path.directory, std::move(*lanes), progress);
-}
-
-// The containers do not have the files as they are: containers were off, or removed to stay within
-// their budget, or links were made right at the seal.
-bool is_for_new_container(Code code) {
-  return code == Code::kUnsupported || code == Code::kDamaged;
-}
-
-// Everything of the sealed session in one container, which the manifest then names in place of the
-// others.
-Status write_container(Fs& fs, const SessionPath& session_path, Manifest& manifest) {
-  const std::string& directory = session_path.directory;
-  if (!manifest.passthrough_streams.empty()) {
-    return Error{Code::kUnsupported,
-                 session_path.name +
-                     ": its containers lack a part of it, and it has a stream of "
-                     "another format, which is not put into a new one"};
-  }
-  uint32_t number = 1;
-  const auto names = fs.list_directory(directory);
-  if (!names.ok()) return names.error();
-  for (const std::string& name : *names) {
-    if (const auto there = parse_container_name(name)) number = std::max(number, *there + 1);
-  }
-  if (number > kMaxContainerNumber) return Error{Code::kLimit, directory + ": too many containers"};
-  const Manifest whole = manifest_of_files(manifest);
-  std::vector<LanePages> lanes;
-  for (const ManifestThread& thread : whole.threads) {
+// Bytes of all thread files that are there.
+Result<uint64_t> bytes_of_files(Fs& fs, const std::string& directory, const Manifest& manifest) {
+  uint64_t all = 0;
+  for (const ManifestThread& thread : manifest.threads) {
     for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
-      const std::string path = thread_path(directory, thread.id) + "/" + file_of(lane);
+      const std::string path = thread_file_path(directory, thread.id, lane);
       if (!fs.exists(path)) continue;
-      auto input = open_lane(fs, path, lane);
-      if (!input.ok()) return input.error();
-      input->source.thread = thread.id;
-      input->source.stream_id = thread.stream_id;
-      lanes.emplace_back(std::move(input->source), whole);
+      const auto file = fs.open(path, OpenMode::kRead);
+      if (!file.ok()) return file.error();
+      const auto bytes = (*file)->size();
+      if (!bytes.ok()) return bytes;
+      all += *bytes;
     }
   }
-  const std::string temporary = directory + "/" + kContainerTemporaryFile;
-  if (fs.exists(temporary)) COLLECT_TRY(fs.remove_file(temporary));  // of an interrupted one
-  auto file = fs.open(temporary, OpenMode::kCreate);
-  if (!file.ok()) return file.error();
-  FileSink sink(fs, std::move(*file));
-  auto capture = CaptureWriter::create(sink, whole);
-  Status written = capture.ok() ? Status() : Status(capture.error());
-  if (written.ok()) {
-    written = take_in_time_order(lanes, [&](const Page& page) { return (*capture)->page(page); });
-  }
-  if (written.ok()) written = (*capture)->finish(whole);
-  if (written.ok()) written = sink.sync();
-  if (written.ok()) written = fs.rename(temporary, directory + "/" + container_name(number));
-  if (written.ok()) written = fs.sync_directory(directory);
-  if (!written.ok()) {
-    (void)fs.remove_file(temporary);
-    return written;
-  }
-  manifest.containers = {{container_name(number), "finished", (*capture)->bytes(),
-                          (*capture)->first_ns(), (*capture)->last_ns()}};
-  manifest.containers_removed = 0;
-  for (size_t at = 0; at < manifest.threads.size(); ++at) {
-    manifest.threads[at].stream_id = whole.threads[at].stream_id;
-  }
-  return write_manifest(fs, directory, manifest, true);
+  return all;
 }
 
 // Those that the manifest does not name.
@@ -331,18 +224,6 @@ Status remove_other_containers(Fs& fs, const std::string& directory, const Manif
         manifest.containers, [&](const Container& one) { return one.name == name; });
     if (parse_container_name(name) && !is_named)
       COLLECT_TRY(fs.remove_file(directory + "/" + name));
-  }
-  return {};
-}
-
-Status sync_containers(Fs& fs, const std::string& directory) {
-  const auto names = fs.list_directory(directory);
-  if (!names.ok()) return names.error();
-  for (const std::string& name : *names) {
-    if (!parse_container_name(name)) continue;
-    auto file = fs.open(directory + "/" + name, OpenMode::kReadWrite);
-    if (!file.ok()) return file.error();
-    COLLECT_TRY((*file)->sync());
   }
   return {};
 }
@@ -409,6 +290,19 @@ Status write_file(Fs& fs, const std::string& directory, const PackedLane& lane,
   return written;
 }
 
+// And reads it again: from now on the files depend on it.
+Status write_table(Fs& fs, const std::string& directory, const PackedLanes& packed) {
+  const std::string table = packed.encode();
+  COLLECT_TRY(
+      write_whole_file(fs, directory, kPackedLanesFile, kPackedLanesTemporaryFile, table, true));
+  const auto written = read_packed_lanes(fs, directory);
+  if (written.ok() && *written && (*written)->encode() == table) return {};
+  (void)fs.remove_file(directory + "/" + kPackedLanesFile);
+  return written.ok() ? Error{Code::kDamaged, directory + "/" + kPackedLanesFile +
+                                                  ": was not read as it was written"}
+                      : written.error();
+}
+
 }  // namespace
 
 Result<PackReport> pack_session(Fs& fs, const SessionPath& session_path,
@@ -420,19 +314,29 @@ Result<PackReport> pack_session(Fs& fs, const SessionPath& session_path,
   if (!table.ok()) return table.error();
   PackReport report;
   report.events = manifest->totals.events;
-  // After an interruption, the table is there and some of the files still are.
-  auto lanes = *table ? prove(fs, directory, (*table)->lanes(), progress)
-                      : proven_lanes(fs, session_path, *manifest, progress);
-  if (!lanes.ok() && !*table && is_for_new_container(lanes.code())) {
-    COLLECT_TRY(write_container(fs, session_path, *manifest));
-    lanes = proven_lanes(fs, session_path, *manifest, progress);
+  const auto bytes = bytes_of_files(fs, directory, *manifest);
+  if (!bytes.ok()) return bytes.error();
+  Steps steps(progress, 2 * *bytes);  // written, and compared
+  std::vector<PackedLane> lanes;
+  if (*table) {  // interrupted: some of the files may still be there
+    lanes = (*table)->lanes();
+    COLLECT_TRY(prove(fs, directory, lanes, steps));
+  } else {
+    const auto container = write_packed_container(
+        fs, session_path, *manifest, [&steps](uint64_t more) { return steps.done(more); });
+    if (!container.ok()) return container.error();
+    auto found = lanes_there(fs, directory, *manifest, *container);
+    const Status proven = found.ok() ? prove(fs, directory, *found, steps) : Status(found.error());
+    if (!proven.ok()) {
+      (void)fs.remove_file(directory + "/" + container_name(*container));
+      return proven.error();
+    }
+    lanes = std::move(*found);
+    COLLECT_TRY(write_manifest(fs, directory, *manifest, true));
   }
-  if (!lanes.ok()) return lanes.error();
-  const PackedLanes packed(std::move(*lanes));
+  const PackedLanes packed(std::move(lanes));
   if (!*table) {
-    COLLECT_TRY(sync_containers(fs, directory));
-    COLLECT_TRY(write_whole_file(fs, directory, kPackedLanesFile, kPackedLanesTemporaryFile,
-                                 packed.encode(), true));
+    COLLECT_TRY(write_table(fs, directory, packed));
   }
   COLLECT_TRY(remove_files(fs, directory, packed, report));
   COLLECT_TRY(remove_other_containers(fs, directory, *manifest));

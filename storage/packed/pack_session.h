@@ -1,8 +1,10 @@
 // A session without its thread files, and back. STORAGE.md "Packed sessions".
 //
-// pack_session() proves first: each thread file is read from the containers as a reader of the
-// packed session does, and compared. Only what came out byte for byte is removed. Both can be
-// interrupted at any point and called again; a session is readable at every moment.
+// pack_session() writes one container of the session as its files have it, more densely than while
+// it was recorded. Then it proves: each thread file is read from that container as a reader of the
+// packed session does, and compared. Only when all came out byte for byte are they removed, and the
+// containers from before. Both can be interrupted at any point and called again; a session is
+// readable at every moment.
 //
 // The caller holds the root's lock (session_layout.h), and no one else changes the session. Blocks
 // for as long as it takes to read it.
@@ -24,13 +26,15 @@ struct PackReport {
   uint64_t packed_bytes = 0;  // containers and table
 };
 
-// After each piece: bytes of thread files that are compared or written, of how many. An error ends
-// the work with it.
+// After each piece: how much of the work is done, of how much. An error ends the work with it.
 using PackProgress = std::function<Status(uint64_t done, uint64_t all)>;
 
 //   kNotFound     no such session
-//   kUnsupported  it is not sealed, or its containers do not have all of it: the sentence says what
-//   kDamaged      a thread file and the containers differ: the sentence says where
+//   kUnsupported  it is not sealed, has no names yet, or a thread file is more than records between
+//                 its header and footer
+//   kDamaged      a thread file and the container differ: the sentence says where
+//   kLimit        a stream of another format is larger than is read as a whole
+//   kNoSpace, kIo
 // Nothing was removed then.
 Result<PackReport> pack_session(Fs& fs, const SessionPath& session_path,
                                 const PackProgress& progress = {});

@@ -8,6 +8,7 @@
 
 #include "formats/atf/headers.h"
 #include "formats/core/crc32.h"
+#include "storage/container/packed_lanes.h"
 
 namespace collect::storage {
 namespace {
@@ -72,7 +73,8 @@ Result<Bytes> MappedRecords::read(uint64_t offset, size_t bytes, std::vector<uin
   return records_.subspan(from, std::min(bytes, records_.size() - from));
 }
 
-LanePages::LanePages(LaneSource source, const Manifest& manifest) : source_(std::move(source)) {
+LanePages::LanePages(LaneSource source, const Manifest& manifest, uint64_t page_bytes)
+    : source_(std::move(source)), page_bytes_(page_bytes) {
   page_.stream_id = source_.stream_id;
   page_.lane = source_.lane;
   for (const Gap& gap : manifest.gaps) {
@@ -120,7 +122,11 @@ Result<std::optional<Page>> LanePages::next(std::vector<uint8_t>& buffer) {
 
 Status LanePages::take_events(uint64_t stop, std::vector<uint8_t>& buffer) {
   const uint64_t left = (source_.bytes - offset_) / atf::kEventBytes;
-  const uint64_t wanted = std::min({kPageEvents, left, stop - page_.first_seq});
+  const uint64_t most =
+      page_bytes_ == 0
+          ? kPageEvents
+          : (page_bytes_ - (atf::kEventsOffset + offset_) % page_bytes_) / atf::kEventBytes;
+  const uint64_t wanted = std::min({most, left, stop - page_.first_seq});
   if (wanted == 0) return {};
   const auto got =
       source_.records->read(offset_, static_cast<size_t>(wanted * atf::kEventBytes), buffer);
@@ -163,7 +169,7 @@ Status LanePages::take_details(uint64_t stop, std::vector<uint8_t>& buffer) {
 }
 
 Result<LaneInput> open_lane(Fs& fs, const std::string& path, Lane lane) {
-  auto file = fs.open(path, OpenMode::kRead);
+  auto file = open_thread_file(fs, path);
   if (!file.ok()) return file.error();
   const auto size = (*file)->size();
   if (!size.ok()) return size.error();

@@ -50,8 +50,9 @@ struct LaneSource {
 
 class LanePages {
  public:
-  // What is missing before which record, from the manifest's gaps.
-  LanePages(LaneSource source, const Manifest& manifest);
+  // What is missing before which record, from the manifest's gaps. Pages of events end where the
+  // place in the file is a multiple of `page_bytes`; 0: they are as large as an agent's.
+  LanePages(LaneSource source, const Manifest& manifest, uint64_t page_bytes = 0);
 
   // The time of the next page's first record; absent at the end.
   Result<std::optional<uint64_t>> next_ns();
@@ -74,13 +75,14 @@ class LanePages {
   Status take_details(uint64_t stop, std::vector<uint8_t>& buffer);
 
   LaneSource source_;
+  const uint64_t page_bytes_;
   std::map<uint64_t, Loss> losses_;  // by the position of the record behind them
   uint64_t offset_ = 0;              // of the next page's first record
   std::vector<uint8_t> head_;        // of the next record
   Page page_;                        // the last one
 };
 
-// One lane's file of a sealed session, opened for reading alone.
+// One lane's file of a sealed session, packed or not, opened for reading alone.
 struct LaneInput {
   atf::Version version{};
   uint32_t thread_id = 0;

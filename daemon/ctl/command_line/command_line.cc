@@ -54,7 +54,7 @@ std::string command_list(const CLI::App& app, const std::vector<CommandList>& li
       text += "  " + name + command->get_description() + "\n";
     }
   }
-  return text + "\n" + kListFooter;
+  return text + kListFooter;
 }
 
 // Options and environment of all commands: `help options`.

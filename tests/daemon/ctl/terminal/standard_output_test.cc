@@ -82,6 +82,8 @@ class StandardOutputTest : public testing::OfflineTest {
           {"convert", "--at-collector", kSessionName, "--atf-version", "1"}}},
         {"merge", {{"merge", "--help"}}},    // the sample does not say which process it is of
         {"upload", {{"upload", "--help"}}},  // by another program
+        {"pack", {{"pack", "--help"}}},      // by another program
+        {"unpack", {{"unpack", "--help"}}},  // the same
         {"recover", {{"recover", session}}},
         {"symbolize", {{"symbolize", session}}},
         {"list",

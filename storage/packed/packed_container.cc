@@ -1,0 +1,105 @@
+#include "storage/packed/packed_container.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "storage/container/capture_writer.h"
+#include "storage/fs/whole_file.h"
+#include "storage/rebuild/session_pages.h"
+
+namespace collect::storage {
+namespace {
+
+// Of the records of a page: readers make blocks of as many bytes (read/on_demand.h).
+constexpr uint64_t kPackedPageBytes = uint64_t{1} << 20;
+// Of a stream of another format, which is read as a whole.
+constexpr size_t kMaxPackedPassthrough = size_t{1} << 30;
+
+Result<uint32_t> next_container(Fs& fs, const std::string& directory) {
+  uint32_t number = 1;
+  const auto names = fs.list_directory(directory);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    if (const auto there = parse_container_name(name)) number = std::max(number, *there + 1);
+  }
+  if (number > kMaxContainerNumber) return Error{Code::kLimit, directory + ": too many containers"};
+  return number;
+}
+
+// Streams of other formats, each as one object: the file is whole frames.
+Status add_passthrough(Fs& fs, const std::string& directory, const Manifest& manifest,
+                       CaptureWriter& capture) {
+  for (const PassthroughStream& stream : manifest.passthrough_streams) {
+    const std::string path = directory + "/" + passthrough_file_name(stream.kind);
+    const auto bytes = read_whole_file(fs, path, kMaxPackedPassthrough);
+    if (!bytes.ok()) return bytes.error();
+    const Bytes part(reinterpret_cast<const uint8_t*>(bytes->data()), bytes->size());
+    COLLECT_TRY(capture.passthrough(stream.kind, {&part, 1}));
+  }
+  return {};
+}
+
+// Everything of the session as its files have it, pages of blocks that readers make at once.
+Status fill_container(Fs& fs, const std::string& directory, const Manifest& manifest,
+                      CaptureWriter& capture, const BytesDone& done) {
+  std::vector<LanePages> lanes;
+  for (const ManifestThread& thread : manifest.threads) {
+    for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
+      const std::string path = thread_file_path(directory, thread.id, lane);
+      if (!fs.exists(path)) continue;
+      auto input = open_lane(fs, path, lane);
+      if (!input.ok()) return input.error();
+      input->source.thread = thread.id;
+      input->source.stream_id = thread.stream_id;
+      lanes.emplace_back(std::move(input->source), manifest, kPackedPageBytes);
+    }
+  }
+  return take_in_time_order(lanes, [&](const Page& page) {
+    const Status written = capture.page(page);
+    return written.ok() ? done(page.bytes.size()) : written;
+  });
+}
+
+}  // namespace
+
+std::string thread_file_path(const std::string& directory, uint32_t thread, Lane lane) {
+  return directory + "/" + thread_directory_name(thread) + "/" +
+         (lane == Lane::kIndex ? kIndexFile : kDetailFile);
+}
+
+Result<uint32_t> write_packed_container(Fs& fs, const SessionPath& session_path, Manifest& manifest,
+                                        const BytesDone& done) {
+  const std::string& directory = session_path.directory;
+  const auto number = next_container(fs, directory);
+  if (!number.ok()) return number;
+  const Manifest whole = manifest_of_files(manifest);
+  const std::string temporary = directory + "/" + kContainerTemporaryFile;
+  if (fs.exists(temporary)) COLLECT_TRY(fs.remove_file(temporary));  // of an interrupted one
+  auto file = fs.open(temporary, OpenMode::kCreate);
+  if (!file.ok()) return file.error();
+  FileSink sink(fs, std::move(*file));
+  auto capture = CaptureWriter::create(sink, whole, Packing::kSmall);
+  Status written = capture.ok() ? Status() : Status(capture.error());
+  if (written.ok()) written = fill_container(fs, directory, whole, **capture, done);
+  if (written.ok()) written = add_passthrough(fs, directory, manifest, **capture);
+  Manifest last = whole;
+  last.passthrough_streams = manifest.passthrough_streams;
+  if (written.ok()) written = (*capture)->finish(last);
+  if (written.ok()) written = sink.sync();
+  if (written.ok()) written = fs.rename(temporary, directory + "/" + container_name(*number));
+  if (written.ok()) written = fs.sync_directory(directory);
+  if (!written.ok()) {
+    (void)fs.remove_file(temporary);
+    return written.error();
+  }
+  manifest.containers = {{container_name(*number), "finished", (*capture)->bytes(),
+                          (*capture)->first_ns(), (*capture)->last_ns()}};
+  manifest.containers_removed = 0;
+  for (size_t at = 0; at < manifest.threads.size(); ++at) {
+    manifest.threads[at].stream_id = whole.threads[at].stream_id;
+  }
+  return number;
+}
+
+}  // namespace collect::storage
