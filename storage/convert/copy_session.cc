@@ -1,5 +1,5 @@
 // A session into a session of the same version: every file of it, byte for byte, also those of
-// other programs. What the input lacks is added to the copy's manifest.
+// other programs. What the input lacks is added to the copy's manifest. A packed one is unpacked.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,8 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "storage/convert/conversions.h"
+#include "storage/fs/posix_fs.h"
 #include "storage/fs/rooted_directory.h"
 #include "storage/model/session_layout.h"
+#include "storage/packed/pack_session.h"
 #include "storage/read/session_search.h"
 
 namespace collect::convert {
@@ -138,6 +140,14 @@ Result<std::string> copy_session(const read::Trace& trace, const std::string& ro
   log.count("events", reader.events());
   SessionCopier copier(std::move(*from), std::move(*to), log);
   COLLECT_TRY(copier.directory("", 0));
+  if (const auto copy = storage::parse_session_directory(target.string())) {
+    storage::PosixFs files;
+    const auto unpacked = storage::unpack_session(files, *copy);
+    if (!unpacked.ok() && unpacked.code() != Code::kNotFound &&
+        fs::exists(target / storage::kPackedLanesFile, error)) {
+      return unpacked.error();
+    }
+  }
   if (!log.is_input_whole() && trace.manifest) COLLECT_TRY(copier.add_missing(*trace.manifest));
   return target.string();
 }

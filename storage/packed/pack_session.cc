@@ -198,6 +198,15 @@ Status prove(Fs& fs, const std::string& directory, std::vector<PackedLane>& lane
   return {};
 }
 
+Status check_containers(Fs& fs, const std::string& directory,
+                        const std::vector<PackedLane>& lanes) {
+  for (const PackedLane& lane : lanes) {
+    const std::string path = directory + "/" + container_name(lane.container);
+    if (!fs.exists(path)) return Error{Code::kDamaged, path + ": is missing, and the events in it"};
+  }
+  return {};
+}
+
 // Bytes of all thread files that are there.
 Result<uint64_t> bytes_of_files(Fs& fs, const std::string& directory, const Manifest& manifest) {
   uint64_t all = 0;
@@ -257,6 +266,26 @@ Status remove_files(Fs& fs, const std::string& directory, const PackedLanes& lan
   return fs.sync_directory(directory);
 }
 
+// That an earlier unpack_session() made.
+Status check_file(Fs& fs, const std::string& path, const PackedLane& lane, Steps& steps) {
+  const auto file = fs.open(path, OpenMode::kRead);
+  if (!file.ok()) return file.error();
+  std::vector<uint8_t> bytes(kStepBytes);
+  uint32_t crc = 0;
+  uint64_t offset = 0;
+  for (size_t step = kStepBytes; step == kStepBytes;) {
+    const auto got = (*file)->read_at(offset, bytes);
+    if (!got.ok()) return got.error();
+    step = *got;
+    offset += step;
+    crc = crc32c(Bytes(bytes).first(step), crc);
+    COLLECT_TRY(steps.done(step));
+  }
+  if (offset == lane.file_bytes && crc == lane.file_crc32c) return {};
+  return Error{Code::kDamaged,
+               path + ": not the file that was packed; without it, it is made again"};
+}
+
 Status write_file(Fs& fs, const std::string& directory, const PackedLane& lane,
                   const ReadContainer& containers, Steps& steps) {
   const std::string thread = thread_path(directory, lane.thread);
@@ -287,6 +316,7 @@ Status write_file(Fs& fs, const std::string& directory, const PackedLane& lane,
   if (written.ok()) written = fs.rename(temporary, lane_path(directory, lane));
   if (written.ok()) return fs.sync_directory(thread);
   (void)fs.remove_file(temporary);
+  (void)fs.remove_directory(thread);  // unless something else is in it
   return written;
 }
 
@@ -316,10 +346,15 @@ Result<PackReport> pack_session(Fs& fs, const SessionPath& session_path,
   report.events = manifest->totals.events;
   const auto bytes = bytes_of_files(fs, directory, *manifest);
   if (!bytes.ok()) return bytes.error();
+  if (!*table && manifest->threads.size() != manifest->totals.threads) {
+    return Error{Code::kUnsupported,
+                 session_path.name + ": the manifest does not list all threads"};
+  }
   Steps steps(progress, 2 * *bytes);  // written, and compared
   std::vector<PackedLane> lanes;
   if (*table) {  // interrupted: some of the files may still be there
     lanes = (*table)->lanes();
+    COLLECT_TRY(check_containers(fs, directory, lanes));
     COLLECT_TRY(prove(fs, directory, lanes, steps));
   } else {
     const auto container = write_packed_container(
@@ -332,6 +367,10 @@ Result<PackReport> pack_session(Fs& fs, const SessionPath& session_path,
       return proven.error();
     }
     lanes = std::move(*found);
+    if (lanes.empty()) {
+      (void)fs.remove_file(directory + "/" + container_name(*container));
+      return Error{Code::kUnsupported, session_path.name + ": it has no thread files"};
+    }
     COLLECT_TRY(write_manifest(fs, directory, *manifest, true));
   }
   const PackedLanes packed(std::move(lanes));
@@ -351,17 +390,18 @@ Result<PackReport> unpack_session(Fs& fs, const SessionPath& session_path,
   if (!manifest.ok()) return manifest.error();
   const auto table = read_packed_lanes(fs, directory);
   if (!table.ok()) return table.error();
-  if (!*table) return Error{Code::kNotFound, session_path.name + ": is not packed"};
   PackReport report;
   report.events = manifest->totals.events;
+  if (!*table) return report;
   report.packed_bytes = packed_bytes(fs, session_path);
   uint64_t all = 0;
   for (const PackedLane& lane : (*table)->lanes()) all += lane.file_bytes;
   Steps steps(progress, all);
   const ReadContainer containers = containers_of(fs, directory);
   for (const PackedLane& lane : (*table)->lanes()) {
-    if (fs.exists(lane_path(directory, lane))) {
-      COLLECT_TRY(steps.done(lane.file_bytes));
+    const std::string path = lane_path(directory, lane);
+    if (fs.exists(path)) {
+      COLLECT_TRY(check_file(fs, path, lane, steps));
       continue;
     }
     COLLECT_TRY(write_file(fs, directory, lane, containers, steps));

@@ -30,17 +30,21 @@ struct PackReport {
 using PackProgress = std::function<Status(uint64_t done, uint64_t all)>;
 
 //   kNotFound     no such session
-//   kUnsupported  it is not sealed, has no names yet, or a thread file is more than records between
-//                 its header and footer
-//   kDamaged      a thread file and the container differ: the sentence says where
+//   kUnsupported  it is not sealed, has no names yet or no thread files, or a thread file is more
+//                 than records between its header and footer
+//   kDamaged      a thread file is missing or is not whole, as its footer and the manifest say, or
+//   is
+//                 not what the container then has: the sentence says where
 //   kLimit        a stream of another format is larger than is read as a whole
 //   kNoSpace, kIo
 // Nothing was removed then.
 Result<PackReport> pack_session(Fs& fs, const SessionPath& session_path,
                                 const PackProgress& progress = {});
 
-//   kNotFound  no such session, or it is not packed
-//   kDamaged   a container has changed; what was unpacked before stays
+// Of a session that is not packed: no files.
+//   kNotFound  no such session
+//   kDamaged   a container has changed, or a file that is there is not what was packed; what was
+//              unpacked before stays
 //   kNoSpace, kIo
 Result<PackReport> unpack_session(Fs& fs, const SessionPath& session_path,
                                   const PackProgress& progress = {});

@@ -1,9 +1,12 @@
 #include "storage/packed/packed_container.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "formats/atf/writer.h"
 #include "storage/container/capture_writer.h"
 #include "storage/fs/whole_file.h"
 #include "storage/rebuild/session_pages.h"
@@ -40,25 +43,67 @@ Status add_passthrough(Fs& fs, const std::string& directory, const Manifest& man
   return {};
 }
 
+// A file that was read once, for its records and its checksum.
+struct ReadLane {
+  std::string path;
+  atf::Version version{};
+  uint32_t expected = 0;  // as its footer says; 0: unchecked
+  uint32_t checksum = 0;
+};
+
+// The file is whole, and has what the manifest counts; nothing where there is no file and no
+// record.
+Result<std::optional<LaneInput>> open_whole_lane(Fs& fs, const std::string& path, Lane lane,
+                                                 const ManifestThread& thread) {
+  const uint64_t counted = lane == Lane::kIndex ? thread.events : thread.detail_records;
+  auto input = open_lane(fs, path, lane);
+  if (!input.ok() && input.code() == Code::kNotFound && counted == 0) {
+    return std::optional<LaneInput>();
+  }
+  if (!input.ok() && input.code() == Code::kNotFound) {
+    return Error{Code::kDamaged, path + ": is missing, with " + std::to_string(counted) +
+                                     " records that the manifest counts"};
+  }
+  if (!input.ok()) return input.error();
+  if (!input->checksum) {
+    return Error{Code::kDamaged, path + ": it has no footer, or one that contradicts its header"};
+  }
+  if (input->count != counted) {
+    return Error{Code::kDamaged, path + ": has " + std::to_string(input->count) +
+                                     " records, the manifest counts " + std::to_string(counted)};
+  }
+  return std::optional(std::move(*input));
+}
+
 // Everything of the session as its files have it, pages of blocks that readers make at once.
 Status fill_container(Fs& fs, const std::string& directory, const Manifest& manifest,
                       CaptureWriter& capture, const BytesDone& done) {
   std::vector<LanePages> lanes;
+  std::map<std::pair<uint32_t, Lane>, ReadLane> read;  // by stream
   for (const ManifestThread& thread : manifest.threads) {
     for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
       const std::string path = thread_file_path(directory, thread.id, lane);
-      if (!fs.exists(path)) continue;
-      auto input = open_lane(fs, path, lane);
+      auto input = open_whole_lane(fs, path, lane, thread);
       if (!input.ok()) return input.error();
-      input->source.thread = thread.id;
-      input->source.stream_id = thread.stream_id;
-      lanes.emplace_back(std::move(input->source), manifest, kPackedPageBytes);
+      if (!*input) continue;
+      LaneInput& there = **input;
+      read[{thread.stream_id, lane}] = {path, there.version, *there.checksum};
+      there.source.thread = thread.id;
+      there.source.stream_id = thread.stream_id;
+      lanes.emplace_back(std::move(there.source), manifest, kPackedPageBytes);
     }
   }
-  return take_in_time_order(lanes, [&](const Page& page) {
+  COLLECT_TRY(take_in_time_order(lanes, [&](const Page& page) {
+    ReadLane& lane = read.at({page.stream_id, page.lane});
+    lane.checksum = atf::section_checksum(lane.version, page.bytes, lane.checksum);
     const Status written = capture.page(page);
     return written.ok() ? done(page.bytes.size()) : written;
-  });
+  }));
+  for (const auto& [key, lane] : read) {
+    if (lane.expected == 0 || lane.checksum == lane.expected) continue;
+    return Error{Code::kDamaged, lane.path + ": its checksum does not fit its records"};
+  }
+  return {};
 }
 
 }  // namespace

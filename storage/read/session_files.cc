@@ -151,8 +151,8 @@ bool is_thread_directory(const RootedDirectory& root) {
   return is_there(root, "index.atf") || is_there(root, "detail.atf");
 }
 
-Trace open_session(const RootedDirectory& root, const std::string& below,
-                   const std::vector<std::string>& names, std::string choice) {
+Result<Trace> open_session(const RootedDirectory& root, const std::string& below,
+                           const std::vector<std::string>& names, std::string choice) {
   Trace trace;
   trace.kind = TraceKind::kSession;
   trace.path = root.path_of(below);
@@ -172,6 +172,10 @@ Trace open_session(const RootedDirectory& root, const std::string& below,
   for (const auto& [n, thread] : found) {
     trace.threads.push_back(open_thread(n, root, thread, packed.ok() ? *packed : nullptr));
   }
+  const bool has_files = std::ranges::any_of(trace.threads, [](const TraceThread& thread) {
+    return !thread.error || thread.error->code != Code::kNotFound;
+  });
+  if (!packed.ok() && !has_files) return packed.error();
   read_manifest(trace, root, below);
   return trace;
 }

@@ -2,6 +2,7 @@
 """How fast collectctl reads sessions: verify, report, dump and dump --json.
 
     tests/bench/commands/offline.py [--rounds N] [--million N] [--session PATH]… [COLLECTCTL]…
+    tests/bench/commands/offline.py --packed …    # each session and a packed copy of it, in turn
 
 COLLECTCTL are the programs to compare, in turn in each round; build/release/bin/collectctl by
 default. Without --session one is recorded: one thread, N million events of few functions. Prints
@@ -14,6 +15,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -53,12 +55,27 @@ def timed(command):
     return wall, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def measure(programs, session, rounds):
-    events = events_of(programs[-1], session)
-    print(f"{session}: {events / 1e6:.1f} million events")
+def bytes_at(session):
+    return sum(file.stat().st_size for file in pathlib.Path(session).rglob("*") if file.is_file())
+
+
+def packed_copy(program, session, directory):
+    copy = pathlib.Path(directory) / "packed" / pathlib.Path(session).parent.name / pathlib.Path(session).name
+    shutil.copytree(session, copy)
+    for command in ("pack", "unpack", "pack"):
+        wall, cpu = timed([program, command, copy])
+        print(f"{command:14}{'':8}{wall:9.3f}{cpu:9.3f}")
+    return copy
+
+
+def measure(programs, sessions, rounds):
+    """Each program on its session."""
+    events = events_of(programs[-1], sessions[-1])
+    for session in dict.fromkeys(sessions):
+        print(f"{session}: {events / 1e6:.1f} million events, {bytes_at(session) / events:.2f} bytes each")
     print(f"{'command':14}{'program':>8}{'s':>9}{'CPU s':>9}{'M events/s':>12}{'MB/s':>9}")
     for words in COMMANDS:
-        lines = [[program, *words, session] for program in programs]
+        lines = [[program, *words, session] for program, session in zip(programs, sessions)]
         size = bytes_of(lines[-1])
         times = [[] for _ in lines]
         for counts in [False] + [True] * rounds:
@@ -81,6 +98,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--million", type=int, default=20)
     parser.add_argument("--session", action="append", default=[])
+    parser.add_argument("--packed", action="store_true")
     parser.add_argument("programs", nargs="*", metavar="COLLECTCTL")
     options = parser.parse_args()
     programs = options.programs or [str(ROOT / "build/release/bin/collectctl")]
@@ -88,7 +106,11 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         sessions = options.session or [recorded(programs[-1], options.million, directory)]
         for session in sessions:
-            measure(programs, session, options.rounds)
+            if options.packed:
+                measure(programs[-1:] * 2, [session, packed_copy(programs[-1], session, directory)], options.rounds)
+                shutil.rmtree(pathlib.Path(directory) / "packed")
+            else:
+                measure(programs, [session] * len(programs), options.rounds)
 
 
 main()

@@ -106,7 +106,9 @@ class PackSessionTest : public SessionTest {
     EXPECT_EQ(unpacked->file_bytes, packed->file_bytes);
     EXPECT_EQ(files_of(directory, ".atf"), before);
     EXPECT_FALSE(filesystem::exists(directory + "/" + kPackedLanesFile));
-    EXPECT_EQ(unpack(fs, directory).code(), Code::kNotFound);
+    const auto nothing = unpack(fs, directory);
+    ASSERT_OK(nothing);
+    EXPECT_EQ(nothing->files, 0u);
   }
   // Every change of `work` fails once: the session has what it had, and the next call ends it.
   void expect_interruptible(
@@ -123,9 +125,7 @@ class PackSessionTest : public SessionTest {
       FaultFs breaking({.fail_at = k, .crash = true, .short_write = true});
       EXPECT_FALSE(work(breaking, directory).ok()) << k;
       EXPECT_EQ(read_files(directory), before) << k;
-      // That of an unpacked session says that there is nothing to do.
-      const auto again = work(fs, directory);
-      EXPECT_TRUE(again.ok() || again.code() == Code::kNotFound) << to_string(again.error());
+      EXPECT_OK(work(fs, directory));
       EXPECT_EQ(read_files(directory), before) << k;
       const bool is_packed = filesystem::exists(directory + "/" + kPackedLanesFile);
       EXPECT_EQ(files_of(directory, ".atf").empty(), is_packed) << k;
@@ -247,6 +247,66 @@ TEST_F(PackSessionTest, FilesThatChangedMeanwhileStay) {
   write_file(directory + "/" + left.begin()->first, changed);
   EXPECT_EQ(pack(fs, directory).code(), Code::kDamaged);
   EXPECT_EQ(read_file(directory + "/" + left.begin()->first), changed);
+}
+
+TEST_F(PackSessionTest, SessionsThatAreNotWholeAreNotPacked) {
+  const std::string directory = record_scenario(capturing());
+  const Files before = files_of(directory, ".atf");
+  const Files containers = files_of(directory, ".rtc");
+  const auto expect_refused = [&](const std::string& words) {
+    const auto refused = pack(fs, directory);
+    ASSERT_FALSE(refused.ok()) << words;
+    EXPECT_NE(refused.error().message.find(words), std::string::npos) << refused.error().message;
+    EXPECT_EQ(files_of(directory, ".rtc"), containers) << words;
+    EXPECT_FALSE(filesystem::exists(directory + "/" + kPackedLanesFile)) << words;
+  };
+  for (const auto& [name, bytes] : before) {
+    const std::string path = directory + "/" + name;
+    filesystem::remove(path);
+    expect_refused(name + ": is missing");
+    std::vector<uint8_t> changed = bytes;
+    changed[80] ^= 1;  // of the first record's payload or function
+    write_file(path, changed);
+    expect_refused(name + ": its checksum does not fit");
+    changed = bytes;
+    changed.resize(changed.size() - 64);
+    write_file(path, changed);
+    expect_refused(name + ": it has no footer");
+    write_file(path, bytes);
+  }
+  for (const auto& [name, bytes] : before) filesystem::remove(directory + "/" + name);
+  expect_refused("is missing");
+  for (const auto& [name, bytes] : before) write_file(directory + "/" + name, bytes);
+  expect_there_and_back(directory);
+}
+
+TEST_F(PackSessionTest, FilesInThePlaceOfPackedOnesStay) {
+  const std::string directory = record_scenario(capturing());
+  const Files before = files_of(directory, ".atf");
+  ASSERT_OK(pack(fs, directory));
+  filesystem::create_directory(directory + "/thread_1");
+  const std::string path = directory + "/thread_1/index.atf";
+  write_file(path, {});
+  EXPECT_EQ(unpack(fs, directory).code(), Code::kDamaged);
+  EXPECT_EQ(pack(fs, directory).code(), Code::kDamaged);
+  EXPECT_TRUE(filesystem::exists(directory + "/" + kPackedLanesFile));
+  filesystem::remove(path);
+  ASSERT_OK(unpack(fs, directory));
+  EXPECT_EQ(files_of(directory, ".atf"), before);
+}
+
+TEST_F(PackSessionTest, TablesWithoutTheirContainerAreDamaged) {
+  const std::string directory = record_plain(atf::Version::kV2, capturing());
+  ASSERT_OK(pack(fs, directory));
+  for (const auto& [name, bytes] : files_of(directory, ".rtc")) {
+    filesystem::remove(directory + "/" + name);
+  }
+  EXPECT_EQ(pack(fs, directory).code(), Code::kDamaged);
+  EXPECT_EQ(unpack(fs, directory).code(), Code::kDamaged);
+  write_file(directory + "/" + kPackedLanesFile, {1, 2, 3});
+  const auto trace = read::open_trace(directory);
+  ASSERT_FALSE(trace.ok());
+  EXPECT_NE(trace.error().message.find(kPackedLanesFile), std::string::npos);
 }
 
 TEST_F(PackSessionTest, OnlySealedSessionsArePacked) {

@@ -33,8 +33,11 @@ void add_pack(const CommandGroup& group) {
       group.add("pack", "Keep a session as containers alone, in a twentieth of the space");
   add(command, false);
   command.footer(
-      "Its thread files are removed, after each was compared with what the containers have.\n"
-      "Every command reads the session as before; `collectctl unpack` makes the files again.");
+      "One dense container of its thread files is written. When each file was read back from it "
+      "and\n"
+      "compared, the files and the other containers are removed. Every command reads the session "
+      "as\n"
+      "before; `collectctl unpack` makes the files again.");
 }
 
 void add_unpack(const CommandGroup& group) {
