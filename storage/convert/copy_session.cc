@@ -141,7 +141,9 @@ Result<std::string> copy_session(const read::Trace& trace, const std::string& ro
   SessionCopier copier(std::move(*from), std::move(*to), log);
   COLLECT_TRY(copier.directory("", 0));
   if (const auto copy = storage::parse_session_directory(target.string())) {
-    storage::PosixFs files;
+    auto below = RootedDirectory::open(root);
+    if (!below.ok()) return below.error();
+    storage::PosixFs files(std::move(*below));
     const auto unpacked = storage::unpack_session(files, *copy);
     if (!unpacked.ok() && unpacked.code() != Code::kNotFound &&
         fs::exists(target / storage::kPackedLanesFile, error)) {

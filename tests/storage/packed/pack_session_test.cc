@@ -10,6 +10,7 @@
 
 #include "formats/core/crc32.h"
 #include "storage/container/packed_lanes.h"
+#include "storage/convert/conversions.h"
 #include "storage/read/session_files.h"
 #include "storage/rebuild/capture_replay.h"
 #include "storage/rebuild/session_conversion.h"
@@ -202,6 +203,20 @@ TEST_F(PackSessionTest, PackedSessionsAreConvertedLikeOthers) {
   ASSERT_OK(of_packed);
   EXPECT_TRUE(of_packed->report.missing.empty()) << of_packed->report.missing.front().what;
   EXPECT_EQ(files_of(of_packed->session_path.directory, ".atf"), expected);
+}
+
+TEST_F(PackSessionTest, CopiesOfPackedSessionsHaveFiles) {
+  const std::string directory = record_scenario(capturing());
+  const Files before = files_of(directory, ".atf");
+  ASSERT_OK(pack(fs, directory));
+  const auto trace = read::open_trace(directory);
+  ASSERT_OK(trace);
+  convert::ConvertLog log;
+  filesystem::create_directory(root.path() + "/copies");
+  const auto copy = convert::copy_session(*trace, root.path() + "/copies", log);
+  ASSERT_OK(copy);
+  EXPECT_EQ(files_of(*copy, ".atf"), before);
+  EXPECT_FALSE(filesystem::exists(*copy + "/" + kPackedLanesFile));
 }
 
 TEST_F(PackSessionTest, DamageBehindItIsFoundAndNothingIsRemoved) {
