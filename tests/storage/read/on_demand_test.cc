@@ -121,18 +121,18 @@ TEST_F(OnDemandTest, ChildDiesRatherThanReadWrongBytes) {
   EXPECT_EQ(bytes_->bytes()[0], byte_at(0));
   const collect::child::Ending ending = collect::child::forked([this] {
     const volatile uint8_t* const first = bytes_->bytes().data();
-    return *first == byte_at(0) ? 0 : 1;
+    return *first == byte_at(0) ? 40 : 41;
   });
-  EXPECT_FALSE(ending.exited_with(0) || ending.exited_with(1)) << ending.describe();
+  EXPECT_FALSE(ending.exited_with(40) || ending.exited_with(41)) << ending.describe();
 }
 
 TEST_F(OnDemandTest, OtherFaultsEndTheProgram) {
   const collect::child::Ending ending = collect::child::forked([this] {
     (void)bytes_->bytes()[0];
     void* const hidden = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return *static_cast<volatile int*>(hidden) == 0 ? 0 : 1;
+    return *static_cast<volatile int*>(hidden) == 0 ? 40 : 41;
   });
-  EXPECT_FALSE(ending.exited_with(0) || ending.exited_with(1)) << ending.describe();
+  EXPECT_FALSE(ending.exited_with(40) || ending.exited_with(41)) << ending.describe();
 }
 
 }  // namespace
