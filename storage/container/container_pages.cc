@@ -18,8 +18,6 @@ constexpr size_t kWindowBytes = size_t{32} << 20;
 constexpr size_t kOverlapBytes = size_t{8} << 20;
 static_assert(kOverlapBytes >= kMaxPageBytes + kMaxPageBytes / 2);
 
-using OnObject = std::function<Status(const rtc::Object&, const ObjectPlace&)>;
-
 Status read_window(Bytes window, ObjectPlace begin, const OnObject& on_object) {
   rtc::ReaderOptions options;
   options.verify_crc = false;  // each page has its own
@@ -33,16 +31,15 @@ Status read_window(Bytes window, ObjectPlace begin, const OnObject& on_object) {
   return {};
 }
 
-Status read_container(Fs& fs, const std::string& path, uint32_t number, const OnObject& on_object) {
-  const auto file = fs.open(path, OpenMode::kRead);
-  if (!file.ok()) return file.code() == Code::kExhausted ? Status(file.error()) : Status();
-  std::vector<uint8_t> window(kWindowBytes);
-  for (uint64_t begin = 0;; begin += kWindowBytes - kOverlapBytes) {
-    const auto got = (*file)->read_at(begin, window);
-    if (!got.ok()) return {};  // a second copy that cannot be read is none
-    COLLECT_TRY(read_window(Bytes(window).first(*got), {number, begin, begin}, on_object));
-    if (*got < window.size()) return {};
+// Those of all containers, oldest first.
+Status read_objects(Fs& fs, const std::string& directory, const OnObject& on_object) {
+  auto names = fs.list_directory(directory);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    const auto number = parse_container_name(name);
+    if (number) COLLECT_TRY(read_container_objects(fs, directory, *number, on_object));
   }
+  return {};
 }
 
 }  // namespace
@@ -80,15 +77,17 @@ Result<Page> captured_page(Bytes object, std::vector<uint8_t>& unpacked, Mutable
   return page;
 }
 
-Status read_container_objects(Fs& fs, const std::string& directory, const OnObject& on_object) {
-  auto names = fs.list_directory(directory);
-  if (!names.ok()) return names.error();
-  for (const std::string& name : *names) {
-    const auto number = parse_container_name(name);
-    if (!number) continue;
-    COLLECT_TRY(read_container(fs, directory + "/" + name, *number, on_object));
+Status read_container_objects(Fs& fs, const std::string& directory, uint32_t container,
+                              const OnObject& on_object) {
+  const auto file = fs.open(directory + "/" + container_name(container), OpenMode::kRead);
+  if (!file.ok()) return file.code() == Code::kExhausted ? Status(file.error()) : Status();
+  std::vector<uint8_t> window(kWindowBytes);
+  for (uint64_t begin = 0;; begin += kWindowBytes - kOverlapBytes) {
+    const auto got = (*file)->read_at(begin, window);
+    if (!got.ok()) return {};  // a second copy that cannot be read is none
+    COLLECT_TRY(read_window(Bytes(window).first(*got), {container, begin, begin}, on_object));
+    if (*got < window.size()) return {};
   }
-  return {};
 }
 
 Status read_container_pages(Fs& fs, const std::string& directory,
@@ -100,7 +99,7 @@ Status read_container_pages(Fs& fs, const std::string& directory,
     const auto page = captured_page(object.payload(), unpacked);
     return page.ok() ? on_page(*page) : Status();
   };
-  return read_container_objects(fs, directory, take);
+  return read_objects(fs, directory, take);
 }
 
 Result<std::optional<Manifest>> newest_container_manifest(Fs& fs, const std::string& directory) {
@@ -123,7 +122,7 @@ Result<std::optional<Manifest>> newest_container_manifest(Fs& fs, const std::str
     }
     return {};
   };
-  COLLECT_TRY(read_container_objects(fs, directory, take));
+  COLLECT_TRY(read_objects(fs, directory, take));
   return newest;
 }
 

@@ -28,10 +28,12 @@ struct ObjectPlace {
   uint64_t offset = 0;     // of the object's first frame
   uint64_t end = 0;        // behind its last one
 };
-// Every object of all containers in the directory, oldest first, some of them twice.
-Status read_container_objects(
-    Fs& fs, const std::string& directory,
-    const std::function<Status(const rtc::Object&, const ObjectPlace&)>& on_object);
+using OnObject = std::function<Status(const rtc::Object&, const ObjectPlace&)>;
+
+// Every object of a container in the directory, some of them twice. Of one that cannot be read,
+// none.
+Status read_container_objects(Fs& fs, const std::string& directory, uint32_t container,
+                              const OnObject& on_object);
 
 // Reads all containers in the directory, oldest first. A container that cannot be read is left out.
 Status read_container_pages(Fs& fs, const std::string& directory,

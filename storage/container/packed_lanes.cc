@@ -190,14 +190,13 @@ class PackedFile final : public File {
 
   Status move_to(uint64_t offset) {
     if (!block_.empty() && offset >= begin_ && offset < begin_ + block_.size()) return {};
-    begin_ = offset / kBlockBytes * kBlockBytes;
-    block_.resize(std::min(kBlockBytes, lane_.file_bytes - begin_));
+    begin_ = offset / kPackedPageBytes * kPackedPageBytes;
+    block_.resize(std::min(kPackedPageBytes, lane_.file_bytes - begin_));
     const Status read = read_packed(lane_, begin_, block_, containers_);
     if (!read.ok()) block_.clear();
     return read.ok() ? read : Error{read.code(), path_ + ": " + read.error().message};
   }
 
-  static constexpr uint64_t kBlockBytes = uint64_t{1} << 20;
   const std::string path_;
   const PackedLane lane_;
   const ReadContainer containers_;

@@ -26,6 +26,8 @@
 
 namespace collect::storage {
 
+// Of a thread file, in a page of the container, so that a reader decodes as much at once.
+inline constexpr uint64_t kPackedPageBytes = uint64_t{1} << 20;
 inline constexpr uint64_t kMaxPackedLanesBytes = uint64_t{1} << 30;
 inline constexpr uint32_t kMaxPackedEndBytes = 128;  // of a head or a tail: a header, a footer
 

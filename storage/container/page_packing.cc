@@ -51,7 +51,7 @@ struct Packer {
   std::vector<uint8_t> compressed;
 };
 
-// More takes several times as long and saves a tenth.
+// Of a container of 165 MB (json_iso_codes), zstd -1 leaves 93 MB, -3 81 MB, -9 68 MB.
 constexpr int kZstdLevel = 3;
 
 // The blocks as one frame, where that is smaller.

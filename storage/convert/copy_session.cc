@@ -114,6 +114,19 @@ class SessionCopier {
   std::vector<uint8_t> buffer_;
 };
 
+Status unpack_copy(const std::string& root, const std::string& directory) {
+  const auto copy = storage::parse_session_directory(directory);
+  if (!copy) {
+    return Error{Code::kUnsupported,
+                 directory + ": packed, and not named session_…/pid_…; give it such a name"};
+  }
+  auto below = RootedDirectory::open(root);
+  if (!below.ok()) return below.error();
+  storage::PosixFs files(std::move(*below));
+  const auto unpacked = storage::unpack_session(files, *copy);
+  return unpacked.ok() ? Status() : Status(unpacked.error());
+}
+
 }  // namespace
 
 Result<std::string> copy_session(const read::Trace& trace, const std::string& root,
@@ -140,15 +153,8 @@ Result<std::string> copy_session(const read::Trace& trace, const std::string& ro
   log.count("events", reader.events());
   SessionCopier copier(std::move(*from), std::move(*to), log);
   COLLECT_TRY(copier.directory("", 0));
-  if (const auto copy = storage::parse_session_directory(target.string())) {
-    auto below = RootedDirectory::open(root);
-    if (!below.ok()) return below.error();
-    storage::PosixFs files(std::move(*below));
-    const auto unpacked = storage::unpack_session(files, *copy);
-    if (!unpacked.ok() && unpacked.code() != Code::kNotFound &&
-        fs::exists(target / storage::kPackedLanesFile, error)) {
-      return unpacked.error();
-    }
+  if (fs::exists(target / storage::kPackedLanesFile, error)) {
+    COLLECT_TRY(unpack_copy(root, target.string()));
   }
   if (!log.is_input_whole() && trace.manifest) COLLECT_TRY(copier.add_missing(*trace.manifest));
   return target.string();

@@ -34,7 +34,7 @@ std::string lane_path(const std::string& directory, const PackedLane& lane) {
 // The pages of one container that each thread file consists of.
 class Finder {
  public:
-  Finder(const Manifest& manifest, uint32_t container) : container_(container) {
+  Finder(const Manifest& manifest, uint32_t container) {
     for (const ManifestThread& thread : manifest.threads) {
       threads_[thread.stream_id] = thread.id;
       for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
@@ -49,7 +49,7 @@ class Finder {
   Status take(const rtc::Object& object, const ObjectPlace& place) {
     const std::string& stream = object.stream->name;
     if (stream != kIndexPagesStream && stream != kDetailPagesStream) return {};
-    if (place.container != container_ || place.offset <= last_) return {};  // windows overlap
+    if (place.offset <= last_) return {};  // windows overlap
     last_ = place.offset;
     uint8_t head[sizeof(PageHeader)];
     size_t had = 0;
@@ -73,7 +73,6 @@ class Finder {
   PackedLane take_lane(uint32_t thread, Lane lane) { return std::move(lanes_.at({thread, lane})); }
 
  private:
-  const uint32_t container_;
   std::map<uint32_t, uint32_t> threads_;                   // by stream
   std::map<std::pair<uint32_t, Lane>, PackedLane> lanes_;  // by thread
   uint64_t last_ = 0;                                      // offset of the last page
@@ -168,7 +167,7 @@ Result<std::vector<PackedLane>> lanes_there(Fs& fs, const std::string& directory
                                             const Manifest& manifest, uint32_t container) {
   Finder finder(manifest, container);
   COLLECT_TRY(read_container_objects(
-      fs, directory, [&finder](const rtc::Object& object, const ObjectPlace& place) {
+      fs, directory, container, [&finder](const rtc::Object& object, const ObjectPlace& place) {
         return finder.take(object, place);
       }));
   std::vector<PackedLane> lanes;
@@ -224,15 +223,19 @@ Result<uint64_t> bytes_of_files(Fs& fs, const std::string& directory, const Mani
   return all;
 }
 
-// Those that the manifest does not name.
-Status remove_other_containers(Fs& fs, const std::string& directory, const Manifest& manifest) {
+// Those that neither the manifest nor the table names.
+Status remove_other_containers(Fs& fs, const std::string& directory, const Manifest& manifest,
+                               const PackedLanes& packed) {
   const auto names = fs.list_directory(directory);
   if (!names.ok()) return names.error();
   for (const std::string& name : *names) {
-    const bool is_named = std::ranges::any_of(
-        manifest.containers, [&](const Container& one) { return one.name == name; });
-    if (parse_container_name(name) && !is_named)
-      COLLECT_TRY(fs.remove_file(directory + "/" + name));
+    const auto number = parse_container_name(name);
+    const bool is_named =
+        std::ranges::any_of(manifest.containers,
+                            [&](const Container& one) { return one.name == name; }) ||
+        std::ranges::any_of(packed.lanes(),
+                            [&](const PackedLane& lane) { return lane.container == number; });
+    if (number && !is_named) COLLECT_TRY(fs.remove_file(directory + "/" + name));
   }
   return {};
 }
@@ -378,7 +381,7 @@ Result<PackReport> pack_session(Fs& fs, const SessionPath& session_path,
     COLLECT_TRY(write_table(fs, directory, packed));
   }
   COLLECT_TRY(remove_files(fs, directory, packed, report));
-  COLLECT_TRY(remove_other_containers(fs, directory, *manifest));
+  COLLECT_TRY(remove_other_containers(fs, directory, *manifest, packed));
   report.packed_bytes = packed_bytes(fs, session_path);
   return report;
 }

@@ -8,14 +8,13 @@
 
 #include "formats/atf/writer.h"
 #include "storage/container/capture_writer.h"
+#include "storage/container/packed_lanes.h"
 #include "storage/fs/whole_file.h"
 #include "storage/rebuild/session_pages.h"
 
 namespace collect::storage {
 namespace {
 
-// Of the records of a page: readers make blocks of as many bytes (read/on_demand.h).
-constexpr uint64_t kPackedPageBytes = uint64_t{1} << 20;
 // Of a stream of another format, which is read as a whole.
 constexpr size_t kMaxPackedPassthrough = size_t{1} << 30;
 

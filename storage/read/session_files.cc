@@ -25,6 +25,9 @@ std::optional<uint32_t> thread_number(const fs::path& directory) {
   return number_after(directory.filename().string(), "thread_");
 }
 
+// A block that is made at once is a page of the container: none is decoded twice.
+static_assert(kDemandBlockBytes == storage::kPackedPageBytes);
+
 // A packed session: where its thread files are in its containers, which are mapped. Any thread.
 struct Packed {
   storage::PackedLanes lanes;

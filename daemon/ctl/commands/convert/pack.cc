@@ -30,14 +30,12 @@ void add(const Command& command, bool unpack) {
 
 void add_pack(const CommandGroup& group) {
   const Command command =
-      group.add("pack", "Keep a session as containers alone, in a twentieth of the space");
+      group.add("pack", "Keep a session as one dense container, without its thread files");
   add(command, false);
   command.footer(
-      "One dense container of its thread files is written. When each file was read back from it "
-      "and\n"
-      "compared, the files and the other containers are removed. Every command reads the session "
-      "as\n"
-      "before; `collectctl unpack` makes the files again.");
+      "One dense container of its thread files is written. When each file was read back from it\n"
+      "and compared, the files and the other containers are removed. Every command reads the\n"
+      "session as before; `collectctl unpack` makes the files again.");
 }
 
 void add_unpack(const CommandGroup& group) {
