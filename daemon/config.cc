@@ -1,7 +1,7 @@
 // The one translation unit that knows CLI11.
 #include "daemon/config.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -47,7 +47,7 @@ std::string one_of(const std::string& value, std::initializer_list<std::string_v
     if (value == word) return {};
     list += (list.empty() ? "" : ", ") + std::string(word);
   }
-  return "\"" + value + "\" is not one of " + list;
+  return fmt::format("\"{}\" is not one of {}", value, list);
 }
 
 // What a lookup of symbols takes.
@@ -135,8 +135,8 @@ std::string unknown_flag(const CLI::App& app, int argc, const char* const* argv)
     const std::string_view word = argument.substr(0, argument.find('='));
     if (!word.starts_with("--") || app.get_option_no_throw(std::string(word)) != nullptr) continue;
     const std::string_view near = nearest_word(word.substr(2), known.data(), known.size());
-    return "there is no option " + std::string(word) +
-           (near.empty() ? "" : " (did you mean --" + std::string(near) + "?)");
+    return fmt::format("there is no option {}{}", word,
+                       near.empty() ? "" : fmt::format(" (did you mean --{}?)", near));
   }
   return "";
 }
@@ -253,7 +253,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
   std::string help;
   COLLECT_TRY(parse_flags(argc, argv, ignored, flags, &help));
   if (flags.help || flags.version) {
-    line.print = flags.help ? help : "collectord " + std::string(kVersion) + "\n";
+    line.print = flags.help ? help : fmt::format("collectord {}\n", kVersion);
     return line;
   }
   if (!flags.config_file.empty()) COLLECT_TRY(read_config_file(flags.config_file, line.config));
@@ -263,7 +263,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
   each_key(line.config, [&](const char* key, const char*, auto&) {
     if (!fault.empty()) return;
     const std::string why = value_fault(key, line.config);
-    if (!why.empty()) fault = flag_of(key) + ": " + why;
+    if (!why.empty()) fault = fmt::format("{}: {}", flag_of(key), why);
   });
   if (!fault.empty()) return Error{Code::kInvalidArgument, fault};
   if (line.config.root.empty()) line.config.root = default_root();

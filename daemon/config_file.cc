@@ -1,5 +1,5 @@
 // The one translation unit that knows toml++.
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <toml++/toml.h>
@@ -101,7 +101,7 @@ Status check_unknown(const std::string& path, const toml::table& table,
   for (const auto& [key, node] : table) {
     if (known.contains(key.str())) continue;
     return Error{Code::kInvalidArgument,
-                 at(path, key.source()) + "unknown key \"" + std::string(key.str()) + "\""};
+                 fmt::format("{}unknown key \"{}\"", at(path, key.source()), key.str())};
   }
   return {};
 }
@@ -126,11 +126,11 @@ Status read_config_file(const std::string& path, Config& config) {
     const toml::node* node = table.get(key);
     if (node == nullptr || !fault.empty()) return;
     if (!take(*node, field)) {
-      fault = at(path, node->source()) + key + " must be " + wanted(field);
+      fault = fmt::format("{}{} must be {}", at(path, node->source()), key, wanted(field));
       return;
     }
     const std::string why = value_fault(key, config);
-    if (!why.empty()) fault = at(path, node->source()) + key + ": " + why;
+    if (!why.empty()) fault = fmt::format("{}{}: {}", at(path, node->source()), key, why);
   });
   COLLECT_TRY(check_unknown(path, table, known));
   if (!fault.empty()) return Error{Code::kInvalidArgument, fault};

@@ -1,6 +1,6 @@
 #include "daemon/inherited_sockets.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>

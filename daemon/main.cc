@@ -195,7 +195,7 @@ Status announce(int ready_fd, const Collector& collector, const control::Control
   size_t written = 0;
   while (written < line.size()) {
     const ssize_t count = ::write(ready_fd, line.data() + written, line.size() - written);
-    if (count < 0) return errno_error(errno, "--ready-fd " + std::to_string(ready_fd));
+    if (count < 0) return errno_error(errno, fmt::format("--ready-fd {}", ready_fd));
     written += static_cast<size_t>(count);
   }
   ::close(ready_fd);
@@ -264,7 +264,7 @@ void note_other_address(const char* key, const std::string& wanted, const std::s
 // What cannot be without a store, though there is none: "key = value". Empty: nothing.
 std::string wants_store(const Config& config) {
   const auto said = [](const char* key, const std::string& value) {
-    return std::string(key) + " = \"" + value + "\"";
+    return fmt::format("{} = \"{}\"", key, value);
   };
   if (config.store != "off") return {};
   if (config.keep_local != "always") return said("keep_local", config.keep_local);
@@ -312,7 +312,7 @@ int serve(const CommandLine& line) {
   const Status locked = lock.hold();
   if (!locked.ok()) {
     return refuse(locked.error().code == Code::kUnavailable
-                      ? "root " + root + " is in use by another collectord"
+                      ? fmt::format("root {} is in use by another collectord", root)
                       : "root: " + locked.error().message);
   }
   // A root that takes no file now, or whose id is damaged, is used all the same.
@@ -358,7 +358,7 @@ int serve(const CommandLine& line) {
 // met.
 void log_fault(const std::string& what, const Error& error) {
   static ingest::LogRateLimiter lines;
-  const std::string line = lines.admit(what + ": " + to_string(error) + "; it continues");
+  const std::string line = lines.admit(fmt::format("{}: {}; it continues", what, to_string(error)));
   if (!line.empty()) spdlog::error("{}", line);
 }
 

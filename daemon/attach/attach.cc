@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
 #include <asio/post.hpp>
 
 #include "daemon/attach/adb/adb_source.h"
@@ -30,8 +31,9 @@ Result<std::unique_ptr<Attach>> Attach::create(const AttachOptions& options,
     };
     if (std::none_of(sources.begin(), sources.end(), reaches)) {
       const std::string via = endpoint.substr(0, endpoint.find(':'));
-      return Error{Code::kInvalidArgument, endpoint + " is to be attached, and " + via +
-                                               " is off: set " + via + " = \"auto\""};
+      return Error{Code::kInvalidArgument,
+                   fmt::format("{} is to be attached, and {} is off: set {} = \"auto\"", endpoint,
+                               via, via)};
     }
   }
   attach->table_ = std::make_unique<DeviceTable>(attach->io_, std::move(sources),
@@ -98,8 +100,10 @@ std::string device_address_fault(const std::string& address) {
       serial.empty() ? "" : address.substr(address.find(':') + 1 + serial.size() + 1);
   const bool is_port = endpoint.starts_with("tcp:") && endpoint.size() > 4;
   if (address.starts_with("usbmux:") ? is_port : !endpoint.empty()) return "";
-  return "address \"" + address +
-         "\": an endpoint on a device is written adb:SERIAL:NAME or usbmux:SERIAL:tcp:PORT";
+  return fmt::format(
+      "address \"{}\": an endpoint on a device is written adb:SERIAL:NAME or "
+      "usbmux:SERIAL:tcp:PORT",
+      address);
 }
 
 std::string serial_of(const std::string& address) {

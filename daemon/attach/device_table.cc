@@ -17,7 +17,7 @@ constexpr char kDetached[] = "detached by command";
 
 std::string address_of(const DeviceSource& source, const std::string& serial,
                        const std::string& endpoint) {
-  return std::string(source.via()) + ":" + serial + ":" + endpoint;
+  return fmt::format("{}:{}:{}", source.via(), serial, endpoint);
 }
 
 }  // namespace
@@ -285,12 +285,13 @@ Status DeviceTable::attach(const std::string& address) {
                      " or usbmux:SERIAL:tcp:PORT"};
   }
   if (!device.is_present || !device.shown.is_usable) {
-    return device.is_present ? Error{Code::kUnsupported, address + ": " + device.shown.reason}
-                             : Error{Code::kNotFound, address + ": " + kUnplugged};
+    return device.is_present
+               ? Error{Code::kUnsupported, fmt::format("{}: {}", address, device.shown.reason)}
+               : Error{Code::kNotFound, fmt::format("{}: {}", address, kUnplugged)};
   }
   if (!device.endpoints.contains(found.name) && device.endpoints.size() >= kMaxEndpoints) {
-    return Error{Code::kLimit, address + ": more than " + std::to_string(kMaxEndpoints) +
-                                   " endpoints on one device"};
+    return Error{Code::kLimit,
+                 fmt::format("{}: more than {} endpoints on one device", address, kMaxEndpoints)};
   }
   Endpoint& endpoint = device.endpoints[found.name];
   endpoint.is_released = false;

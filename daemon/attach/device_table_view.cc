@@ -41,7 +41,7 @@ const char* word(DeviceState state) {
 
 void log_device(const DeviceView& view) {
   spdlog::info("{}: device {}{}: {}{}", view.via, in_quotes(view.device.serial),
-               view.device.model.empty() ? "" : " (" + in_quotes(view.device.model) + ")",
+               view.device.model.empty() ? "" : fmt::format(" ({})", in_quotes(view.device.model)),
                word(view.state), view.device.reason.empty() ? "" : ": " + view.device.reason);
 }
 
@@ -74,7 +74,8 @@ DeviceView DeviceTable::view_of(const Device& device) const {
   } else if (!device.search_fault.empty()) {
     say(DeviceState::kBlocked, device.search_fault, "unplug it and plug it in again");
   } else if (refused != nullptr) {
-    say(DeviceState::kBlocked, refused_name + ": " + refused->status, advice_for(refused->trouble));
+    say(DeviceState::kBlocked, fmt::format("{}: {}", refused_name, refused->status),
+        advice_for(refused->trouble));
   } else {
     say(DeviceState::kNoAgent, "no program with an agent is attached", how_to_listen(view.via));
   }

@@ -1,6 +1,6 @@
 #include "daemon/collector/call_watches.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <utility>
 

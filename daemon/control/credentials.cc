@@ -43,7 +43,7 @@ grpc::Status TokenCheck::Process(const InputMetadata& metadata, grpc::AuthContex
   for (const char* key : kBrowserMetadata) {
     if (metadata.find(key) == metadata.end()) continue;
     return {grpc::StatusCode::PERMISSION_DENIED,
-            "this call comes from a web page (metadata \"" + std::string(key) + "\")"};
+            fmt::format("this call comes from a web page (metadata \"{}\")", key)};
   }
   const auto found = metadata.find("authorization");
   std::string_view shown;
@@ -66,7 +66,7 @@ void TokenCheck::log_refusal(bool was_shown) {
   const uint64_t count = refusals_.count(std::chrono::steady_clock::now());
   if (count == 0) return;
   spdlog::warn("control: {} without the right token ({}); connected now: {}",
-               count == 1 ? "a call" : std::to_string(count) + " calls",
+               count == 1 ? "a call" : fmt::format("{} calls", count),
                was_shown ? "the last one had a wrong one" : "the last one had none", suspects_());
 }
 
@@ -95,9 +95,10 @@ Status check_address(const std::string& address, bool is_reachable, const Contro
                               : is_asked ? "tls_certificate and tls_key"
                                          : "tls_certificate and tls_key, and control_token_file or "
                                            "tls_client_ca";
-  return Error{Code::kInvalidArgument, "control address " + address +
-                                           ": other machines can reach it, so it needs " + missing +
-                                           "; 127.0.0.1, [::1] and unix:/path need nothing"};
+  return Error{Code::kInvalidArgument,
+               fmt::format("control address {}: other machines can reach it, so it needs {}; "
+                           "127.0.0.1, [::1] and unix:/path need nothing",
+                           address, missing)};
 }
 
 }  // namespace collect::control

@@ -1,5 +1,7 @@
 #include "daemon/control/request_checks.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace collect::control {
@@ -23,8 +25,8 @@ Status check_duration(std::string_view field, const google::protobuf::Duration& 
     return invalid(std::string(field) + " must not be negative; write seconds, for example \"5s\"");
   }
   if (duration.seconds() > kMaxDetailSeconds) {
-    return invalid(std::string(field) + " is longer than " + std::to_string(kMaxDetailSeconds) +
-                   "s; leave it out to record until StopDetail");
+    return invalid(fmt::format("{} is longer than {}s; leave it out to record until StopDetail",
+                               field, kMaxDetailSeconds));
   }
   return {};
 }
@@ -37,14 +39,14 @@ Status check_words(const std::string& field,
                    const google::protobuf::RepeatedPtrField<std::string>& words,
                    const char* advice) {
   if (words.size() > kMaxDetailFunctions) {
-    return invalid(field + " has " + std::to_string(words.size()) + " entries, at most " +
-                   std::to_string(kMaxDetailFunctions) +
-                   " are allowed; patterns with * cover many");
+    return invalid(
+        fmt::format("{} has {} entries, at most {} are allowed; patterns with * cover many", field,
+                    words.size(), kMaxDetailFunctions));
   }
   for (const std::string& word : words) {
     if (word.empty() || word.size() > kMaxFunctionPatternBytes || !has_no_controls(word)) {
-      return invalid(field + " holds an entry that is empty, too long or not text; write " +
-                     advice);
+      return invalid(fmt::format("{} holds an entry that is empty, too long or not text; write {}",
+                                 field, advice));
     }
   }
   return {};
@@ -63,9 +65,10 @@ Status check_subject(const v1::Trigger& trigger) {
     return invalid("EVENT_COUNTER looks at a counter: it has no functions");
   }
   if (trigger.counter().empty() || trigger.counter().size() > kMaxCounterNameBytes) {
-    return invalid("EVENT_COUNTER needs counter: a name of at most " +
-                   std::to_string(kMaxCounterNameBytes) +
-                   " bytes, which the program gives to collect_counter");
+    return invalid(
+        fmt::format("EVENT_COUNTER needs counter: a name of at most {} bytes, which the program "
+                    "gives to collect_counter",
+                    kMaxCounterNameBytes));
   }
   return {};
 }
@@ -98,8 +101,8 @@ Result<DetailCommand> command_of(v1::DetailMode mode, const Request& request,
 
 Status check_name(std::string_view field, const std::string& name) {
   if (name.size() > kMaxNameBytes) {
-    return invalid(std::string(field) + " has " + std::to_string(name.size()) + " bytes, at most " +
-                   std::to_string(kMaxNameBytes) + " are allowed");
+    return invalid(
+        fmt::format("{} has {} bytes, at most {} are allowed", field, name.size(), kMaxNameBytes));
   }
   if (!has_no_controls(name)) return invalid(std::string(field) + " holds control characters");
   return {};
@@ -158,8 +161,8 @@ Result<DetailCommand> detail_command_of(const v1::StopDetailRequest& request) {
 Status check_triggers(const v1::SetTriggersRequest& request) {
   COLLECT_TRY(check_selector(request.target()));
   if (request.triggers_size() > kMaxTriggers) {
-    return invalid("there are " + std::to_string(request.triggers_size()) + " triggers, at most " +
-                   std::to_string(kMaxTriggers) + " are allowed");
+    return invalid(fmt::format("there are {} triggers, at most {} are allowed",
+                               request.triggers_size(), kMaxTriggers));
   }
   for (const v1::Trigger& trigger : request.triggers()) {
     COLLECT_TRY(check_subject(trigger));
@@ -195,8 +198,8 @@ Status check_attach_process(const v1::AttachProcessRequest& request) {
   COLLECT_TRY(check_words("modules", request.modules(), "a path, or a pattern with *"));
   COLLECT_TRY(check_name("tag", request.tag()));
   if (request.tag().size() > kMaxAgentTagBytes) {
-    return invalid("tag has " + std::to_string(request.tag().size()) + " bytes, at most " +
-                   std::to_string(kMaxAgentTagBytes) + " are allowed");
+    return invalid(fmt::format("tag has {} bytes, at most {} are allowed", request.tag().size(),
+                               kMaxAgentTagBytes));
   }
   if (request.max_rate() > kMostRate) return invalid("max_rate is more than 1000000000");
   if (!v1::Rule::WhenFull_IsValid(request.when_full())) {
@@ -218,8 +221,8 @@ Status check_start(const v1::StartSessionRequest& request) {
 
 Status check_rules(const v1::SetRulesRequest& request) {
   if (request.rules_size() > kMaxRules) {
-    return invalid("there are " + std::to_string(request.rules_size()) + " rules, at most " +
-                   std::to_string(kMaxRules) + " are allowed");
+    return invalid(
+        fmt::format("there are {} rules, at most {} are allowed", request.rules_size(), kMaxRules));
   }
   for (const v1::Rule& rule : request.rules()) {
     COLLECT_TRY(check_selector(rule.target()));
@@ -234,8 +237,8 @@ Status check_rules(const v1::SetRulesRequest& request) {
           "rules.when_full is not one of WHEN_FULL_DROP, WHEN_FULL_WAIT, WHEN_FULL_OVERWRITE");
     }
     if (rule.spool_mb() > kMaxRuleSpoolMb) {
-      return invalid("rules.spool_mb is " + std::to_string(rule.spool_mb()) + ", at most " +
-                     std::to_string(kMaxRuleSpoolMb) + " are allowed");
+      return invalid(fmt::format("rules.spool_mb is {}, at most {} are allowed", rule.spool_mb(),
+                                 kMaxRuleSpoolMb));
     }
   }
   return {};
@@ -247,8 +250,8 @@ Status check_annotation(const v1::AnnotateRequest& request) {
     return invalid("text is empty; write what the marker says, as in {\"text\": \"door opens\"}");
   }
   if (request.text().size() > kMaxAnnotationBytes) {
-    return invalid("text has " + std::to_string(request.text().size()) + " bytes, at most " +
-                   std::to_string(kMaxAnnotationBytes) + " are allowed");
+    return invalid(fmt::format("text has {} bytes, at most {} are allowed", request.text().size(),
+                               kMaxAnnotationBytes));
   }
   return {};
 }
@@ -256,8 +259,8 @@ Status check_annotation(const v1::AnnotateRequest& request) {
 Status check_conversion(const v1::ConvertSessionRequest& request) {
   COLLECT_TRY(check_name("name", request.name()));
   if (request.atf_version() == 1 || request.atf_version() == 2) return {};
-  return invalid("atf_version is " + std::to_string(request.atf_version()) +
-                 "; write 1 or 2, as in {\"atf_version\": 1}");
+  return invalid(fmt::format("atf_version is {}; write 1 or 2, as in {{\"atf_version\": 1}}",
+                             request.atf_version()));
 }
 
 namespace {

@@ -52,8 +52,9 @@ Status Acceptor::open(const std::string& text) {
   if (is_unix) remove_stale_socket(*endpoint, address->host);
   const auto failed = [&text](const std::error_code& error) -> Status {
     if (error == asio::error::address_in_use) {
-      return Error{Code::kAlreadyExists,
-                   "ingest address " + text + " is in use; another collectord may be running"};
+      return Error{
+          Code::kAlreadyExists,
+          fmt::format("ingest address {} is in use; another collectord may be running", text)};
     }
     return errno_error(error.value(), "ingest address " + text);
   };

@@ -172,7 +172,8 @@ Result<AgentSnapshot> Dialler::attach(const std::string& text) {
   const Result<Address> address = parse_address(text);
   if (!address.ok()) return address.error();
   if (address->kind == Address::Kind::kTcp && address->port == 0) {
-    return Error{Code::kInvalidArgument, "address \"" + text + "\": port 0 can't be dialled"};
+    return Error{Code::kInvalidArgument,
+                 fmt::format("address \"{}\": port 0 can't be dialled", text)};
   }
   const std::string name = to_string(*address);
   const auto known = shown_.find(name);

@@ -1,6 +1,6 @@
 #include "daemon/ingest/handshake_reader.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <asio/post.hpp>

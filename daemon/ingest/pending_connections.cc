@@ -1,6 +1,6 @@
 #include "daemon/ingest/pending_connections.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,5 +1,7 @@
 #include "daemon/inject/agent_library.h"
 
+#include <fmt/core.h>
+
 #include <cstdlib>
 #include <filesystem>
 
@@ -37,13 +39,13 @@ std::string own_directory() {
 
 std::vector<std::string> agent_library_candidates(const std::string& own_directory) {
   const std::string lib = own_directory + "/../lib/";
-  return {lib + kAgentLibrary, lib + kMultiarch + "/" + kAgentLibrary};
+  return {lib + kAgentLibrary, fmt::format("{}{}/{}", lib, kMultiarch, kAgentLibrary)};
 }
 
 Result<std::string> file_of_variable(const char* variable, const char* path) {
   if (is_file(path)) return resolved(path);
-  return Error{Code::kNotFound, std::string(variable) + " names " + path +
-                                    ", which is no file; correct or unset it"};
+  return Error{Code::kNotFound,
+               fmt::format("{} names {}, which is no file; correct or unset it", variable, path)};
 }
 
 Result<std::string> find_agent_library() {
@@ -54,8 +56,10 @@ Result<std::string> find_agent_library() {
   for (const std::string& candidate : candidates) {
     if (is_file(candidate)) return resolved(candidate);
   }
-  return Error{Code::kNotFound, "there is no " + candidates[0] +
-                                    "; build or install the agent, or set COLLECT_AGENT_LIBRARY"};
+  return Error{
+      Code::kNotFound,
+      fmt::format("there is no {}; build or install the agent, or set COLLECT_AGENT_LIBRARY",
+                  candidates[0])};
 }
 
 }  // namespace collect::inject

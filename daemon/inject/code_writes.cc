@@ -1,5 +1,7 @@
 #include "daemon/inject/code_writes.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -55,7 +57,7 @@ class StoppedProcess {
       for (int steps = 0; window_at(jumps, registers->rip) != nullptr; ++steps) {
         if (steps == kMaxSteps || thread.in_group_stop()) {
           return Error{Code::kUnavailable,
-                       "thread " + std::to_string(tid) + " stays where its code would be changed"};
+                       fmt::format("thread {} stays where its code would be changed", tid)};
         }
         COLLECT_TRY(thread.step(deadline));
         registers = thread.registers();

@@ -1,6 +1,7 @@
 #include "daemon/inject/injector.h"
 
 #include <dlfcn.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -78,8 +79,8 @@ Result<AttachRequest> make_request(const Target& target, const AttachSettings& s
   size_t at = 0;
   for (const std::string& variable : settings.variables) {
     if (variable.size() + 2 > sizeof request.variables - at) {
-      return Error{Code::kLimit, "the settings of the agent take more than " +
-                                     std::to_string(sizeof request.variables) + " bytes"};
+      return Error{Code::kLimit, fmt::format("the settings of the agent take more than {} bytes",
+                                             sizeof request.variables)};
     }
     std::memcpy(request.variables + at, variable.c_str(), variable.size() + 1);
     at += variable.size() + 1;

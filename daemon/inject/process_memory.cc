@@ -1,6 +1,7 @@
 #include "daemon/inject/process_memory.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,13 +15,13 @@ Error failed(const char* what, uint64_t address, ssize_t got) {
   if (got == 0 || errno == ESRCH) return {Code::kNotFound, "the process has ended"};
   char where[32];
   std::snprintf(where, sizeof where, "0x%llx", static_cast<unsigned long long>(address));
-  return errno_error(errno, std::string(what) + " the process's memory at " + where);
+  return errno_error(errno, fmt::format("{} the process's memory at {}", what, where));
 }
 
 }  // namespace
 
 Result<ProcessMemory> ProcessMemory::open(pid_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/mem";
+  const std::string path = fmt::format("/proc/{}/mem", pid);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return errno_error(errno, path);
   return ProcessMemory(file);

@@ -1,5 +1,6 @@
 #include "daemon/inject/process_threads.h"
 
+#include <fmt/core.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -28,7 +29,7 @@ bool is_ended(char state) {
 // Calls use(tid, state) for each.
 template <class Use>
 void for_each_thread(pid_t pid, Use use) {
-  const std::string folder = "/proc/" + std::to_string(pid) + "/task";
+  const std::string folder = fmt::format("/proc/{}/task", pid);
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     use(std::atoi(entry.path().filename().c_str()), state_in(entry.path() / "stat"));
@@ -46,11 +47,11 @@ std::vector<pid_t> threads_of(pid_t pid) {
 }
 
 bool has_ended(pid_t tid) {
-  return is_ended(state_in("/proc/" + std::to_string(tid) + "/stat"));
+  return is_ended(state_in(fmt::format("/proc/{}/stat", tid)));
 }
 
 bool is_first_thread(pid_t tid) {
-  std::ifstream file("/proc/" + std::to_string(tid) + "/status");
+  std::ifstream file(fmt::format("/proc/{}/status", tid));
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("Tgid:")) return std::atoi(line.c_str() + sizeof "Tgid:") == tid;
   }

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <link.h>
 #include <unistd.h>
 
@@ -27,11 +28,11 @@ constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kLookPause{10};
 
 std::string proc(pid_t pid, const std::string& name) {
-  return "/proc/" + std::to_string(pid) + "/" + name;
+  return fmt::format("/proc/{}/{}", pid, name);
 }
 
 std::string named(pid_t pid) {
-  return "process " + std::to_string(pid);
+  return fmt::format("process {}", pid);
 }
 
 std::string link_of(const std::string& path) {
@@ -73,7 +74,7 @@ std::vector<Mapping> mappings_of(const std::string& path) {
     words >> std::hex >> one.begin >> dash >> one.end >> rights >> one.offset >> device >> inode;
     if (!words || rights.size() < 4) continue;
     one.is_code = rights[2] == 'x';
-    one.file = device + " " + inode;
+    one.file = fmt::format("{} {}", device, inode);
     std::getline(words >> std::ws, one.path);
     mappings.push_back(std::move(one));
   }
@@ -96,13 +97,14 @@ uint64_t start_of(pid_t pid) {
 }
 
 Status check_status(pid_t pid, std::map<std::string, std::string> fields) {
-  if (fields.empty()) return Error{Code::kNotFound, "no process " + std::to_string(pid)};
+  if (fields.empty()) return Error{Code::kNotFound, fmt::format("no process {}", pid)};
   std::istringstream ids(fields["Uid"]);
   uint64_t real = 0, effective = 0, saved = 0;
   ids >> real >> effective >> saved;
   if (::geteuid() != 0 && effective != ::geteuid()) {
-    return Error{Code::kPermission, named(pid) + " belongs to user " + std::to_string(effective) +
-                                        ": run collectctl as that user or as root"};
+    return Error{Code::kPermission,
+                 fmt::format("{} belongs to user {}: run collectctl as that user or as root",
+                             named(pid), effective)};
   }
   if (real != effective || saved != effective) {
     return Error{Code::kUnsupported, named(pid) + " runs with raised privileges (set-uid)"};
@@ -110,12 +112,13 @@ Status check_status(pid_t pid, std::map<std::string, std::string> fields) {
   const char state = fields["State"].empty() ? '?' : fields["State"][0];
   if (state == 'Z' || state == 'X') return Error{Code::kNotFound, named(pid) + " has ended"};
   if (fields["TracerPid"] != "0") {
-    return Error{Code::kUnavailable, named(pid) + " is traced by process " + fields["TracerPid"] +
-                                         ", a debugger perhaps: let that go first"};
+    return Error{Code::kUnavailable,
+                 fmt::format("{} is traced by process {}, a debugger perhaps: let that go first",
+                             named(pid), fields["TracerPid"])};
   }
   if (state == 'T' || state == 't') {
-    return Error{Code::kUnavailable, named(pid) + " is stopped: let it run first (kill -CONT " +
-                                         std::to_string(pid) + ")"};
+    return Error{Code::kUnavailable,
+                 fmt::format("{} is stopped: let it run first (kill -CONT {})", named(pid), pid)};
   }
   if (fields["Seccomp"] != "0" && !fields["Seccomp"].empty()) {
     return Error{Code::kUnsupported,
@@ -133,8 +136,9 @@ Status check_program(pid_t pid, const std::string& program) {
                                         "of the kernel, or another user's"};
   }
   if (program.ends_with(" (deleted)")) {
-    return Error{Code::kUnsupported, named(pid) + " runs a file that was replaced meanwhile (" +
-                                         program + "): start it again"};
+    return Error{Code::kUnsupported,
+                 fmt::format("{} runs a file that was replaced meanwhile ({}): start it again",
+                             named(pid), program)};
   }
   if (link_of(proc(pid, "ns/mnt")) != link_of("/proc/self/ns/mnt")) {
     return Error{Code::kUnsupported,
@@ -231,8 +235,9 @@ Status check_same(const Target& target) {
       link_of(proc(target.pid, "exe")) == target.program) {
     return {};
   }
-  return Error{Code::kNotFound, named(target.pid) + " is not " + target.program +
-                                    " any more: it has ended, or runs another program"};
+  return Error{Code::kNotFound,
+               fmt::format("{} is not {} any more: it has ended, or runs another program",
+                           named(target.pid), target.program)};
 }
 
 Error explain_refusal(pid_t pid, const Error& refusal) {
@@ -245,15 +250,15 @@ Error explain_refusal(pid_t pid, const Error& refusal) {
                                    ": it has raised privileges, or protects itself (prctl "
                                    "PR_SET_DUMPABLE); run collectctl as root"};
   }
-  const std::string rule = " (kernel.yama.ptrace_scope is " + std::to_string(scope) + ")";
+  const std::string rule = fmt::format(" (kernel.yama.ptrace_scope is {})", scope);
   if (scope == 3) {
-    return {Code::kPermission, begin + rule +
-                                   ", until it is started again; start the program with "
-                                   "collectctl run"};
+    return {Code::kPermission,
+            fmt::format("{}{}, until it is started again; start the program with collectctl run",
+                        begin, rule)};
   }
-  return {Code::kPermission, begin + rule +
-                                 ": run collectctl as root, set it to 0 with sysctl, or "
-                                 "start the program with collectctl run"};
+  return {Code::kPermission, fmt::format("{}{}: run collectctl as root, set it to 0 with sysctl, "
+                                         "or start the program with collectctl run",
+                                         begin, rule)};
 }
 
 }  // namespace collect::inject

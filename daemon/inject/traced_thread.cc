@@ -1,6 +1,7 @@
 #include "daemon/inject/traced_thread.h"
 
 #include <elf.h>
+#include <fmt/core.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -71,7 +72,7 @@ uint64_t signals_in(const std::string& line) {
 bool has_signal(pid_t tid) {
   uint64_t pending = 0;
   uint64_t blocked = 0;
-  std::ifstream file("/proc/" + std::to_string(tid) + "/status");
+  std::ifstream file(fmt::format("/proc/{}/status", tid));
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("SigPnd:") || line.starts_with("ShdPnd:")) pending |= signals_in(line);
     if (line.starts_with("SigBlk:")) blocked = signals_in(line);
@@ -80,13 +81,13 @@ bool has_signal(pid_t tid) {
 }
 
 Error ended(pid_t tid) {
-  return {Code::kNotFound, "thread " + std::to_string(tid) + " has ended"};
+  return {Code::kNotFound, fmt::format("thread {} has ended", tid)};
 }
 
 Error failed(pid_t tid, const char* what) {
   const int error = errno;
   if (error == ESRCH) return ended(tid);
-  return errno_error(error, "thread " + std::to_string(tid) + ": " + what);
+  return errno_error(error, fmt::format("thread {}: {}", tid, what));
 }
 
 bool has_exited(const siginfo_t& event) {
@@ -171,7 +172,7 @@ Status TracedThread::await_stop(Deadline deadline) {
     }
     if (std::chrono::steady_clock::now() > deadline) {
       return Error{Code::kUnavailable,
-                   "thread " + std::to_string(tid_) + " does not stop: it waits in the kernel"};
+                   fmt::format("thread {} does not stop: it waits in the kernel", tid_)};
     }
     ::nanosleep(&kLook, nullptr);
   }

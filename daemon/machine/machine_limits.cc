@@ -1,5 +1,6 @@
 #include "daemon/machine/machine_limits.h"
 
+#include <fmt/core.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -39,17 +40,17 @@ void fit_into_address_space() {
 Status probe_machine(const MachineNeeds& needs) {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < needs.open_files) {
-    return Error{Code::kExhausted, "at most " + std::to_string(files.rlim_cur) +
-                                       " files may be open, and it takes " +
-                                       std::to_string(needs.open_files) +
-                                       ": a limit of open files (ulimit -n, LimitNOFILE=)"};
+    return Error{Code::kExhausted, fmt::format("at most {} files may be open, and it takes {}: a "
+                                               "limit of open files (ulimit -n, LimitNOFILE=)",
+                                               files.rlim_cur, needs.open_files)};
   }
   void* const mapped = ::mmap(nullptr, needs.memory_bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) {
-    return Error{Code::kExhausted, "the system has no " + std::to_string(needs.memory_bytes >> 20) +
-                                       " MiB of memory to give: a limit of address space "
-                                       "(ulimit -v, LimitAS=), or memory"};
+    return Error{Code::kExhausted,
+                 fmt::format("the system has no {} MiB of memory to give: a limit of address space "
+                             "(ulimit -v, LimitAS=), or memory",
+                             needs.memory_bytes >> 20)};
   }
   // Both at once: stacks are memory too.
   const Status probed = probe_threads(needs.threads);

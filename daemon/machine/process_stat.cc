@@ -1,5 +1,7 @@
 #include "daemon/machine/process_stat.h"
 
+#include <fmt/core.h>
+
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -13,7 +15,7 @@ constexpr int kBeginField = 22;
 }  // namespace
 
 std::optional<ProcessStat> read_process_stat(uint32_t pid) {
-  return read_process_stat("/proc/" + std::to_string(pid) + "/stat");
+  return read_process_stat(fmt::format("/proc/{}/stat", pid));
 }
 
 std::optional<ProcessStat> read_process_stat(const std::string& path) {

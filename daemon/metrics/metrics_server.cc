@@ -1,6 +1,7 @@
 #include "daemon/metrics/metrics_server.h"
 
 #include <dirent.h>
+#include <fmt/core.h>
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
@@ -191,29 +192,29 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const std::string& a
   const auto parsed = parse_address(address);
   if (!parsed.ok()) return parsed.error();
   if (parsed->kind != Address::Kind::kTcp) {
-    return Error{Code::kInvalidArgument, "metrics address " + address + ": host:port is wanted"};
+    return Error{Code::kInvalidArgument,
+                 fmt::format("metrics address {}: host:port is wanted", address)};
   }
   auto state = std::make_unique<State>();
-  state->host =
-      parsed->host.find(':') == std::string::npos ? parsed->host : "[" + parsed->host + "]";
+  state->host = parsed->host.find(':') == std::string::npos ? parsed->host
+                                                            : fmt::format("[{}]", parsed->host);
   state->metrics = std::make_shared<CollectorMetrics>(collector);
   const std::string port = std::to_string(parsed->port);
   try {
     state->exposer = std::make_unique<prometheus::Exposer>(
-        std::vector<std::string>{"listening_ports", state->host + ":" + port, "num_threads",
-                                 kThreads, "request_timeout_ms", kRequestTimeoutMs});
+        std::vector<std::string>{"listening_ports", fmt::format("{}:{}", state->host, port),
+                                 "num_threads", kThreads, "request_timeout_ms", kRequestTimeoutMs});
     state->exposer->RegisterCollectable(state->metrics);
   } catch (const std::exception& error) {
-    return Error{Code::kAlreadyExists,
-                 "metrics address " + address + ": cannot be listened at (" + error.what() + ")"};
+    return Error{Code::kAlreadyExists, fmt::format("metrics address {}: cannot be listened at ({})",
+                                                   address, error.what())};
   }
   return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(state)));
 }
 
 std::string MetricsServer::url() const {
   const std::vector<int> ports = state_->exposer->GetListeningPorts();
-  return "http://" + state_->host + ":" + std::to_string(ports.empty() ? 0 : ports.front()) +
-         "/metrics";
+  return fmt::format("http://{}:{}/metrics", state_->host, ports.empty() ? 0 : ports.front());
 }
 
 }  // namespace collect::metrics

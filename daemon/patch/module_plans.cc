@@ -1,5 +1,7 @@
 #include "daemon/patch/module_plans.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -44,7 +46,7 @@ uint64_t recorded_functions(const std::vector<uint8_t>& plan) {
 }
 
 Error with_path(const std::string& path, const Error& error) {
-  return {error.code, path + " cannot be traced with --dynamic: " + error.message};
+  return {error.code, fmt::format("{} cannot be traced with --dynamic: {}", path, error.message)};
 }
 
 Result<uint64_t> add_plan(const std::string& path, const PlanFolder& folder) {
@@ -79,8 +81,11 @@ Result<std::vector<std::string>> chosen_modules(std::vector<std::string> modules
   });
   add_named_files(patterns, modules);
   if (!modules.empty()) return modules;
-  return Error{Code::kNotFound, "--dynamic: the pattern matches neither " + started +
-                                    ", nor a library of it, nor another file"};
+  return Error{
+      Code::kNotFound,
+      fmt::format(
+          "--dynamic: the pattern matches neither {}, nor a library of it, nor another file",
+          started)};
 }
 
 }  // namespace

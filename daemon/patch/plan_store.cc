@@ -1,6 +1,7 @@
 #include "daemon/patch/plan_store.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,7 +40,7 @@ std::string kept_name(const std::string& path) {
         static_cast<uint64_t>(status.st_size), static_cast<uint64_t>(status.st_mtim.tv_sec),
         static_cast<uint64_t>(status.st_mtim.tv_nsec), static_cast<uint64_t>(status.st_ctim.tv_sec),
         static_cast<uint64_t>(status.st_ctim.tv_nsec)}) {
-    name += std::to_string(part) + "-";
+    name += fmt::format("{}-", part);
   }
   return name + kPlannerVersion + kEnding;
 }
@@ -126,7 +127,8 @@ void remove_lost_folders(const std::string& directory) {
 Result<std::vector<uint8_t>> plan_for(const std::string& path, const std::string& cache) {
   const std::string name = cache.empty() ? "" : kept_name(path);
   std::vector<uint8_t> kept;
-  if (!name.empty() && read_file(cache + "/" + name, kept) && check_plan(kept) == nullptr) {
+  if (!name.empty() && read_file(fmt::format("{}/{}", cache, name), kept) &&
+      check_plan(kept) == nullptr) {
     return kept;
   }
   auto plan = plan_of_file(path);
@@ -136,7 +138,7 @@ Result<std::vector<uint8_t>> plan_for(const std::string& path, const std::string
   remove_old(cache);
   // One that can't be kept is made again next time. One of a file that was replaced meanwhile has a
   // name that no one asks for.
-  if (kept_name(path) == name) (void)write_file(cache + "/" + name, *plan);
+  if (kept_name(path) == name) (void)write_file(fmt::format("{}/{}", cache, name), *plan);
   return plan;
 }
 
@@ -144,7 +146,7 @@ Result<PlanFolder> PlanFolder::create() {
   const char* const variable = std::getenv("TMPDIR");
   std::string path = variable != nullptr && variable[0] == '/' ? variable : "/tmp";
   remove_lost_folders(path);
-  path += "/" + std::string(kFolderBegin) + std::to_string(::getpid()) + "-XXXXXX";
+  path += fmt::format("/{}{}-XXXXXX", kFolderBegin, ::getpid());
   if (::mkdtemp(path.data()) == nullptr) return errno_error(errno, path);  // 0700
   return PlanFolder(std::move(path));
 }
@@ -162,9 +164,9 @@ Status PlanFolder::add(const std::vector<uint8_t>& plan, const std::string& modu
   if (header.build_id_bytes == 0) {
     struct stat status{};
     if (::stat(module.c_str(), &status) != 0) return errno_error(errno, module);
-    name = kFileBegin + std::to_string(status.st_dev) + "-" + std::to_string(status.st_ino);
+    name = fmt::format("{}{}-{}", kFileBegin, status.st_dev, status.st_ino);
   }
-  return write_file(path_ + "/" + name + kEnding, plan);
+  return write_file(fmt::format("{}/{}{}", path_, name, kEnding), plan);
 }
 
 Status PlanFolder::share() const {

@@ -1,5 +1,7 @@
 #include "daemon/principal/budget.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -117,12 +119,12 @@ bool Account::has_room(Resource resource) const {
 std::string Account::refusal(Resource resource, uint64_t amount) const {
   const BudgetLimits::Limit& limit = budget_.limits_[resource];
   const uint64_t all = std::min(budget_.used(resource), limit.total);
-  std::string text =
-      std::string("too many ") + resource_name(resource) + ": " + to_string(principal_) + " has " +
-      std::to_string(used(resource)) + " and wants " + std::to_string(amount) + ", " +
-      std::to_string(limit.total - all) + " of " + std::to_string(limit.total) +
-      " are free, and one may have " + std::to_string(kShareOfFree) + " times what is free";
-  if (!limit.setting.empty()) text += " (" + limit.setting + ")";
+  std::string text = fmt::format(
+      "too many {}: {} has {} and wants {}, {} of {} are free, and one may have {} times what is "
+      "free",
+      resource_name(resource), to_string(principal_), used(resource), amount, limit.total - all,
+      limit.total, kShareOfFree);
+  if (!limit.setting.empty()) text += fmt::format(" ({})", limit.setting);
   return text;
 }
 

@@ -1,5 +1,6 @@
 #include "daemon/principal/local_access.h"
 
+#include <fmt/core.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -55,7 +56,7 @@ Status LocalAccess::check_syntax(std::string_view text) {
     return {};
   }
   return Error{Code::kInvalidArgument,
-               "\"" + std::string(text) + "\" is not one of user, group:NAME, any"};
+               fmt::format("\"{}\" is not one of user, group:NAME, any", text)};
 }
 
 Result<LocalAccess> LocalAccess::parse(std::string_view text) {
@@ -74,7 +75,7 @@ Result<LocalAccess> LocalAccess::parse(std::string_view text) {
   });
   if (found == nullptr) {
     if (error != 0) return errno_error(error, "local_access: group " + name);
-    return Error{Code::kNotFound, "local_access: there is no group \"" + name + "\""};
+    return Error{Code::kNotFound, fmt::format("local_access: there is no group \"{}\"", name)};
   }
   access.group_ = found->gr_gid;
   return access;
@@ -82,17 +83,21 @@ Result<LocalAccess> LocalAccess::parse(std::string_view text) {
 
 std::string LocalAccess::refusal(const Peer& peer) const {
   if (who_ == Who::kAny) return {};
-  const std::string rule = "local_access is \"" + text_ + "\"";
+  const std::string rule = fmt::format("local_access is \"{}\"", text_);
   if (peer.principal.kind != Principal::Kind::kUid) {
-    return "the connecting user is not known (" + peer.unknown + "), and " + rule +
-           "; use a Unix socket, or keep the connection open until the collector closes it";
+    return fmt::format(
+        "the connecting user is not known ({}), and {}; use a Unix socket, or keep the connection "
+        "open until the collector closes it",
+        peer.unknown, rule);
   }
   if (peer.uid == own_ || peer.uid == 0) return {};
   if (who_ == Who::kGroup && is_member(peer.uid, group_)) return {};
-  const std::string user = "user " + std::to_string(peer.uid) + " may not connect: " + rule;
+  const std::string user = fmt::format("user {} may not connect: {}", peer.uid, rule);
   if (who_ == Who::kGroup) return user + "; become a member of that group";
-  return user + " (user " + std::to_string(own_) +
-         " and root); run as that user, or start the collector with --local-access group:NAME";
+  return fmt::format(
+      "{} (user {} and root); run as that user, or start the collector with --local-access "
+      "group:NAME",
+      user, own_);
 }
 
 Status LocalAccess::open_socket_file(const std::string& path) const {
@@ -104,7 +109,7 @@ Status LocalAccess::open_socket_file(const std::string& path) const {
   // Not where it has the group already: a service may not be let change owners at all.
   if (who_ == Who::kGroup && made.st_gid != group_ &&
       ::lchown(path.c_str(), static_cast<uid_t>(-1), group_) != 0) {
-    return errno_error(errno, path + ": " + text_);
+    return errno_error(errno, fmt::format("{}: {}", path, text_));
   }
   const mode_t mode = who_ == Who::kUser    ? kOwner
                       : who_ == Who::kGroup ? kOwner | kGroup

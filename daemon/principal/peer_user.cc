@@ -1,6 +1,7 @@
 #include "daemon/principal/peer_user.h"
 
 #include <arpa/inet.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/stat.h>
@@ -253,8 +254,7 @@ Status PeerLookup::check_server(int connected, const std::string& path) {
     return Error{Code::kPermission, "is served by an unknown user: " + server->unknown};
   }
   if (server->uid == 0 || server->uid == ::geteuid()) return {};
-  return Error{Code::kPermission,
-               "is served by uid " + std::to_string(server->uid) + ", another user"};
+  return Error{Code::kPermission, fmt::format("is served by uid {}, another user", server->uid)};
 }
 
 #if defined(__linux__)

@@ -1,5 +1,6 @@
 #include "daemon/runtime/running_collectors.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,8 +37,8 @@ Result<CollectorNotice> CollectorNotice::post(const RunningCollector& collector)
       {"pid", collector.pid}, {"control", collector.control}, {"root", collector.root}};
   // No name is used twice: a reader that removes what was left behind removes nothing new.
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  const std::string name = kCollectorPrefix + std::to_string(::getpid()) + "-" +
-                           std::to_string(since_epoch / std::chrono::nanoseconds(1));
+  const std::string name = fmt::format("{}{}-{}", kCollectorPrefix, ::getpid(),
+                                       since_epoch / std::chrono::nanoseconds(1));
   auto lock = directory->publish(
       name, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   if (!lock.ok()) return lock.error();

@@ -1,5 +1,6 @@
 #include "daemon/runtime/runtime_directory.h"
 
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,7 +43,7 @@ Result<std::string> chosen_path() {
     if (above.starts_with('/') && is_own(above)) return above + "/collectord";
   }
   if (is_shared_safely(kSharedDirectory)) {
-    return std::string(kSharedDirectory) + "/collectord-" + user;
+    return fmt::format("{}/collectord-{}", kSharedDirectory, user);
   }
   return Error{Code::kNotFound,
                "there is no directory for this user's running programs: set "
@@ -103,8 +104,7 @@ Result<Descriptor> RuntimeDirectory::publish(const std::string& name,
 Result<Descriptor> RuntimeDirectory::publish_once(const std::string& name,
                                                   const std::string& text) const {
   static std::atomic<uint32_t> number{0};
-  const std::string temporary =
-      kHalfMade + std::to_string(::getpid()) + "-" + std::to_string(number++);
+  const std::string temporary = fmt::format("{}{}-{}", kHalfMade, ::getpid(), number++);
   auto file = directory_.open_file(temporary, FileUse::kCreatePrivate);
   if (!file.ok() &&
       file.code() == Code::kAlreadyExists) {  // of a process that had this number before
@@ -135,8 +135,8 @@ Result<std::string> RuntimeDirectory::read(const std::string& name) const {
     size += static_cast<size_t>(count);
   }
   if (size > kMaxEntryBytes) {
-    return Error{Code::kLimit, directory_.path_of(name) + ": more than " +
-                                   std::to_string(kMaxEntryBytes) + " bytes"};
+    return Error{Code::kLimit,
+                 fmt::format("{}: more than {} bytes", directory_.path_of(name), kMaxEntryBytes)};
   }
   text.resize(size);
   return text;

@@ -1,6 +1,7 @@
 #include "daemon/symbolize/child_program.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -84,20 +85,20 @@ std::string fault_of(int status) {
       case kExitDone:
         return {};
       case kExitNoMemory:
-        return "ended: more than " + std::to_string(kLookupMemoryBytes >> 20) + " MB of memory";
+        return fmt::format("ended: more than {} MB of memory", kLookupMemoryBytes >> 20);
       case kExitNotConfined:
         return "not begun: the lookup could not give up its privileges";
       default:
-        return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+        return fmt::format("ended with exit code {}", WEXITSTATUS(status));
     }
   }
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   if (signal == SIGXCPU) {
-    return "ended: more than " + std::to_string(kLookupCpuSeconds) + " s of CPU time";
+    return fmt::format("ended: more than {} s of CPU time", kLookupCpuSeconds);
   }
   if (signal == SIGKILL) return "ended: someone killed it, or memory ran out";
   if (signal == SIGSYS) return "ended: it made a system call that it may not make";
-  return "crashed (signal " + std::to_string(signal) + ")";
+  return fmt::format("crashed (signal {})", signal);
 }
 
 // One child while it runs: feeds it, takes what it says, and keeps it within its bounds.
@@ -118,8 +119,8 @@ class Child {
       if (bounds_.stop != nullptr && bounds_.stop->load()) {
         status = Error{Code::kCancelled, "stopped"};
       } else if (Clock::now() >= deadline) {
-        status = Error{Code::kLimit, "ended: more than " +
-                                         std::to_string(bounds_.deadline.count() / 1000) + " s"};
+        status = Error{Code::kLimit,
+                       fmt::format("ended: more than {} s", bounds_.deadline.count() / 1000)};
       } else {
         status = turn(take);
       }
@@ -148,8 +149,8 @@ class Child {
     }
     taken_ += static_cast<uint64_t>(got);
     if (taken_ > bounds_.output_bytes) {
-      return Error{Code::kLimit, "ended: more than " + std::to_string(bounds_.output_bytes >> 20) +
-                                     " MB of output"};
+      return Error{Code::kLimit,
+                   fmt::format("ended: more than {} MB of output", bounds_.output_bytes >> 20)};
     }
     return take(Bytes(block_).first(static_cast<size_t>(got)));
   }

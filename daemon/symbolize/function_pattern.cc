@@ -1,5 +1,7 @@
 #include "daemon/symbolize/function_pattern.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -103,7 +105,7 @@ Result<std::vector<FunctionWord>> parse_function_words(const std::vector<std::st
   for (const std::string& word : words) {
     if (word.empty()) return Error{Code::kInvalidArgument, "functions: an empty name"};
     if (word.size() >= kMaxPathBytes) {
-      return Error{Code::kLimit, "functions: a name of " + std::to_string(word.size()) + " bytes"};
+      return Error{Code::kLimit, fmt::format("functions: a name of {} bytes", word.size())};
     }
     if (!word.starts_with("0x") && !word.starts_with("0X")) {
       parsed_words.push_back({word, std::nullopt});
@@ -114,14 +116,14 @@ Result<std::vector<FunctionWord>> parse_function_words(const std::vector<std::st
     const char* const end = word.data() + word.size();
     const auto parsed = std::from_chars(word.data() + 2, end, id, 16);
     if (parsed.ec != std::errc() || parsed.ptr != end) {
-      return Error{Code::kInvalidArgument, "functions: \"" + word +
-                                               "\" is not a function id (0x and up to 16 hex "
-                                               "digits)"};
+      return Error{
+          Code::kInvalidArgument,
+          fmt::format("functions: \"{}\" is not a function id (0x and up to 16 hex digits)", word)};
     }
     parsed_words.push_back({word, id});
   }
   if (patterns > kMaxPatterns) {
-    return Error{Code::kLimit, "functions: more than " + std::to_string(kMaxPatterns) + " names"};
+    return Error{Code::kLimit, fmt::format("functions: more than {} names", kMaxPatterns)};
   }
   return parsed_words;
 }

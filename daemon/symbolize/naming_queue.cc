@@ -1,5 +1,7 @@
 #include "daemon/symbolize/naming_queue.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -147,8 +149,8 @@ Result<bool> NamingQueue::begin(Job& job, Verdict& verdict) {
     return false;
   }
   if (manifest->symbols_tries >= kMaxNamingTries) {
-    return Error{Code::kLimit, "the daemon ended " + std::to_string(manifest->symbols_tries) +
-                                   " times while they were looked up"};
+    return Error{Code::kLimit, fmt::format("the daemon ended {} times while they were looked up",
+                                           manifest->symbols_tries)};
   }
   ++manifest->symbols_tries;
   COLLECT_TRY(storage::write_manifest(fs_, directory, *manifest, false));

@@ -1,5 +1,7 @@
 #include "daemon/symbolize/protocol.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "daemon/symbolize/limits.h"
@@ -115,8 +117,7 @@ Result<std::optional<Frame>> FrameReader::next() {
   const auto header = load_le<FrameHeader>(rest.data());
   if (!is_kind(header.kind)) return Error{Code::kDamaged, "not a frame of the symbolizer"};
   if (header.bytes > max_body_bytes_) {
-    return Error{Code::kLimit,
-                 "a frame of the symbolizer has " + std::to_string(header.bytes) + " bytes"};
+    return Error{Code::kLimit, fmt::format("a frame of the symbolizer has {} bytes", header.bytes)};
   }
   if (rest.size() - sizeof header < header.bytes) return std::optional<Frame>();
   const Bytes body = rest.subspan(sizeof header, header.bytes);

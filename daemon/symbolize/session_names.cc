@@ -1,5 +1,7 @@
 #include "daemon/symbolize/session_names.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -72,12 +74,10 @@ Status SessionNames::step(const Symbolizer& symbolizer, const std::atomic<bool>*
   const Lookup& lookup = lookups_[next_];
   if (next_ >= kMaxSessionLookups) {
     say(lookup,
-        "not looked up: more than " + std::to_string(kMaxSessionLookups) + " files in one session");
+        fmt::format("not looked up: more than {} files in one session", kMaxSessionLookups));
   } else if (spent_ >= most_time) {
-    say(lookup,
-        "not looked up: the session's files took more than " +
-            std::to_string(std::chrono::duration_cast<std::chrono::seconds>(most_time).count()) +
-            " s");
+    say(lookup, fmt::format("not looked up: the session's files took more than {} s",
+                            std::chrono::duration_cast<std::chrono::seconds>(most_time).count()));
   } else {
     const auto before = std::chrono::steady_clock::now();
     const auto answer =
@@ -103,8 +103,8 @@ void SessionNames::take(const Lookup& lookup, const Answer& answer) {
     outcome.source = answer.source;
     outcome.problem = answer.problem;
     if (answer.lines_left_out != 0 && outcome.problem.empty()) {
-      outcome.problem = "files and lines of " + std::to_string(answer.lines_left_out) +
-                        " functions were left out: too many bytes";
+      outcome.problem = fmt::format("files and lines of {} functions were left out: too many bytes",
+                                    answer.lines_left_out);
     }
     for (const uint32_t address : addresses_[at]) {
       const auto named = std::lower_bound(

@@ -1,5 +1,7 @@
 #include "daemon/symbolize/symbolizer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -169,8 +171,7 @@ Result<Answer> Symbolizer::ask(const LookupRequest& request, std::chrono::millis
                                const std::atomic<bool>* stop) const {
   const std::vector<uint8_t> body = encode_request(request);
   if (body.size() > kMaxRequestBytes) {
-    return Error{Code::kLimit,
-                 "a lookup of " + std::to_string(body.size()) + " bytes is too large"};
+    return Error{Code::kLimit, fmt::format("a lookup of {} bytes is too large", body.size())};
   }
   const ChildBounds bounds{deadline, kMaxAnswerBytes, stop};
   AnswerBuilder builder(request);

@@ -1,5 +1,6 @@
 #include "daemon/upload/commit.h"
 
+#include <fmt/core.h>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -90,22 +91,23 @@ Status check(const Commit& commit) {
   }
   if (!is_process_id(commit.process_id)) {
     return Error{Code::kDamaged,
-                 "COMMIT: no process id is '" + commit.process_id.substr(0, 100) + "'"};
+                 fmt::format("COMMIT: no process id is '{}'", commit.process_id.substr(0, 100))};
   }
   if (!storage::parse_session_path("", commit.session)) {
     return Error{Code::kDamaged,
                  "COMMIT: no session can have the name " + commit.session.substr(0, 100)};
   }
   if (commit.files.size() > kMaxCommitFiles) {
-    return Error{Code::kLimit, "COMMIT: more than " + std::to_string(kMaxCommitFiles) + " files"};
+    return Error{Code::kLimit, fmt::format("COMMIT: more than {} files", kMaxCommitFiles)};
   }
   std::set<std::string_view> paths;
   for (const CommittedFile& file : commit.files) {
     const ObjectName object = object_name(file.path);
     if (!storage::is_session_path(file.path) || file.object != object.name ||
         file.is_compressed != object.is_compressed || !paths.insert(file.path).second) {
-      return Error{Code::kDamaged, "COMMIT: no session has a file '" + file.path.substr(0, 100) +
-                                       "' in an object '" + file.object.substr(0, 100) + "'"};
+      return Error{Code::kDamaged,
+                   fmt::format("COMMIT: no session has a file '{}' in an object '{}'",
+                               file.path.substr(0, 100), file.object.substr(0, 100))};
     }
   }
   return {};
@@ -176,7 +178,7 @@ std::string commit_to_json(const Commit& commit) {
 
 Result<Commit> commit_from_json(std::string_view text) {
   if (text.size() > kMaxCommitBytes) {
-    return Error{Code::kLimit, "COMMIT: more than " + std::to_string(kMaxCommitBytes) + " bytes"};
+    return Error{Code::kLimit, fmt::format("COMMIT: more than {} bytes", kMaxCommitBytes)};
   }
   if (const Status shape = check_json_shape(text, kCommitShape); !shape.ok()) {
     return Error{shape.code(), "COMMIT: " + shape.error().message};
@@ -185,8 +187,8 @@ Result<Commit> commit_from_json(std::string_view text) {
     const Json json = Json::parse(text);
     const std::string format = json.at("format").get<std::string>();
     if (format != kCommitFormat) {
-      return Error{Code::kUnsupported, "COMMIT: format '" + format.substr(0, 100) +
-                                           "', this program reads '" + kCommitFormat + "'"};
+      return Error{Code::kUnsupported, fmt::format("COMMIT: format '{}', this program reads '{}'",
+                                                   format.substr(0, 100), kCommitFormat)};
     }
     Commit commit = parse(json);
     COLLECT_TRY(check(commit));

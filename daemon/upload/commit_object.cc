@@ -1,5 +1,7 @@
 #include "daemon/upload/commit_object.h"
 
+#include <fmt/core.h>
+
 #include "daemon/upload/s3/digests.h"
 
 namespace collect::upload {
@@ -10,7 +12,7 @@ class BoundedText final : public ByteSink {
   BoundedText(const std::string& key, size_t most_bytes) : key_(key), most_bytes_(most_bytes) {}
   Status write(Bytes bytes) override {
     if (bytes.size() > most_bytes_ - text.size()) {
-      return Error{Code::kLimit, key_ + ": more than " + std::to_string(most_bytes_) + " bytes"};
+      return Error{Code::kLimit, fmt::format("{}: more than {} bytes", key_, most_bytes_)};
     }
     text += text_of(bytes);
     return {};
@@ -48,9 +50,9 @@ Result<Commit> read_commit(S3Client& client, Retries& retries, const std::string
   auto commit = commit_from_json(*text);
   if (!commit.ok()) return Error{commit.code(), prefix + commit.error().message};
   if (!is_prefix_of(prefix, commit->process_id, commit->recording, commit->part)) {
-    return Error{Code::kDamaged, prefix + kCommitName + " is of another part: " +
-                                     commit->process_id + "-" + std::to_string(commit->recording) +
-                                     " of " + commit->part.collector + "-" + commit->part.epoch};
+    return Error{Code::kDamaged, fmt::format("{}{} is of another part: {}-{} of {}-{}", prefix,
+                                             kCommitName, commit->process_id, commit->recording,
+                                             commit->part.collector, commit->part.epoch)};
   }
   return commit;
 }

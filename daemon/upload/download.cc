@@ -1,5 +1,7 @@
 #include "daemon/upload/download.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "daemon/upload/commit_object.h"
@@ -48,7 +50,7 @@ Status fetch(S3Client& client, Retries& retries, const std::string& key, ObjectS
 Status download_file(S3Client& client, Retries& retries, const std::string& prefix, storage::Fs& fs,
                      storage::UntrustedSpace& space, const std::string& directory,
                      const CommittedFile& wanted) {
-  const std::string path = directory + "/" + wanted.path;
+  const std::string path = fmt::format("{}/{}", directory, wanted.path);
   const auto there = agrees(fs, path, wanted);
   if (there.ok() && *there) return {};
   if (there.ok()) {
@@ -72,7 +74,7 @@ uint64_t missing_bytes(storage::Fs& fs, const std::string& directory, const Comm
   uint64_t bytes = 0;
   for (const CommittedFile& file : commit.files) {
     if (wanted && !wanted(file.path)) continue;
-    if (fs.exists(directory + "/" + file.path)) continue;
+    if (fs.exists(fmt::format("{}/{}", directory, file.path))) continue;
     if (__builtin_add_overflow(bytes, file.bytes, &bytes)) return UINT64_MAX;
   }
   return bytes;
@@ -95,8 +97,9 @@ Result<CommittedParts> list_committed_parts(S3Client& client, Retries& retries,
     if (prefix != current) {
       end_part();
       if (++count > kMaxListedParts) {
-        return Error{Code::kLimit, "more than " + std::to_string(kMaxListedParts) +
-                                       " parts: list what is below a longer prefix"};
+        return Error{
+            Code::kLimit,
+            fmt::format("more than {} parts: list what is below a longer prefix", kMaxListedParts)};
       }
       current = prefix;
       is_committed = false;

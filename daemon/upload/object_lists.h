@@ -4,6 +4,8 @@
 // Used on the caller's thread, which waits for the server.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -39,9 +41,9 @@ Status read_objects(S3Client& client, Retries& retries, const std::string& below
       [&](const std::string& token) { return client.list(below, token); },
       [&](ObjectInfo object) -> Status {
         if (object.key <= before) {
-          return Error{Code::kDamaged, "the list of " + below +
-                                           " is out of order: " + object.key.substr(0, 100) +
-                                           " comes behind " + before.substr(0, 100)};
+          return Error{Code::kDamaged,
+                       fmt::format("the list of {} is out of order: {} comes behind {}", below,
+                                   object.key.substr(0, 100), before.substr(0, 100))};
         }
         before = object.key;
         return take(std::move(object));

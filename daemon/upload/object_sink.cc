@@ -1,5 +1,6 @@
 #include "daemon/upload/object_sink.h"
 
+#include <fmt/core.h>
 #include <zstd.h>
 
 #include "formats/core/crc32.h"
@@ -43,9 +44,8 @@ Status ObjectSink::write(Bytes bytes) {
     ZSTD_outBuffer output{state.output.data(), state.output.size(), 0};
     const size_t left = ZSTD_decompressStream(state.context.get(), &output, &input);
     if (ZSTD_isError(left)) {
-      return Error{Code::kDamaged, wanted_.object + " before byte " +
-                                       std::to_string(object_bytes_) +
-                                       ": zstd: " + ZSTD_getErrorName(left)};
+      return Error{Code::kDamaged, fmt::format("{} before byte {}: zstd: {}", wanted_.object,
+                                               object_bytes_, ZSTD_getErrorName(left))};
     }
     state.is_frame_open = left != 0;
     is_output_full = output.pos == output.size;
@@ -56,13 +56,15 @@ Status ObjectSink::write(Bytes bytes) {
 
 Status ObjectSink::finish() {
   if (object_bytes_ != wanted_.object_bytes || object_crc32c_ != wanted_.object_crc32c) {
-    return Error{Code::kDamaged, wanted_.object + ": " + std::to_string(object_bytes_) +
-                                     " bytes whose size or checksum is not that of COMMIT"};
+    return Error{Code::kDamaged,
+                 fmt::format("{}: {} bytes whose size or checksum is not that of COMMIT",
+                             wanted_.object, object_bytes_)};
   }
   const bool is_cut = decompressor_ != nullptr && decompressor_->is_frame_open;
   if (is_cut || file_.size() != wanted_.bytes || crc32c_ != wanted_.crc32c) {
-    return Error{Code::kDamaged, wanted_.object + ": holds " + std::to_string(file_.size()) +
-                                     " bytes whose size or checksum is not that of COMMIT"};
+    return Error{Code::kDamaged,
+                 fmt::format("{}: holds {} bytes whose size or checksum is not that of COMMIT",
+                             wanted_.object, file_.size())};
   }
   return {};
 }

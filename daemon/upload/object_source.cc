@@ -1,5 +1,6 @@
 #include "daemon/upload/object_source.h"
 
+#include <fmt/core.h>
 #include <zstd.h>
 
 #include "formats/core/crc32.h"
@@ -61,7 +62,8 @@ Result<size_t> ObjectSource::read_compressed(MutableBytes out) {
     const size_t left = ZSTD_compressStream2(state.context.get(), &output, &state.pending,
                                              state.at_end ? ZSTD_e_end : ZSTD_e_continue);
     if (ZSTD_isError(left)) {
-      return Error{Code::kExhausted, file_->path() + ": zstd: " + ZSTD_getErrorName(left)};
+      return Error{Code::kExhausted,
+                   fmt::format("{}: zstd: {}", file_->path(), ZSTD_getErrorName(left))};
     }
     state.done = state.at_end && left == 0;
   }

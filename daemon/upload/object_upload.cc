@@ -1,5 +1,7 @@
 #include "daemon/upload/object_upload.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -42,7 +44,8 @@ Result<CommittedFile> ObjectUpload::upload(storage::Fs& fs, const std::string& d
   for (const bool only_measure : {true, false}) {
     if (only_measure && (present == nullptr || present->etag.find('-') == std::string::npos))
       continue;
-    auto source = ObjectSource::open(fs, directory + "/" + path, object.is_compressed);
+    auto source =
+        ObjectSource::open(fs, fmt::format("{}/{}", directory, path), object.is_compressed);
     if (!source.ok()) return source.error();
     const Result<size_t> filled = (*source)->read({buffer_.get(), sizes_.multipart_bytes});
     if (!filled.ok()) return filled.error();
@@ -51,7 +54,7 @@ Result<CommittedFile> ObjectUpload::upload(storage::Fs& fs, const std::string& d
       if (only_measure) continue;
       sent = send_whole(key, {buffer_.get(), *filled}, present, type);
     } else {
-      const Result<uint64_t> part_bytes = part_bytes_of(fs, directory + "/" + path);
+      const Result<uint64_t> part_bytes = part_bytes_of(fs, fmt::format("{}/{}", directory, path));
       if (!part_bytes.ok()) return part_bytes.error();
       sent = only_measure ? send_in_parts(**source, *filled, *part_bytes,
                                           [](PartInfo&, Bytes) { return Status(); })
@@ -75,9 +78,9 @@ Result<uint64_t> ObjectUpload::part_bytes_of(storage::Fs& fs, const std::string&
   if (!bytes.ok()) return bytes;
   const uint64_t wanted = std::max(sizes_.part_bytes, *bytes / kPlannedParts + 1);
   if (wanted <= sizes_.multipart_bytes) return wanted;
-  return Error{Code::kLimit, path + ": " + std::to_string(*bytes) + " bytes; at most " +
-                                 std::to_string(kPlannedParts * sizes_.multipart_bytes) +
-                                 " can be uploaded: raise multipart_bytes"};
+  return Error{Code::kLimit,
+               fmt::format("{}: {} bytes; at most {} can be uploaded: raise multipart_bytes", path,
+                           *bytes, kPlannedParts * sizes_.multipart_bytes)};
 }
 
 Result<ObjectUpload::Measured> ObjectUpload::send_whole(const std::string& key, Bytes body,
@@ -121,7 +124,7 @@ Result<ObjectUpload::Measured> ObjectUpload::send_in_parts(ObjectSource& source,
     const size_t bytes = std::min<size_t>(part_bytes, filled - at);
     if (bytes == 0) break;
     if (object.parts.size() == kMaxParts) {
-      return Error{Code::kLimit, "more than " + std::to_string(kMaxParts) + " parts"};
+      return Error{Code::kLimit, fmt::format("more than {} parts", kMaxParts)};
     }
     const Bytes body(buffer_.get() + at, bytes);
     const Md5 digest = md5(body);
@@ -134,7 +137,7 @@ Result<ObjectUpload::Measured> ObjectUpload::send_in_parts(ObjectSource& source,
     object.parts.push_back(std::move(part));
     at += bytes;
   }
-  object.etag = hex_bytes(md5(object.digests)) + "-" + std::to_string(object.parts.size());
+  object.etag = fmt::format("{}-{}", hex_bytes(md5(object.digests)), object.parts.size());
   return object;
 }
 

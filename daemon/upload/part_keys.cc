@@ -1,5 +1,7 @@
 #include "daemon/upload/part_keys.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "daemon/upload/s3/digests.h"
@@ -48,23 +50,24 @@ std::string device_value(std::string_view device) {
 
 // Behind the device's.
 std::string ending_of(std::string_view session, const PartName& part) {
-  return "/session=" + std::string(session) + "/part=" + part.collector + "-" + part.epoch + "/";
+  return fmt::format("/session={}/part={}-{}/", session, part.collector, part.epoch);
 }
 
 std::string session_of(std::string_view process_id, uint32_t recording) {
-  return std::string(process_id) + "-" + std::to_string(recording);
+  return fmt::format("{}-{}", process_id, recording);
 }
 
 }  // namespace
 
 Status check_part_name(const PartName& part) {
   if (!is_name(part.collector, true)) {
-    return Error{Code::kDamaged, "collector id '" + part.collector.substr(0, 100) +
-                                     "': 1 to 64 letters, digits, '.', '_' and '-'"};
+    return Error{Code::kDamaged,
+                 fmt::format("collector id '{}': 1 to 64 letters, digits, '.', '_' and '-'",
+                             part.collector.substr(0, 100))};
   }
   if (!is_name(part.epoch, false)) {
-    return Error{Code::kDamaged,
-                 "epoch '" + part.epoch.substr(0, 100) + "': 1 to 64 letters, digits, '.' and '_'"};
+    return Error{Code::kDamaged, fmt::format("epoch '{}': 1 to 64 letters, digits, '.' and '_'",
+                                             part.epoch.substr(0, 100))};
   }
   return {};
 }
@@ -92,7 +95,8 @@ Result<std::string> part_prefix(const storage::SessionIdentity& identity, const 
   const std::string session = session_of(hex_bytes(id), identity.recording);
   // Spreads sessions over what a server keeps together; all parts of a session are in one place.
   const std::string hash = hex_bytes(sha256(bytes_of(session))).substr(0, 2);
-  return kKeyRoot + hash + "/device=" + device_value(identity.device_id) + ending_of(session, part);
+  return fmt::format("{}{}/device={}{}", kKeyRoot, hash, device_value(identity.device_id),
+                     ending_of(session, part));
 }
 
 ObjectName object_name(std::string_view path) {
@@ -101,7 +105,7 @@ ObjectName object_name(std::string_view path) {
   const std::string_view leaf = slash == std::string_view::npos ? path : path.substr(slash + 1);
   if (slash != std::string_view::npos) {
     const auto thread = storage::parse_thread_directory(path.substr(0, slash));
-    object.name = thread ? "thread=" + std::to_string(*thread) : std::string(path.substr(0, slash));
+    object.name = thread ? fmt::format("thread={}", *thread) : std::string(path.substr(0, slash));
     object.name += '/';
   }
   object.name += leaf;

@@ -1,5 +1,7 @@
 #include "daemon/upload/part_upload.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "daemon/upload/commit_object.h"
@@ -73,15 +75,17 @@ Result<UploadedPart> PartUpload::compare(const storage::SessionPath& session_pat
     // What is no COMMIT at all may be an answer of something on the way there.
     const bool is_other = there.code() == Code::kUnsupported;
     return Error{is_other ? Code::kAlreadyExists : Code::kDamaged,
-                 prefix + ": " + there.error().message};
+                 fmt::format("{}: {}", prefix, there.error().message)};
   }
   if (there->session != session_path.name) {
-    return Error{Code::kAlreadyExists, prefix + " holds " + there->session + " and not " +
-                                           session_path.name + ": give each its own epoch"};
+    return Error{Code::kAlreadyExists,
+                 fmt::format("{} holds {} and not {}: give each its own epoch", prefix,
+                             there->session, session_path.name)};
   }
   if (const Status same = covers(*there, fs_, session_path); !same.ok()) {
     return Error{Code::kAlreadyExists,
-                 prefix + " was committed, and differs from this disk: " + same.error().message};
+                 fmt::format("{} was committed, and differs from this disk: {}", prefix,
+                             same.error().message)};
   }
   UploadedPart part{PartOutcome::kPresent, prefix, std::move(*there)};
   for (const CommittedFile& file : part.commit.files) part.file_bytes += file.bytes;
@@ -102,7 +106,8 @@ Status PartUpload::commit(const std::string& prefix, const std::string& json) {
   if (*there == json) return {};
   const auto other = commit_from_json(*there);
   if (!other.ok() && other.code() == Code::kDamaged) return other.error();
-  return Error{Code::kAlreadyExists, prefix + kCommitName + " was written by someone else"};
+  return Error{Code::kAlreadyExists,
+               fmt::format("{}{} was written by someone else", prefix, kCommitName)};
 }
 
 bool PartUpload::has_tables(const std::string& prefix, const FoundObjects& found) const {
@@ -195,7 +200,8 @@ Status covers(const Commit& commit, storage::Fs& fs, const storage::SessionPath&
         continue;  // made of the others
       return Error{Code::kUnavailable, file.path + " is not in COMMIT"};
     }
-    auto source = ObjectSource::open(fs, session_path.directory + "/" + file.path, false);
+    auto source =
+        ObjectSource::open(fs, fmt::format("{}/{}", session_path.directory, file.path), false);
     if (!source.ok()) return source.error();
     std::vector<uint8_t> block(kReadBytes);
     while (true) {

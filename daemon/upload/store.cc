@@ -1,5 +1,7 @@
 #include "daemon/upload/store.h"
 
+#include <fmt/core.h>
+
 #include <chrono>
 #include <initializer_list>
 #include <random>
@@ -36,7 +38,7 @@ Result<OpenedLocation> open_location(const StoreLocation& location, storage::Clo
   settings.http.ca_file = process_variable("AWS_CA_BUNDLE");
   settings.endpoint = first_of(location.endpoint, {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"});
   if (settings.endpoint.empty()) {
-    settings.endpoint = "https://s3." + settings.region + ".amazonaws.com";
+    settings.endpoint = fmt::format("https://s3.{}.amazonaws.com", settings.region);
     settings.style = BucketStyle::kVirtualHost;
   }
   CredentialSettings credentials;

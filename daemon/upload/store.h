@@ -3,6 +3,8 @@
 // Each object is used on one thread.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -46,7 +48,7 @@ class Store {
   uint64_t max_bytes_per_s() const { return location_.settings.max_bytes_per_s; }
   // "s3://BUCKET/v1/…"
   std::string url_of(const std::string& key) const {
-    return kStoreUrlScheme + location_.settings.bucket + "/" + key;
+    return fmt::format("{}{}/{}", kStoreUrlScheme, location_.settings.bucket, key);
   }
 
  private:

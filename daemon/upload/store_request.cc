@@ -1,5 +1,7 @@
 #include "daemon/upload/store_request.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 #include <optional>
 
@@ -93,10 +95,11 @@ Result<KeepLocal> parse_keep_local(std::string_view words) {
       return KeepLocal{KeepUntil::kDays, *days};
     }
   }
-  return Error{Code::kInvalidArgument,
-               "\"" + std::string(words) +
-                   "\" is not one of always, until_committed, or a number of "
-                   "days such as \"14 days\""};
+  return Error{
+      Code::kInvalidArgument,
+      fmt::format(
+          "\"{}\" is not one of always, until_committed, or a number of days such as \"14 days\"",
+          words)};
 }
 
 Result<StoreTables> parse_store_tables(std::string_view word) {
@@ -104,15 +107,15 @@ Result<StoreTables> parse_store_tables(std::string_view word) {
   if (word == "functions") return StoreTables::kFunctions;
   if (word == "all") return StoreTables::kAll;
   return Error{Code::kInvalidArgument,
-               "\"" + std::string(word) + "\" is not one of off, functions and all"};
+               fmt::format("\"{}\" is not one of off, functions and all", word)};
 }
 
 std::vector<std::string> StoreRequest::to_arguments() const {
   std::vector<std::string> arguments;
   each_field(*this, [&](std::string_view name, const auto& field) {
-    arguments.push_back(std::string(name) + "=" + text_of(field));
+    arguments.push_back(fmt::format("{}={}", name, text_of(field)));
   });
-  for (const std::string& path : paths) arguments.push_back(std::string(kPath) + "=" + path);
+  for (const std::string& path : paths) arguments.push_back(fmt::format("{}={}", kPath, path));
   return arguments;
 }
 
@@ -134,10 +137,11 @@ Result<StoreRequest> StoreRequest::parse(const std::vector<std::string>& argumen
       }
     }
     if (!is_taken) {
-      return Error{Code::kInvalidArgument,
-                   "\"" + argument +
-                       "\" is no argument of collect-store, which collectctl and "
-                       "collectord start"};
+      return Error{
+          Code::kInvalidArgument,
+          fmt::format(
+              "\"{}\" is no argument of collect-store, which collectctl and collectord start",
+              argument)};
     }
   }
   return request;

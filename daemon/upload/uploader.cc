@@ -1,5 +1,6 @@
 #include "daemon/upload/uploader.h"
 
+#include <fmt/core.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -102,8 +103,8 @@ Status Uploader::add(const storage::SessionPath& session_path, const PartName& p
   const std::lock_guard lock(mutex_);
   if (queue_.contains(session_path.name)) return {};
   if (queue_.size() >= kMaxQueuedSessions) {
-    return Error{Code::kLimit, "more than " + std::to_string(kMaxQueuedSessions) +
-                                   " sessions wait for their upload"};
+    return Error{Code::kLimit,
+                 fmt::format("more than {} sessions wait for their upload", kMaxQueuedSessions)};
   }
   Queued& entry = queue_[session_path.name];
   entry.session_path = session_path;

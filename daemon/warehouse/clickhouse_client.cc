@@ -1,5 +1,7 @@
 #include "daemon/warehouse/clickhouse_client.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -15,7 +17,7 @@ namespace {
 std::string draw_boundary() {
   std::random_device random;
   std::string boundary = "collect-rows";
-  for (int i = 0; i < 4; ++i) boundary += "-" + std::to_string(random());
+  for (int i = 0; i < 4; ++i) boundary += fmt::format("-{}", random());
   return boundary;
 }
 
@@ -99,7 +101,7 @@ std::vector<std::vector<std::string>> rows_of(std::string_view text) {
 
 Result<ClickHouseSettings> clickhouse_settings(std::string url, std::string database) {
   const auto wrong = [&](const char* rule) {
-    return Error{Code::kInvalidArgument, "server '" + url + "': " + rule};
+    return Error{Code::kInvalidArgument, fmt::format("server '{}': {}", url, rule)};
   };
   while (url.ends_with('/')) url.pop_back();
   const size_t scheme = url.find("://");
@@ -128,7 +130,7 @@ Error server_error(int http_status, std::string_view body) {
   std::string text(body.substr(0, kMaxShownErrorBytes));
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   if (text.empty()) text = "no words";
-  std::string message = "the server answers " + std::to_string(http_status) + ": " + text;
+  std::string message = fmt::format("the server answers {}: {}", http_status, text);
   if (is_in(kNotThere, code)) {
     message += " (deploy/clickhouse/schema.sql makes the tables, --database says where they are)";
   }
@@ -156,9 +158,10 @@ Result<upload::HttpAnswer> ClickHouseClient::post(const Parameters& parameters, 
                                                   size_t most_answer_bytes, ByteSink* sink) {
   upload::HttpRequest request;
   request.method = "POST";
-  request.url = settings_.url + "/?database=" + upload::encode_uri(settings_.database);
+  request.url =
+      fmt::format("{}/?database={}", settings_.url, upload::encode_uri(settings_.database));
   for (const auto& [name, value] : parameters) {
-    request.url += "&" + name + "=" + upload::encode_uri(value);
+    request.url += fmt::format("&{}={}", name, upload::encode_uri(value));
   }
   if (!settings_.user.empty()) request.headers.push_back({"x-clickhouse-user", settings_.user});
   if (!settings_.password.empty()) {
@@ -184,8 +187,8 @@ Status ClickHouseClient::send_rows(const Parameters& parameters, Bytes body,
 }
 
 Status ClickHouseClient::insert(std::string_view table, std::string_view columns, Bytes rows) {
-  const Parameters parameters = {{"query", "INSERT INTO " + std::string(table) + " (" +
-                                               std::string(columns) + ") FORMAT RowBinary"}};
+  const Parameters parameters = {
+      {"query", fmt::format("INSERT INTO {} ({}) FORMAT RowBinary", table, columns)}};
   return send_rows(parameters, rows, "");
 }
 
@@ -193,15 +196,14 @@ Status ClickHouseClient::insert_selected(std::string_view table, std::string_vie
                                          std::string_view selection, std::string_view structure,
                                          Bytes rows) {
   const Parameters parameters = {
-      {"query", "INSERT INTO " + std::string(table) + " (" + std::string(columns) + ") SELECT " +
-                    std::string(selection) + " FROM sent"},
+      {"query", fmt::format("INSERT INTO {} ({}) SELECT {} FROM sent", table, columns, selection)},
       {"sent_format", "RowBinary"},
       {"sent_structure", std::string(structure)}};
-  const std::string head =
-      "--" + boundary_ +
-      "\r\nContent-Disposition: form-data; name=\"sent\"; filename=\"sent\"\r\n"
-      "Content-Type: application/octet-stream\r\n\r\n";
-  const std::string tail = "\r\n--" + boundary_ + "--\r\n";
+  const std::string head = fmt::format(
+      "--{}\r\nContent-Disposition: form-data; name=\"sent\"; filename=\"sent\"\r\nContent-Type: "
+      "application/octet-stream\r\n\r\n",
+      boundary_);
+  const std::string tail = fmt::format("\r\n--{}--\r\n", boundary_);
   std::vector<uint8_t> body;
   body.reserve(head.size() + rows.size() + tail.size());
   body.insert(body.end(), head.begin(), head.end());

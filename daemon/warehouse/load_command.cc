@@ -1,5 +1,7 @@
 #include "daemon/warehouse/load_command.h"
 
+#include <fmt/core.h>
+
 #include <memory>
 #include <ostream>
 #include <utility>
@@ -127,7 +129,7 @@ class Load {
     std::vector<std::unique_ptr<storage::PosixFs>> files;
     std::vector<PartLocation> places;
     for (size_t i = 0; i < parts.size(); ++i) {
-      const std::string root = scratch->path() + "/" + std::to_string(i);
+      const std::string root = fmt::format("{}/{}", scratch->path(), i);
       files.push_back(std::make_unique<storage::PosixFs>(root));
       COLLECT_TRY(files.back()->make_directories(root));
       const auto directory = remote.download(parts[i], parts.size() > 1, *files.back(), root);

@@ -1,4 +1,5 @@
 // collect-load: its command line. `collectctl query --server` starts it, too.
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdlib>
@@ -62,7 +63,7 @@ int serve(int argc, char** argv) {
   LoadArguments load;
   CLI::App app("Load captures into the tables of ClickHouse", kLoaderName);
   app.set_help_flag("-h,--help", "Print this help");
-  app.set_version_flag("-V,--version", std::string(kLoaderName) + " " + kVersion);
+  app.set_version_flag("-V,--version", fmt::format("{} {}", kLoaderName, kVersion));
   add_options(app, load);
   app.footer(kFooter);
   const auto refuse = [&load](const std::string& sentence) {

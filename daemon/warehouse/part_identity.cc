@@ -1,5 +1,7 @@
 #include "daemon/warehouse/part_identity.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "daemon/upload/s3/digests.h"
@@ -16,15 +18,15 @@ uint64_t number_of(std::string_view text) {
 }
 
 PartIdentity identity_of(std::string session, std::string part, uint32_t manifest_crc32c) {
-  const uint64_t load = number_of(session + "\n" + part + "\n" + std::to_string(manifest_crc32c) +
-                                  "\n" + std::to_string(kRowsVersion));
+  const uint64_t load =
+      number_of(fmt::format("{}\n{}\n{}\n{}", session, part, manifest_crc32c, kRowsVersion));
   return {std::move(session), std::move(part), load};
 }
 
 }  // namespace
 
 std::string session_id(const storage::SessionIdentity& identity) {
-  return hex_bytes(identity.process_id) + "-" + std::to_string(identity.recording);
+  return fmt::format("{}-{}", hex_bytes(identity.process_id), identity.recording);
 }
 
 Result<PartIdentity> identify_part(const storage::SessionIdentity& identity,
@@ -41,14 +43,15 @@ Result<PartIdentity> identify_part(const storage::SessionIdentity& identity,
   }
   const std::string collector =
       identity.collector.is_known() ? storage::collector_name(identity.collector) : "local";
-  return identity_of(session_id(identity), collector + "/" + std::string(directory),
+  return identity_of(session_id(identity), fmt::format("{}/{}", collector, directory),
                      manifest_crc32c);
 }
 
 PartIdentity identify_committed(const upload::Commit& commit, uint32_t manifest_crc32c) {
-  return identity_of(commit.process_id + "-" + std::to_string(commit.recording),
-                     commit.part.collector + "-" + commit.part.epoch + "/" + commit.session,
-                     manifest_crc32c);
+  return identity_of(
+      fmt::format("{}-{}", commit.process_id, commit.recording),
+      fmt::format("{}-{}/{}", commit.part.collector, commit.part.epoch, commit.session),
+      manifest_crc32c);
 }
 
 PartIdentity identify_merged(const std::vector<PartIdentity>& parts) {
@@ -56,14 +59,14 @@ PartIdentity identify_merged(const std::vector<PartIdentity>& parts) {
   for (const PartIdentity& part : parts) loads.push_back(part.load);
   std::ranges::sort(loads);
   std::string all;
-  for (const uint64_t load : loads) all += std::to_string(load) + "\n";
+  for (const uint64_t load : loads) all += fmt::format("{}\n", load);
   return {parts.front().session, kMergedPart, number_of("merged\n" + all)};
 }
 
 std::string build_of(const storage::ModuleInfo* module, uint32_t module_id,
                      std::string_view session) {
   if (module != nullptr && !module->build_id.empty()) return hex_bytes(module->build_id);
-  return std::string(session) + "/" + std::to_string(module_id);
+  return fmt::format("{}/{}", session, module_id);
 }
 
 uint64_t first_function_of(std::string_view build) {

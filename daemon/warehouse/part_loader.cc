@@ -1,5 +1,7 @@
 #include "daemon/warehouse/part_loader.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <sstream>
 #include <utility>
@@ -148,8 +150,10 @@ std::string PartLoader::unmerged(const KnownParts& known, const std::vector<Part
     elsewhere += (elsewhere.empty() ? "" : ", ") + name;
   }
   if (elsewhere.empty() || is_covered) return {};
-  return "of this session the server has " + elsewhere +
-         " too: calls that both have count twice until all parts are loaded together";
+  return fmt::format(
+      "of this session the server has {} too: calls that both have count twice until all parts are "
+      "loaded together",
+      elsewhere);
 }
 
 Result<std::vector<LoadedPart>> PartLoader::load(std::vector<PartLocation> parts) {

@@ -1,5 +1,7 @@
 #include "daemon/warehouse/part_rows.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -203,8 +205,8 @@ Status PartRows::send_events() {
   if (events_.rows() == 0) return {};
   COLLECT_TRY(client_.insert_selected(
       "events", "session, stream, seq, time_ns, function, kind, day",
-      sql_text(identity_.session) + ", toUInt32(" + std::to_string(event_place_->stream) +
-          "), seq, time_ns, function, kind, toDate(" + std::to_string(day_) + ")",
+      fmt::format("{}, toUInt32({}), seq, time_ns, function, kind, toDate({})",
+                  sql_text(identity_.session), event_place_->stream, day_),
       "seq UInt64, time_ns UInt64, function UInt64, kind UInt8", events_.bytes()));
   counts_.event_rows += events_.rows();
   events_.clear();

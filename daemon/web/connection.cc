@@ -1,5 +1,6 @@
 #include "daemon/web/connection.h"
 
+#include <fmt/core.h>
 #include <sys/socket.h>
 
 #include <asio/buffer.hpp>
@@ -136,7 +137,7 @@ void Connection::answer(HttpAnswer made) {
       return;
     }
     answer_ = error_answer(
-        503, "more than " + std::to_string(kMaxStreams) + " pages are open: close one of them");
+        503, fmt::format("more than {} pages are open: close one of them", kMaxStreams));
   }
   write();
 }

@@ -1,5 +1,7 @@
 #include "daemon/web/page_maker.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "daemon/symbolize/child_program.h"
@@ -19,8 +21,8 @@ PageMaker::~PageMaker() {
 void PageMaker::make(PageRequest request, Cancelled cancelled, Done done) {
   const std::shared_ptr<void> slot(nullptr, [pages = pages_](void*) { --*pages; });
   if (++*pages_ > kMaxPages) {
-    done(Error{Code::kLimit, "more than " + std::to_string(kMaxPages) +
-                                 " pages are being made: try again in a moment"});
+    done(Error{Code::kLimit,
+               fmt::format("more than {} pages are being made: try again in a moment", kMaxPages)});
     return;
   }
   makers_.post(
@@ -64,9 +66,9 @@ Result<std::string> PageMaker::run(const PageRequest& request, const Cancelled& 
   });
   if (!ending.ok()) return ending.error();
   if (!ending->fault.empty()) {
-    return Error{Code::kLimit, "the page could not be made: " + ending->fault +
-                                   "; collectctl open has no such limits: collectctl open " +
-                                   request.directory};
+    return Error{Code::kLimit, fmt::format("the page could not be made: {}; collectctl open has no "
+                                           "such limits: collectctl open {}",
+                                           ending->fault, request.directory)};
   }
   if (auto error = error_in_page(output, request.want))
     return Error{Code::kDamaged, std::move(*error)};

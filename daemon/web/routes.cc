@@ -1,5 +1,6 @@
 #include "daemon/web/routes.h"
 
+#include <fmt/core.h>
 #include <openssl/evp.h>
 
 #include <array>
@@ -25,19 +26,20 @@ std::string hash_source(std::string_view text) {
   unsigned digest_bytes = 0;
   COLLECT_CHECK(EVP_Digest(text.data(), text.size(), digest.data(), &digest_bytes, EVP_sha256(),
                            nullptr) == 1);
-  return "'sha256-" + base64(Bytes(digest.data(), digest_bytes)) + "'";
+  return fmt::format("'sha256-{}'", base64(Bytes(digest.data(), digest_bytes)));
 }
 
 // A page of a session is one file that loads nothing; it asks its server alone for windows. Names
 // in it are data; should one of them ever become a script, it would not run.
 std::string policy_of_pages() {
-  return "default-src 'none'; script-src " + hash_source(html::page_script()) + "; style-src " +
-         hash_source(html::page_style()) +
-         "; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  return fmt::format(
+      "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; base-uri 'none'; "
+      "form-action 'none'; frame-ancestors 'none'",
+      hash_source(html::page_script()), hash_source(html::page_style()));
 }
 
 HttpAnswer wrong_method(std::string_view allowed) {
-  HttpAnswer answer = error_answer(405, "this path takes " + std::string(allowed) + " only");
+  HttpAnswer answer = error_answer(405, fmt::format("this path takes {} only", allowed));
   answer.fields.emplace_back("Allow", allowed);
   return answer;
 }
@@ -102,7 +104,7 @@ void Routes::serve_private(const HttpRequest& request, PageMaker::Cancelled canc
     stream.is_stream = true;
     answer(std::move(stream));
   } else if (path == kViewer) {
-    answer(json_answer("{\"perfetto\":\"" + viewer_ + "\"}\n"));
+    answer(json_answer(fmt::format("{{\"perfetto\":\"{}\"}}\n", viewer_)));
   } else if (path.starts_with(kSessions)) {
     serve_page(request, std::move(cancelled), std::move(answer));
   } else if (Actions::is_action(path)) {

@@ -1,5 +1,7 @@
 #include "daemon/web/session_target.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 #include <limits>
 #include <string>
@@ -21,7 +23,7 @@ constexpr Part kParts[] = {{"/window", PageWant::kWindow},
 // "KEY=123&" from the front of `query`; the last one has no &.
 Result<uint64_t> take_number(std::string_view& query, std::string_view key) {
   const Error wrong{Code::kInvalidArgument,
-                    "the query has no number \"" + std::string(key) + "\" in its place"};
+                    fmt::format("the query has no number \"{}\" in its place", key)};
   if (!query.starts_with(key) || query.substr(key.size(), 1) != "=") return wrong;
   query.remove_prefix(key.size() + 1);
   const std::string_view digits = query.substr(0, query.find('&'));

@@ -1,5 +1,6 @@
 #include "daemon/web/viewer_folder.h"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -66,7 +67,7 @@ Result<std::string> ViewerFolder::read(std::string_view below) const {
   if (::fstat(file->get(), &status) != 0) return errno_error(errno, folder_.path_of(below));
   const auto bytes = static_cast<uint64_t>(status.st_size);
   if (bytes > kMaxViewerFileBytes) {
-    return Error{Code::kLimit, folder_.path_of(below) + ": " + std::to_string(bytes) + " bytes"};
+    return Error{Code::kLimit, fmt::format("{}: {} bytes", folder_.path_of(below), bytes)};
   }
   std::string text(bytes, '\0');
   size_t at = 0;

@@ -29,7 +29,7 @@ using asio::ip::tcp;
 constexpr char kPerfettoAddress[] = "https://ui.perfetto.dev";
 
 Error not_served(const std::string& address, const std::string& why) {
-  return {Code::kInvalidArgument, "web address " + address + ": " + why};
+  return {Code::kInvalidArgument, fmt::format("web address {}: {}", address, why)};
 }
 
 Result<tcp::endpoint> endpoint_of(const std::string& text) {
@@ -60,7 +60,7 @@ Status listen_on(tcp::acceptor& acceptor, const tcp::endpoint& endpoint, const s
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
   if (error == asio::error::address_in_use) {
-    return Error{Code::kAlreadyExists, "web address " + text + " is in use"};
+    return Error{Code::kAlreadyExists, fmt::format("web address {} is in use", text)};
   }
   if (error) return errno_error(error.value(), "web address " + text);
   return {};
@@ -269,7 +269,7 @@ void WebServer::State::log_refusal(const std::string& who, const std::string& wh
   const uint64_t count = refusals.count(std::chrono::steady_clock::now());
   if (count == 0) return;
   spdlog::warn("web: refused {}{}: {}", who,
-               count == 1 ? "" : " (" + std::to_string(count) + " since the last such line)", why);
+               count == 1 ? "" : fmt::format(" ({} since the last such line)", count), why);
 }
 
 }  // namespace collect::web

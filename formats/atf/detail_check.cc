@@ -1,5 +1,7 @@
 #include "formats/atf/detail_check.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -39,31 +41,27 @@ void RecordPass::check_record(const DetailRecord& record, uint64_t seq, uint64_t
   }
   const auto event = index_->get(record.index_seq);
   if (!event) {
-    tally_.findings.add_lazily(Severity::kWarning, Lane::kDetail, Check::kLinkPast, offset + 8,
-                               [&] {
-                                 return "detail " + std::to_string(seq) + " points to event " +
-                                        std::to_string(record.index_seq) + ", past the index";
-                               });
+    tally_.findings.add_lazily(
+        Severity::kWarning, Lane::kDetail, Check::kLinkPast, offset + 8, [&] {
+          return fmt::format("detail {} points to event {}, past the index", seq, record.index_seq);
+        });
   } else if (event->detail_seq != seq) {
     tally_.findings.add_lazily(Severity::kError, Lane::kDetail, Check::kLinkBack, offset + 8, [&] {
       const std::string to =
-          event->detail_seq == kNoDetail ? "none" : "detail " + std::to_string(event->detail_seq);
-      return "detail " + std::to_string(seq) + " points to event " +
-             std::to_string(record.index_seq) + ", which points to " + to;
+          event->detail_seq == kNoDetail ? "none" : fmt::format("detail {}", event->detail_seq);
+      return fmt::format("detail {} points to event {}, which points to {}", seq, record.index_seq,
+                         to);
     });
   } else if (event->timestamp_ns != record.timestamp_ns) {
     tally_.findings.add_lazily(
         Severity::kWarning, Lane::kDetail, Check::kLinkTime, offset + 16, [&] {
-          return "detail " + std::to_string(seq) + " has another time than its event " +
-                 std::to_string(record.index_seq);
+          return fmt::format("detail {} has another time than its event {}", seq, record.index_seq);
         });
   }
   if (index_->version() == Version::kV1 && record.thread_id != index_->header().thread_id) {
-    tally_.findings.add_lazily(Severity::kWarning, Lane::kDetail, Check::kThreadId, offset + 12,
-                               [&] {
-                                 return "detail " + std::to_string(seq) + " carries thread id " +
-                                        std::to_string(record.thread_id);
-                               });
+    tally_.findings.add_lazily(
+        Severity::kWarning, Lane::kDetail, Check::kThreadId, offset + 12,
+        [&] { return fmt::format("detail {} carries thread id {}", seq, record.thread_id); });
   }
   check_payload(record, offset, event);
 }
@@ -78,8 +76,9 @@ void RecordPass::check_payload(const DetailRecord& record, uint64_t offset,
     if (function) {
       tally_.findings.add_lazily(
           Severity::kNote, Lane::kDetail, Check::kPayload, offset + kDetailHeaderBytes, [&] {
-            return "a function record with " + std::to_string(record.payload.size()) +
-                   " payload bytes that have neither known form";
+            return fmt::format(
+                "a function record with {} payload bytes that have neither known form",
+                record.payload.size());
           });
     }
     return;
@@ -88,19 +87,19 @@ void RecordPass::check_payload(const DetailRecord& record, uint64_t offset,
                                                : tally_.tracer_payloads);
   if (!event) return;
   if (payload->function_id != event->function_id) {
-    tally_.findings.add_lazily(Severity::kWarning, Lane::kDetail, Check::kPayloadFunction,
-                               offset + kDetailHeaderBytes, [&] {
-                                 return "the payload names another function than event " +
-                                        std::to_string(record.index_seq);
-                               });
+    tally_.findings.add_lazily(
+        Severity::kWarning, Lane::kDetail, Check::kPayloadFunction, offset + kDetailHeaderBytes,
+        [&] {
+          return fmt::format("the payload names another function than event {}", record.index_seq);
+        });
   }
   const bool call = record.type == DetailType::kFunctionCall;
   if ((call && event->kind == EventKind::kReturn) || (!call && event->kind == EventKind::kCall)) {
-    tally_.findings.add_lazily(Severity::kWarning, Lane::kDetail, Check::kRecordType, offset + 4,
-                               [&] {
-                                 return "the record's type does not fit the kind of event " +
-                                        std::to_string(record.index_seq);
-                               });
+    tally_.findings.add_lazily(
+        Severity::kWarning, Lane::kDetail, Check::kRecordType, offset + 4, [&] {
+          return fmt::format("the record's type does not fit the kind of event {}",
+                             record.index_seq);
+        });
   }
 }
 
@@ -115,13 +114,12 @@ void check_counts(const IndexReader* index, const DetailReader& reader, const De
   const bool finalized = reader.footer().has_value();
   if (index && report.links != detail.records) {
     add(finalized ? Severity::kError : Severity::kWarning, Check::kLinkCount, end,
-        std::to_string(detail.records) + " details, " + std::to_string(report.links) +
-            " links from the index");
+        fmt::format("{} details, {} links from the index", detail.records, report.links));
   }
   if (detail.trailing_bytes != 0) {
     add(finalized ? Severity::kError : Severity::kNote, Check::kDetailWalk,
         reader.header().events_offset + detail.bytes,
-        std::to_string(detail.trailing_bytes) + " bytes that are no whole record are not read");
+        fmt::format("{} bytes that are no whole record are not read", detail.trailing_bytes));
   }
   if (!finalized) return;
   if (detail.checksum == ChecksumState::kBad) {
@@ -130,7 +128,7 @@ void check_counts(const IndexReader* index, const DetailReader& reader, const De
   }
   if (reader.bytes_after_footer() != 0) {
     add(Severity::kWarning, Check::kAfterFooter, end + kFooterBytes,
-        std::to_string(reader.bytes_after_footer()) + " bytes after the footer are not read");
+        fmt::format("{} bytes after the footer are not read", reader.bytes_after_footer()));
   }
   const DetailFileHeader& header = reader.header();
   const DetailFooter& footer = *reader.footer();
@@ -140,18 +138,17 @@ void check_counts(const IndexReader* index, const DetailReader& reader, const De
       !stale && (header.event_count != detail.records || header.bytes_length != bytes);
   if (footer.event_count != detail.records || footer.bytes_length != bytes || header_wrong) {
     add(Severity::kError, Check::kDetailCounts, end,
-        "records/bytes: the header says " + std::to_string(header.event_count) + "/" +
-            std::to_string(header.bytes_length) + ", the footer " +
-            std::to_string(footer.event_count) + "/" + std::to_string(footer.bytes_length) +
-            ", found " + std::to_string(detail.records) + "/" + std::to_string(bytes));
+        fmt::format("records/bytes: the header says {}/{}, the footer {}/{}, found {}/{}",
+                    header.event_count, header.bytes_length, footer.event_count,
+                    footer.bytes_length, detail.records, bytes));
   }
   if (detail.records == 0) return;
   if (!stale && (header.index_seq_start != tally.min_index_seq ||
                  header.index_seq_end != tally.max_index_seq)) {
     add(Severity::kError, Check::kDetailSeqRange, 44,
-        "the header covers events " + std::to_string(header.index_seq_start) + " to " +
-            std::to_string(header.index_seq_end) + ", the records " +
-            std::to_string(tally.min_index_seq) + " to " + std::to_string(tally.max_index_seq));
+        fmt::format("the header covers events {} to {}, the records {} to {}",
+                    header.index_seq_start, header.index_seq_end, tally.min_index_seq,
+                    tally.max_index_seq));
   }
   if (footer.time_start_ns != tally.first_ns || footer.time_end_ns != tally.last_ns) {
     add(Severity::kWarning, Check::kTimeRange, end + 24,

@@ -1,5 +1,7 @@
 #include "formats/atf/event_check.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -74,8 +76,8 @@ EventTally tally(const IndexReader& index, uint64_t first, uint64_t end) {
       if (event.thread_id != thread_id) {
         tally.findings.add_lazily(
             Severity::kWarning, Lane::kIndex, Check::kThreadId, index.offset_of(seq) + 16, [&] {
-              return "event " + std::to_string(seq) + " carries thread id " +
-                     std::to_string(event.thread_id) + ", the header " + std::to_string(thread_id);
+              return fmt::format("event {} carries thread id {}, the header {}", seq,
+                                 event.thread_id, thread_id);
             });
       }
     } else {

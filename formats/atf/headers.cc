@@ -1,5 +1,7 @@
 #include "formats/atf/headers.h"
 
+#include <fmt/core.h>
+
 #include <cstring>
 #include <string>
 
@@ -18,26 +20,26 @@ Finding refusal(Lane lane, uint64_t offset, std::string sentence) {
 // The eight bytes that index and detail headers share.
 std::optional<Finding> refuse_identity(Bytes file, Lane lane, const uint8_t (&magic)[4]) {
   if (file.size() < kHeaderBytes) {
-    return refusal(lane, file.size(),
-                   "the file ends after " + std::to_string(file.size()) +
-                       " bytes, before its 64-byte header does");
+    return refusal(
+        lane, file.size(),
+        fmt::format("the file ends after {} bytes, before its 64-byte header does", file.size()));
   }
   if (!magic_is(file, magic)) {
-    return refusal(lane, 0, "the magic is not \"" + std::string(magic, magic + 4) + "\"");
+    return refusal(lane, 0, fmt::format("the magic is not \"{}\"", std::string(magic, magic + 4)));
   }
   if (file[4] != kLittleEndian) {
-    return refusal(
-        lane, 4, "byte order " + std::to_string(file[4]) + "; only 1 (little-endian) is readable");
+    return refusal(lane, 4,
+                   fmt::format("byte order {}; only 1 (little-endian) is readable", file[4]));
   }
   if (file[5] != 1 && file[5] != 2) {
-    return refusal(lane, 5, "version " + std::to_string(file[5]) + "; only 1 and 2 are known");
+    return refusal(lane, 5, fmt::format("version {}; only 1 and 2 are known", file[5]));
   }
   return std::nullopt;
 }
 
 Error as_error(const Finding& finding, Bytes file) {
   const Code code = file.size() < kHeaderBytes ? Code::kTruncated : Code::kUnsupported;
-  return {code, "offset " + std::to_string(finding.offset) + ": " + finding.sentence};
+  return {code, fmt::format("offset {}: {}", finding.offset, finding.sentence)};
 }
 
 }  // namespace
@@ -69,7 +71,7 @@ std::optional<Finding> refuse_index_header(Bytes file, IndexHeader& header) {
   header.time_end_ns = in.u64();
   if (event_size != kEventBytes) {
     return refusal(Lane::kIndex, size_offset,
-                   "event size " + std::to_string(event_size) + "; only 32 is known");
+                   fmt::format("event size {}; only 32 is known", event_size));
   }
   return std::nullopt;
 }

@@ -1,5 +1,7 @@
 #include "formats/atf/reader.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -24,8 +26,8 @@ bool section_fits(uint64_t events_offset, Bytes file) {
 }
 
 std::string events_offset_sentence(uint64_t events_offset, Bytes file) {
-  return "events_offset " + std::to_string(events_offset) + " is not within the " +
-         std::to_string(file.size()) + " bytes of the file";
+  return fmt::format("events_offset {} is not within the {} bytes of the file", events_offset,
+                     file.size());
 }
 
 }  // namespace
@@ -167,11 +169,11 @@ void IndexReader::compare_footer(Bytes file, Findings& findings) const {
   // The count is compared by division: times 32 it could wrap around.
   if (bytes % kEventBytes != 0 || footer_->event_count != bytes / kEventBytes ||
       footer_->bytes_written != bytes) {
-    findings.add(Severity::kError, Lane::kIndex, Check::kFooterCount, at,
-                 "the footer says " + std::to_string(footer_->event_count) + " events in " +
-                     std::to_string(footer_->bytes_written) + " bytes; the section has " +
-                     std::to_string(bytes) + " bytes, " + std::to_string(size_) +
-                     " events are read");
+    findings.add(
+        Severity::kError, Lane::kIndex, Check::kFooterCount, at,
+        fmt::format(
+            "the footer says {} events in {} bytes; the section has {} bytes, {} events are read",
+            footer_->event_count, footer_->bytes_written, bytes, size_));
   }
   if (state_ != FileState::kFinalized) return;
   if (header_.event_count != footer_->event_count ||
@@ -183,7 +185,7 @@ void IndexReader::compare_footer(Bytes file, Findings& findings) const {
   const uint64_t after = file.size() - at - kFooterBytes;
   if (after != 0) {
     findings.add(Severity::kWarning, Lane::kIndex, Check::kAfterFooter, at + kFooterBytes,
-                 std::to_string(after) + " bytes after the footer are not read");
+                 fmt::format("{} bytes after the footer are not read", after));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "formats/atf/thread_check.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "formats/atf/joined_ranges.h"
@@ -51,8 +53,8 @@ void ThreadCheck::open_detail(Bytes detail) {
   report_.detail.state = detail_->state();
   if (index_ && detail_->header().thread_id != index_->header().thread_id) {
     add(Check::kDetailThreadId, 12,
-        "the detail file is of thread " + number(detail_->header().thread_id) +
-            ", the index of thread " + number(index_->header().thread_id));
+        fmt::format("the detail file is of thread {}, the index of thread {}",
+                    number(detail_->header().thread_id), number(index_->header().thread_id)));
   }
   records_.emplace(*detail_, range_bytes_);
 }
@@ -158,13 +160,13 @@ void ThreadCheck::summarize_events() {
     const uint64_t offset = index_->offset_of(*events_.first_unknown_kind) +
                             (index_->version() == Version::kV1 ? 20 : 24);
     add(Severity::kError, Check::kKind, offset,
-        number(report_.unknown_kinds) + " events of unknown kind, the first is event " +
-            number(*events_.first_unknown_kind));
+        fmt::format("{} events of unknown kind, the first is event {}",
+                    number(report_.unknown_kinds), number(*events_.first_unknown_kind)));
   }
   if (events_.first_step_back) {
     add(Severity::kError, Check::kTimeOrder, index_->offset_of(*events_.first_step_back),
-        "time goes back " + number(report_.backward_steps) + " times, first at event " +
-            number(*events_.first_step_back));
+        fmt::format("time goes back {} times, first at event {}", number(report_.backward_steps),
+                    number(*events_.first_step_back)));
   }
   if (events_.first_bad_link) {
     add(Severity::kError, Check::kLinkOrder, index_->offset_of(*events_.first_bad_link),
@@ -173,9 +175,8 @@ void ThreadCheck::summarize_events() {
   }
   if (events_.first_reserved) {
     add(Severity::kNote, Check::kReserved, index_->offset_of(*events_.first_reserved) + 25,
-        number(events_.reserved) +
-            " events with reserved bytes that are not zero, the first is event " +
-            number(*events_.first_reserved));
+        fmt::format("{} events with reserved bytes that are not zero, the first is event {}",
+                    number(events_.reserved), number(*events_.first_reserved)));
   }
   if (!index_->footer() || report_.events == 0 || index_->footer()->event_count != report_.events) {
     return;

@@ -1,5 +1,7 @@
 #include "formats/chrome/writer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "formats/core/text/utf8_text.h"
@@ -73,8 +75,7 @@ void Writer::add_process(int64_t pid, std::string_view name) {
 
 void Writer::begin_thread(int64_t pid, int64_t tid, std::string_view name) {
   last_ns_ = 0;
-  const std::string whose =
-      ",\"pid\":" + std::to_string(pid) + ",\"tid\":" + std::to_string(tid) + ",\"ts\":";
+  const std::string whose = fmt::format(",\"pid\":{},\"tid\":{},\"ts\":", pid, tid);
   begin_prefix_ = ",\n{\"ph\":\"B\"" + whose;
   end_prefix_ = ",\n{\"ph\":\"E\"" + whose;
   begin_event("M", pid);

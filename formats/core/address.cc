@@ -1,5 +1,7 @@
 #include "formats/core/address.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 
 namespace collect {
@@ -11,8 +13,9 @@ constexpr std::string_view kPortPrefix = "tcp:";
 constexpr char kLoopback[] = "127.0.0.1";
 
 Error wrong(std::string_view text, std::string_view why) {
-  return {Code::kInvalidArgument, "address \"" + std::string(text) + "\": " + std::string(why) +
-                                      " (write host:port, unix:/path or abstract:name)"};
+  return {
+      Code::kInvalidArgument,
+      fmt::format("address \"{}\": {} (write host:port, unix:/path or abstract:name)", text, why)};
 }
 
 bool take(std::string_view& text, std::string_view prefix) {
@@ -35,15 +38,15 @@ Result<Address> parse_address(std::string_view text) {
   if (take(rest, kUnixPrefix)) {
     if (!rest.starts_with('/')) return wrong(text, "a socket's path begins with /");
     if (rest.size() > kMaxSocketPath) {
-      return wrong(
-          text, "longer than the " + std::to_string(kMaxSocketPath) + " bytes of a socket's path");
+      return wrong(text,
+                   fmt::format("longer than the {} bytes of a socket's path", kMaxSocketPath));
     }
     return Address{Address::Kind::kUnix, std::string(rest), 0};
   }
   if (take(rest, kAbstractPrefix)) {
     if (rest.empty()) return wrong(text, "the name is empty");
     if (rest.size() > kMaxSocketName) {
-      return wrong(text, "the name is longer than " + std::to_string(kMaxSocketName) + " bytes");
+      return wrong(text, fmt::format("the name is longer than {} bytes", kMaxSocketName));
     }
     return Address{Address::Kind::kAbstract, std::string(rest), 0};
   }
@@ -80,7 +83,8 @@ std::string to_string(const Address& address) {
       break;
   }
   const bool is_v6 = address.host.find(':') != std::string::npos;
-  return (is_v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+  return fmt::format("{}:{}", is_v6 ? fmt::format("[{}]", address.host) : address.host,
+                     address.port);
 }
 
 }  // namespace collect

@@ -1,5 +1,7 @@
 #include "formats/core/json_shape.h"
 
+#include <fmt/core.h>
+
 #include <string>
 
 namespace collect {
@@ -27,7 +29,7 @@ Status check_json_shape(std::string_view text, const JsonLimits& limits) {
       --depth;
     }
     if (values > limits.values) {
-      return Error{Code::kLimit, "has more than " + std::to_string(limits.values) + " values"};
+      return Error{Code::kLimit, fmt::format("has more than {} values", limits.values)};
     }
   }
   return {};

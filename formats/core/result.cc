@@ -1,5 +1,7 @@
 #include "formats/core/result.h"
 
+#include <fmt/core.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -43,8 +45,8 @@ std::string_view code_name(Code code) {
 
 std::string to_string(const Error& error) {
   const bool says_what = error.code != Code::kDamaged && error.code != Code::kTruncated;
-  return printable_sentence(says_what ? error.message
-                                      : std::string(code_name(error.code)) + ": " + error.message);
+  return printable_sentence(
+      says_what ? error.message : fmt::format("{}: {}", code_name(error.code), error.message));
 }
 
 Error errno_error(int error_number, std::string what) {

@@ -1,5 +1,6 @@
 #include "formats/core/threads.h"
 
+#include <fmt/core.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -38,9 +39,9 @@ bool is_short_of_threads() {
 }
 
 Error no_thread(int error_number) {
-  return {Code::kExhausted,
-          "the system starts no further thread (" + std::generic_category().message(error_number) +
-              "): a limit of processes (ulimit -u, TasksMax=, pids.max), or memory"};
+  return {Code::kExhausted, fmt::format("the system starts no further thread ({}): a limit of "
+                                        "processes (ulimit -u, TasksMax=, pids.max), or memory",
+                                        std::generic_category().message(error_number))};
 }
 
 // The threads of a probe wait here for each other.
@@ -132,9 +133,8 @@ Status probe_threads(unsigned threads) {
     if (thread.ok()) {
       started.push_back(std::move(*thread));
     } else {
-      outcome =
-          Error{thread.code(), std::to_string(started.size()) + " of " + std::to_string(threads) +
-                                   " threads can be started: " + thread.error().message};
+      outcome = Error{thread.code(), fmt::format("{} of {} threads can be started: {}",
+                                                 started.size(), threads, thread.error().message)};
     }
   }
   gate.open();

@@ -5,6 +5,8 @@
 // Used on one thread.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -38,11 +40,11 @@ class UntrustedPages {
       return {};
     }
     if (next.size() > kMaxPageTokenBytes) {
-      return damaged("names its next page with more than " + std::to_string(kMaxPageTokenBytes) +
-                     " bytes");
+      return damaged(
+          fmt::format("names its next page with more than {} bytes", kMaxPageTokenBytes));
     }
     if (entries == 0 && ++empty_pages_ > kMaxEmptyPages) {
-      return damaged("has more than " + std::to_string(kMaxEmptyPages) + " empty pages");
+      return damaged(fmt::format("has more than {} empty pages", kMaxEmptyPages));
     }
     if (next == token_ || next == earlier_) return damaged("comes back to an earlier page");
     // Brent's search for a cycle: one earlier token, taken again after 1, 2, 4, … pages.
@@ -56,7 +58,9 @@ class UntrustedPages {
   }
 
  private:
-  Error damaged(const std::string& how) const { return {Code::kDamaged, what_ + " " + how}; }
+  Error damaged(const std::string& how) const {
+    return {Code::kDamaged, fmt::format("{} {}", what_, how)};
+  }
 
   const std::string what_;
   uint64_t entries_left_;

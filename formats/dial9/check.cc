@@ -1,5 +1,7 @@
 #include "formats/dial9/check.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <unordered_set>
 #include <vector>
@@ -71,8 +73,8 @@ class Checker : public Visitor {
     ++report_.annotations;
     if (!notes.known) {
       report_.findings.add_lazily(Severity::kWarning, Check::kAnnotationType, range.offset, [&] {
-        return "annotations of type_id " + text_of(notes.type_id) +
-               ", which has no schema so far, are left out";
+        return fmt::format("annotations of type_id {}, which has no schema so far, are left out",
+                           text_of(notes.type_id));
       });
       return;
     }
@@ -81,8 +83,8 @@ class Checker : public Visitor {
       check_text(range, value);
       if (field < schema->fields()) return;
       report_.findings.add_lazily(Severity::kWarning, Check::kAnnotationField, range.offset, [&] {
-        return "an annotation is for field " + text_of(field) + " of " + text_of(schema->name()) +
-               ", which has " + text_of(schema->fields()) + " fields";
+        return fmt::format("an annotation is for field {} of {}, which has {} fields",
+                           text_of(field), text_of(schema->name()), text_of(schema->fields()));
       });
     });
   }
@@ -141,8 +143,8 @@ class Checker : public Visitor {
     times.range_end_ns = std::max(times.range_end_ns.value_or(time), time);
     if (time < newest_in_sub_stream_) {
       report_.findings.add_lazily(Severity::kNote, Check::kTimeOrder, event.range().offset, [&] {
-        return "the event's time is " + text_of(newest_in_sub_stream_ - time) +
-               " ns before an earlier one of its sub-stream";
+        return fmt::format("the event's time is {} ns before an earlier one of its sub-stream",
+                           text_of(newest_in_sub_stream_ - time));
       });
     }
     newest_in_sub_stream_ = std::max(newest_in_sub_stream_, time);
@@ -186,16 +188,17 @@ class Checker : public Visitor {
     const size_t depth = value.nesting();
     if (depth <= kMaxWrittenNesting) return;
     report_.findings.add_lazily(Severity::kNote, Check::kDeepNesting, event.range().offset, [&] {
-      return "lists and maps are nested " + text_of(uint64_t{depth}) +
-             " deep; published decoders stop at more than " + text_of(uint64_t{kMaxWrittenNesting});
+      return fmt::format(
+          "lists and maps are nested {} deep; published decoders stop at more than {}",
+          text_of(uint64_t{depth}), text_of(uint64_t{kMaxWrittenNesting}));
     });
   }
 
   void note_undefined(const Event& event, std::string_view pool, uint32_t id) {
     report_.findings.add_lazily(
         Severity::kWarning, Check::kPoolUndefined, event.range().offset, [&] {
-          return std::string(pool) + " " + text_of(id) + " is used by a " +
-                 text_of(event.schema().name()) + " before the pool defines it";
+          return fmt::format("{} {} is used by a {} before the pool defines it", pool, text_of(id),
+                             text_of(event.schema().name()));
         });
   }
 
@@ -212,8 +215,8 @@ class Checker : public Visitor {
     const uint64_t ids = table.ids();
     if (ids < seen + defined) {
       report_.findings.add_lazily(Severity::kNote, Check::kPoolRedefined, range.offset, [&] {
-        return text_of(seen + defined - ids) + " " + std::string(pool) +
-               " ids are defined again; the last definition counts from there on";
+        return fmt::format("{} {} ids are defined again; the last definition counts from there on",
+                           text_of(seen + defined - ids), pool);
       });
     }
     seen = ids;
@@ -225,8 +228,8 @@ class Checker : public Visitor {
     for (size_t field = 0; field < schema.fields(); ++field) {
       if (names.insert(schema.field_name(field)).second) continue;
       report_.findings.add_lazily(Severity::kNote, Check::kEqualFieldNames, range.offset, [&] {
-        return "type " + text_of(schema.name()) + " has more than one field " +
-               text_of(schema.field_name(field));
+        return fmt::format("type {} has more than one field {}", text_of(schema.name()),
+                           text_of(schema.field_name(field)));
       });
       return;
     }

@@ -1,5 +1,7 @@
 #include "formats/dial9/problem.h"
 
+#include <fmt/core.h>
+
 namespace collect::dial9 {
 
 std::string_view rule_name(Rule rule) {
@@ -43,8 +45,8 @@ Error to_error(const Problem& problem) {
   if (problem.rule == Rule::kTruncated) code = Code::kTruncated;
   if (problem.rule == Rule::kVersion) code = Code::kUnsupported;
   if (problem.rule == Rule::kFrameSize || problem.rule == Rule::kState) code = Code::kLimit;
-  return {code, "at " + std::to_string(problem.offset) + ", in the frame at " +
-                    std::to_string(problem.frame_offset) + ": " + problem.sentence};
+  return {code, fmt::format("at {}, in the frame at {}: {}", problem.offset, problem.frame_offset,
+                            problem.sentence)};
 }
 
 }  // namespace collect::dial9

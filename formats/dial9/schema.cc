@@ -1,5 +1,7 @@
 #include "formats/dial9/schema.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "formats/core/encoding/leb128.h"
@@ -14,8 +16,8 @@ Error refused(std::string what) {
 
 Status validate_name(std::string_view name, std::string_view whose) {
   if (name.size() > kMaxNameBytes) {
-    return refused(std::string(whose) + " has " + std::to_string(name.size()) +
-                   " bytes, the limit is " + std::to_string(kMaxNameBytes));
+    return refused(
+        fmt::format("{} has {} bytes, the limit is {}", whose, name.size(), kMaxNameBytes));
   }
   if (!is_utf8(name)) return refused(std::string(whose) + " is not UTF-8");
   return {};
@@ -53,14 +55,14 @@ bool looks_like_dial9(Bytes head) {
 Status validate(const Schema& schema) {
   COLLECT_TRY(validate_name(schema.name, "the type's name"));
   if (schema.fields.size() > kMaxFields) {
-    return refused("type " + schema.name + " has " + std::to_string(schema.fields.size()) +
-                   " fields, the limit is " + std::to_string(kMaxFields));
+    return refused(fmt::format("type {} has {} fields, the limit is {}", schema.name,
+                               schema.fields.size(), kMaxFields));
   }
   for (const Field& field : schema.fields) {
     COLLECT_TRY(validate_name(field.name, "a field's name in type " + schema.name));
     if (!is_field_type(static_cast<uint8_t>(field.type))) {
-      return refused("field " + field.name + " has type " +
-                     std::to_string(static_cast<int>(field.type)) + ", which is none");
+      return refused(fmt::format("field {} has type {}, which is none", field.name,
+                                 static_cast<int>(field.type)));
     }
   }
   return {};

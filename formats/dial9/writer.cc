@@ -1,5 +1,7 @@
 #include "formats/dial9/writer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -66,7 +68,7 @@ Result<EventType> Encoder::define(const Schema& schema) {
   if (index != kNoType) {
     if (type_frames_[index]->schema == schema) return EventType{index};
     return Error{Code::kAlreadyExists,
-                 "type_id " + std::to_string(schema.type_id) + " has another schema already"};
+                 fmt::format("type_id {} has another schema already", schema.type_id)};
   }
   auto made = std::make_unique<TypeFrames>();
   made->schema = schema;
@@ -90,8 +92,8 @@ Status Encoder::annotate(EventType type, const std::vector<Annotation>& annotati
   for (const Annotation& annotation : annotations) {
     COLLECT_TRY(validate(annotation));
     if (annotation.field_index >= frames.schema.fields.size()) {
-      return Error{Code::kInvalidArgument, "type " + frames.schema.name + " has no field " +
-                                               std::to_string(annotation.field_index)};
+      return Error{Code::kInvalidArgument, fmt::format("type {} has no field {}",
+                                                       frames.schema.name, annotation.field_index)};
     }
   }
   for (size_t from = 0; from < annotations.size(); from += kMaxAnnotationsPerFrame) {

@@ -1,5 +1,7 @@
 #include "formats/parquet/writer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <unordered_set>
@@ -38,7 +40,7 @@ bool has_encoding(const Column& column) {
 Status check_columns(const std::vector<Column>& columns) {
   if (columns.empty()) return invalid("a file needs a column");
   if (columns.size() > kMaxColumns) {
-    return Error{Code::kLimit, "Parquet: more than " + std::to_string(kMaxColumns) + " columns"};
+    return Error{Code::kLimit, fmt::format("Parquet: more than {} columns", kMaxColumns)};
   }
   std::unordered_set<std::string_view> names;
   for (const Column& column : columns) {
@@ -64,8 +66,8 @@ Result<std::unique_ptr<Writer>> Writer::create(ByteSink& out, std::vector<Column
   COLLECT_TRY(check_columns(columns));
   if (options.row_group_rows == 0 || options.row_group_rows > kMaxRowGroupRows ||
       options.page_rows == 0) {
-    return invalid("row groups have 1 to " + std::to_string(kMaxRowGroupRows) +
-                   " rows, and pages at least one");
+    return invalid(
+        fmt::format("row groups have 1 to {} rows, and pages at least one", kMaxRowGroupRows));
   }
   return std::unique_ptr<Writer>(new Writer(out, std::move(columns), options));
 }
@@ -79,8 +81,8 @@ Writer::Writer(ByteSink& out, std::vector<Column> columns, WriterOptions options
 Status Writer::check(std::span<const ColumnValues> batch) const {
   if (is_finished_) return invalid("rows after the end");
   if (batch.size() != buffers_.size()) {
-    return invalid("a batch of " + std::to_string(batch.size()) + " columns, the file has " +
-                   std::to_string(buffers_.size()));
+    return invalid(
+        fmt::format("a batch of {} columns, the file has {}", batch.size(), buffers_.size()));
   }
   for (size_t i = 0; i < batch.size(); ++i) {
     const Column& column = buffers_[i].column();
@@ -98,9 +100,8 @@ Status Writer::check(std::span<const ColumnValues> batch) const {
     if (texts == nullptr) continue;
     for (const std::string_view text : *texts) {
       if (text.size() > kMaxStringBytes) {
-        return Error{Code::kLimit, "Parquet: " + in_words(column) + ": a string of " +
-                                       std::to_string(text.size()) + " bytes; the limit is " +
-                                       std::to_string(kMaxStringBytes)};
+        return Error{Code::kLimit, fmt::format("Parquet: {}: a string of {} bytes; the limit is {}",
+                                               in_words(column), text.size(), kMaxStringBytes)};
       }
     }
   }

@@ -1,5 +1,7 @@
 #include "formats/rtc/copy.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -190,11 +192,11 @@ Copier::Target* Copier::referred(const std::string& name, bool clock) {
 StreamInfo Copier::description(const StreamInfo& source, bool without_time) {
   StreamInfo info = source;
   info.name = source.label();
-  if (renamed_.contains(source.id)) info.name += " (id " + std::to_string(source.id) + ")";
+  if (renamed_.contains(source.id)) info.name += fmt::format(" (id {})", source.id);
   const auto size = info.format.value_bytes();
   if (info.is_clock &&
       (!info.format.is_number() || (info.length && (!size || *info.length != *size)))) {
-    change("stream " + info.name + ": a clock cannot be described so");
+    change(fmt::format("stream {}: a clock cannot be described so", info.name));
     info.is_clock = false;
   }
   if (info.is_clock) info.clock.clear();
@@ -212,16 +214,16 @@ StreamInfo Copier::description(const StreamInfo& source, bool without_time) {
 void Copier::keep_references(const StreamInfo& source, StreamInfo& info) {
   if (!info.is_clock) info.delta.clear();
   if (!info.delta.empty() && referred(info.delta, true) == nullptr) {
-    change("stream " + info.name + ": there is no clock \"" + source.delta + "\"");
+    change(fmt::format("stream {}: there is no clock \"{}\"", info.name, source.delta));
     info.delta.clear();
     info.is_clock = false;
   }
   if (!info.clock.empty() && referred(info.clock, true) == nullptr) {
-    change("stream " + info.name + ": there is no clock \"" + source.clock + "\"");
+    change(fmt::format("stream {}: there is no clock \"{}\"", info.name, source.clock));
     info.clock.clear();
   }
   if (!info.stream.empty() && referred(info.stream, false) == nullptr) {
-    change("stream " + info.name + ": there is no stream \"" + source.stream + "\"");
+    change(fmt::format("stream {}: there is no stream \"{}\"", info.name, source.stream));
     info.stream.clear();
   }
 }
@@ -267,12 +269,12 @@ Copier::Target* Copier::open(const StreamInfo& source, bool without_time) {
   if (target.is_open && !target.unfinished && same_description(target.info, info)) return &target;
   if (target.is_open && (++target.reopened > kMaxReopened || !close(target))) {
     if (!renamed_.insert(source.id).second) return nullptr;
-    change("stream " + info.name + ": two are described under this name");
+    change(fmt::format("stream {}: two are described under this name", info.name));
     return open(source, without_time);
   }
   auto opened = writer_.open_stream(info);
   if (!opened.ok()) {
-    change("stream " + info.name + ": " + opened.error().message);
+    change(fmt::format("stream {}: {}", info.name, opened.error().message));
     return nullptr;
   }
   ++copied_.streams;
@@ -337,7 +339,7 @@ Status Copier::take(const Frame& frame) {
     if (!written.ok() && written.code() != Code::kInvalidArgument) return written;
   }
   if (!written.ok()) {
-    change("stream " + target->info.name + ": " + written.error().message);
+    change(fmt::format("stream {}: {}", target->info.name, written.error().message));
     ++copied_.refused;
     target = nullptr;
   }

@@ -1,5 +1,7 @@
 #include "formats/rtc/index_entries.h"
 
+#include <fmt/core.h>
+
 #include "formats/core/encoding/leb128.h"
 #include "formats/rtc/layout.h"
 
@@ -22,7 +24,7 @@ std::optional<uint64_t> IndexEntries::distance_of(uint64_t id) const {
 
 Result<IndexEntries> parse_index(Bytes payload, bool with_count) {
   if (payload.size() > kMaxIndexBytes) {
-    return Error{Code::kLimit, "an index of " + std::to_string(payload.size()) + " bytes"};
+    return Error{Code::kLimit, fmt::format("an index of {} bytes", payload.size())};
   }
   IndexEntries index;
   size_t at = 0;

@@ -1,5 +1,7 @@
 #include "formats/rtc/layout.h"
 
+#include <fmt/core.h>
+
 #include <bit>
 #include <string>
 
@@ -10,9 +12,9 @@ namespace collect::rtc {
 Status check_geometry(const Geometry& geometry) {
   for (const uint64_t bytes : {geometry.unit_bytes, geometry.minor_bytes}) {
     if (!std::has_single_bit(bytes) || bytes < kMinUnitBytes || bytes > kMaxUnitBytes) {
-      return Error{Code::kInvalidArgument, "a unit of " + std::to_string(bytes) +
-                                               " bytes is no power of two from " +
-                                               std::to_string(kMinUnitBytes) + " to 2^40"};
+      return Error{Code::kInvalidArgument,
+                   fmt::format("a unit of {} bytes is no power of two from {} to 2^40", bytes,
+                               kMinUnitBytes)};
     }
   }
   if (geometry.minor_bytes > geometry.unit_bytes) {

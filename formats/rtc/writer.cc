@@ -1,5 +1,7 @@
 #include "formats/rtc/writer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -21,15 +23,15 @@ Error invalid(std::string sentence) {
 Status check_description(const StreamInfo& info) {
   const std::string label = info.name.empty() ? "a stream without a name" : info.name;
   if (info.length && *info.length > kMaxPayloadBytes) {
-    return invalid(label + ": a length of " + std::to_string(*info.length) +
-                   " is beyond a frame's payload");
+    return invalid(
+        fmt::format("{}: a length of {} is beyond a frame's payload", label, *info.length));
   }
   const auto size = info.format.value_bytes();
   if (info.is_clock && (info.name.empty() || !info.format.is_number())) {
     return invalid(label + ": a clock needs a name and a format that is a number");
   }
   if (info.is_clock && info.length && (!size || *info.length != *size)) {
-    return invalid(label + ": the length is not that of " + info.format.text);
+    return invalid(fmt::format("{}: the length is not that of {}", label, info.format.text));
   }
   if (info.is_clock && !info.clock.empty()) {
     return invalid(label + ": a clock cannot have the time of another");
@@ -90,17 +92,18 @@ Writer::Stream* Writer::find_named(const std::string& name) {
 
 Status Writer::check_references(const StreamInfo& info) {
   if (!info.name.empty() && find_named(info.name) != nullptr) {
-    return Error{Code::kAlreadyExists, "there is a stream \"" + info.name + "\" already"};
+    return Error{Code::kAlreadyExists, fmt::format("there is a stream \"{}\" already", info.name)};
   }
   for (const std::string* name : {&info.clock, &info.delta}) {
     if (name->empty()) continue;
     const Stream* clock = find_named(*name);
     if (clock == nullptr || !clock->info.is_clock) {
-      return Error{Code::kNotFound, info.name + ": there is no clock \"" + *name + "\""};
+      return Error{Code::kNotFound, fmt::format("{}: there is no clock \"{}\"", info.name, *name)};
     }
   }
   if (!info.stream.empty() && find_named(info.stream) == nullptr) {
-    return Error{Code::kNotFound, info.name + ": there is no stream \"" + info.stream + "\""};
+    return Error{Code::kNotFound,
+                 fmt::format("{}: there is no stream \"{}\"", info.name, info.stream)};
   }
   return {};
 }
@@ -136,14 +139,14 @@ Result<uint64_t> Writer::open_stream(StreamInfo info) {
 Status Writer::close_stream(uint64_t id) {
   if (failure_) return *failure_;
   Stream* stream = find(id);
-  if (stream == nullptr) return Error{Code::kNotFound, "no stream " + std::to_string(id)};
+  if (stream == nullptr) return Error{Code::kNotFound, fmt::format("no stream {}", id)};
   if (stream->unfinished) return invalid(stream->info.label() + ": an object is unfinished");
   for (const Stream& other : streams_) {
     const StreamInfo& info = other.info;
     if (!other.open || stream->info.name.empty()) continue;
     if (info.clock == stream->info.name || info.delta == stream->info.name ||
         info.stream == stream->info.name) {
-      return invalid(info.label() + " refers to " + stream->info.name);
+      return invalid(fmt::format("{} refers to {}", info.label(), stream->info.name));
     }
   }
   stream->open = false;
@@ -158,7 +161,7 @@ Status Writer::write(uint64_t id, Bytes object, bool more) {
   if (failure_) return *failure_;
   if (finished_) return invalid("the file is finished");
   Stream* stream = find(id);
-  if (stream == nullptr) return Error{Code::kNotFound, "no stream " + std::to_string(id)};
+  if (stream == nullptr) return Error{Code::kNotFound, fmt::format("no stream {}", id)};
   if (stream->info.is_clock) {
     if (more) return invalid(stream->info.label() + ": a clock's value is one write");
     return write_clock(*stream, object);
@@ -167,8 +170,8 @@ Status Writer::write(uint64_t id, Bytes object, bool more) {
   if (length >= 0 &&
       (length == 0 ? !object.empty()
                    : object.empty() || object.size() % static_cast<size_t>(length))) {
-    return invalid(stream->info.label() + ": " + std::to_string(object.size()) +
-                   " bytes are no multiple of its length");
+    return invalid(fmt::format("{}: {} bytes are no multiple of its length", stream->info.label(),
+                               object.size()));
   }
   if (!started_) COLLECT_TRY(start());
   stream->unfinished = more;
@@ -287,8 +290,8 @@ Status Writer::write_clock(Stream& stream, Bytes value) {
   const auto size = stream.info.format.value_bytes();
   if (value.empty() || value.size() > kMaxClockBytes || (size && value.size() != *size)) {
     if (options_.keep_bad_clock_values) return write_bad_clock_value(stream, value);
-    return Error{Code::kInvalidArgument, stream.info.label() + ": " + std::to_string(value.size()) +
-                                             " bytes are no " + stream.info.format.text};
+    return Error{Code::kInvalidArgument, fmt::format("{}: {} bytes are no {}", stream.info.label(),
+                                                     value.size(), stream.info.format.text)};
   }
   const uint64_t id = stream.info.id;
   if (!started_) COLLECT_TRY(start());
@@ -303,8 +306,8 @@ Status Writer::write_clock(Stream& stream, Bytes value) {
 // Until its next value the clock shows nothing, and is not repeated.
 Status Writer::write_bad_clock_value(Stream& stream, Bytes bytes) {
   if (stream.fixed_length >= 0) {
-    return Error{Code::kInvalidArgument, stream.info.label() + ": " + std::to_string(bytes.size()) +
-                                             " bytes are no frame of it"};
+    return Error{Code::kInvalidArgument,
+                 fmt::format("{}: {} bytes are no frame of it", stream.info.label(), bytes.size())};
   }
   if (!started_) COLLECT_TRY(start());
   stream.version = 0;
@@ -461,7 +464,7 @@ Status Writer::write_meta() {
   for (const Stream& stream : streams_) {
     if (stream.open) json += stream.json + ",";
   }
-  json += std::to_string(next_id_) + "]";
+  json += fmt::format("{}]", next_id_);
   if (meta_changed_) last_changed_meta_ = position();
   meta_changed_ = false;
   return write_splittable(
@@ -506,7 +509,7 @@ Status Writer::repeat_clocks() {
 // A stream that was opened inside a Unit, as meta. Without room for it the Unit ends early, and the
 // next Meta carries it.
 Status Writer::announce(const Stream& stream) {
-  const std::string json = "[" + stream.json + "," + std::to_string(next_id_) + "]";
+  const std::string json = fmt::format("[{},{}]", stream.json, next_id_);
   if (room_.fits(json.size(), section_room(), {section_end_, unit_end_})) {
     return write_splittable(kMetaDeltaId,
                             Bytes(reinterpret_cast<const uint8_t*>(json.data()), json.size()),

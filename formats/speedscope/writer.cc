@@ -1,5 +1,7 @@
 #include "formats/speedscope/writer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "formats/core/text/printable.h"
@@ -24,7 +26,7 @@ uint32_t Writer::add_frame(const Frame& frame) {
   if (!frame.file.empty()) {
     json += ",\"file\":";
     append_minimal_json_string(json, utf8_prefix(frame.file, kMaxNameBytes));
-    json += ",\"line\":" + std::to_string(frame.line);
+    json += fmt::format(",\"line\":{}", frame.line);
   }
   json += '}';
   frames_.push_back(std::move(json));

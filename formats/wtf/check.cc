@@ -1,5 +1,7 @@
 #include "formats/wtf/check.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <numeric>
 #include <unordered_set>
@@ -102,8 +104,8 @@ void Checker::look_at_text(const Event& event, const Value& value) {
   Findings& findings = report_.findings;
   const auto add = [&](Severity severity, Rule rule, const char* what) {
     findings.add_lazily(severity, rule, event.offset, [&] {
-      return "event '" + safe_text(event.type->name) + "', argument '" + value.argument->name +
-             "': " + what;
+      return fmt::format("event '{}', argument '{}': {}", safe_text(event.type->name),
+                         value.argument->name, what);
     });
   };
   switch (value.state) {
@@ -138,12 +140,12 @@ void Checker::look_at_scope_name(const Event& event) {
       open != std::string::npos && name.back() == ')' &&
       is_scope_name(std::string_view(name).substr(0, open)) &&
       !parse_signature(std::string_view(name).substr(open + 1, name.size() - open - 2));
-  report_.findings.add_lazily(
-      fatal ? Severity::kError : Severity::kWarning,
-      fatal ? Rule::kScopeNameFatal : Rule::kScopeName, event.offset, [&] {
-        return "the name '" + name.substr(0, 80) + "' " +
-               (fatal ? "breaks the published viewer" : "is not kept by the published viewer");
-      });
+  report_.findings.add_lazily(fatal ? Severity::kError : Severity::kWarning,
+                              fatal ? Rule::kScopeNameFatal : Rule::kScopeName, event.offset, [&] {
+                                return fmt::format("the name '{}' {}", name.substr(0, 80),
+                                                   fatal ? "breaks the published viewer"
+                                                         : "is not kept by the published viewer");
+                              });
 }
 
 void Checker::count_resources() {
@@ -198,18 +200,18 @@ void Checker::finish(const Reader& reader) {
       report_.first_us = std::min(report_.first_us.value_or(*zone.first_us), *zone.first_us);
       report_.last_us = std::max(report_.last_us.value_or(*zone.last_us), *zone.last_us);
     }
-    const std::string which = "zone '" + zone.name.value_or("") + "': ";
+    const std::string which = fmt::format("zone '{}': ", zone.name.value_or(""));
     const auto add = [&](bool that, Severity severity, Rule rule, const std::string& what) {
       if (that) findings.add(severity, rule, 0, which + what);
     };
     add(zone.backward_steps != 0, Severity::kNote, Rule::kTimeOrder,
-        std::to_string(zone.backward_steps) + " times an event is earlier than the one before it");
+        fmt::format("{} times an event is earlier than the one before it", zone.backward_steps));
     add(zone.unmatched_leaves + zone.open_scopes != 0, Severity::kNote, Rule::kScopeUnbalanced,
-        std::to_string(zone.unmatched_leaves) + " leaves without an enter, " +
-            std::to_string(zone.open_scopes) + " scopes never left");
+        fmt::format("{} leaves without an enter, {} scopes never left", zone.unmatched_leaves,
+                    zone.open_scopes));
     add(zone.max_scope_depth >= kMaxViewerDepth, Severity::kWarning, Rule::kScopeDepth,
-        "scopes are nested " + std::to_string(zone.max_scope_depth) +
-            " deep; the published viewer builds 1023");
+        fmt::format("scopes are nested {} deep; the published viewer builds 1023",
+                    zone.max_scope_depth));
     add(tallies_[i].frame_at_zero(), Severity::kWarning, Rule::kFrameAtZero,
         "a frame starts at time 0 and is lost in the published viewer");
     report_.zones.push_back(std::move(zone));

@@ -1,5 +1,7 @@
 #include "formats/wtf/transcode.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "formats/wtf/check.h"
@@ -105,10 +107,10 @@ Result<uint16_t> Transcoder::create_zone(const Zone& zone) {
     return from ? Writer::Text(*from) : Writer::Text();
   };
   std::string name = zone.name.value_or("");
-  if (zone.undefined) name = "zone " + std::to_string(zone.zone_id);
+  if (zone.undefined) name = fmt::format("zone {}", zone.zone_id);
   auto made = writer_.create_zone(name, text(zone.type), text(zone.location));
   for (int again = 2; !made && made.code() == Code::kAlreadyExists; ++again) {
-    made = writer_.create_zone(name + " (" + std::to_string(again) + ")", text(zone.type),
+    made = writer_.create_zone(fmt::format("{} ({})", name, again), text(zone.type),
                                text(zone.location));
   }
   return made;
@@ -174,7 +176,7 @@ Result<uint32_t> Transcoder::define(const EventType& type, uint64_t offset) {
       return std::any_of(arguments.begin(), arguments.begin() + static_cast<ptrdiff_t>(i),
                          [&](const Argument& other) { return other.name == arguments[i].name; });
     };
-    for (int again = 2; taken(); ++again) arguments[i].name = name + "_" + std::to_string(again);
+    for (int again = 2; taken(); ++again) arguments[i].name = fmt::format("{}_{}", name, again);
   }
   const std::string signature = print_signature(arguments);
   const std::string name = safe_event_name(type.name);
@@ -182,14 +184,14 @@ Result<uint32_t> Transcoder::define(const EventType& type, uint64_t offset) {
   const uint16_t event_class = type.is_scope() ? kClassScope : kClassInstance;
   auto made = writer_.define(event_class, type.flags, used, signature);
   for (int again = 2; !made && made.code() == Code::kAlreadyExists; ++again) {
-    used = name + " (" + std::to_string(again) + ")";
+    used = fmt::format("{} ({})", name, again);
     made = writer_.define(event_class, type.flags, used, signature);
   }
   if (made && (used != type.name || signature != print_signature(type.arguments))) {
     findings_.add(Severity::kWarning, Rule::kRenamed, offset,
-                  "event type '" + safe_text(type.name).substr(0, kShownName) + "' becomes '" +
-                      used.substr(0, kShownName) + "(" + signature.substr(0, kShownName) +
-                      ")': the format cannot hold its names");
+                  fmt::format("event type '{}' becomes '{}({})': the format cannot hold its names",
+                              safe_text(type.name).substr(0, kShownName),
+                              used.substr(0, kShownName), signature.substr(0, kShownName)));
   }
   return made;
 }

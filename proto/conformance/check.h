@@ -1,6 +1,8 @@
 // A rule of WIRE.md that a peer can be held to, and what came of it.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -32,7 +34,7 @@ struct Verdict {
 
   static Verdict ok() { return {}; }
   static Verdict failed(const std::string& expected, const std::string& came) {
-    return {Outcome::kFailed, "expected " + expected + "; " + came};
+    return {Outcome::kFailed, fmt::format("expected {}; {}", expected, came)};
   }
   static Verdict skipped(const std::string& why) { return {Outcome::kSkipped, why}; }
 };

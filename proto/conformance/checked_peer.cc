@@ -1,5 +1,6 @@
 #include "proto/conformance/checked_peer.h"
 
+#include <fmt/core.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -54,9 +55,9 @@ Result<std::string> read_token(const std::string& path) {
   const bool is_printable =
       std::all_of(token.begin(), token.end(), [](char c) { return c >= 0x20 && c <= 0x7e; });
   if (is_printable && !token.empty() && token.size() <= wire::kMaxTokenBytes) return token;
-  return Error{Code::kInvalidArgument, path + ": a token has 1 to " +
-                                           std::to_string(wire::kMaxTokenBytes) +
-                                           " printable characters on one line"};
+  return Error{Code::kInvalidArgument,
+               fmt::format("{}: a token has 1 to {} printable characters on one line", path,
+                           wire::kMaxTokenBytes)};
 }
 
 const char* word_of(Outcome outcome) {
@@ -112,9 +113,8 @@ std::string unknown_check(const std::vector<Kind>& kinds, const std::vector<std:
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const std::string_view near = nearest_word(name, known.data(), known.size());
-    return "there is no check \"" + name + "\"" +
-           (near.empty() ? "" : " (did you mean " + std::string(near) + "?)") +
-           "; see collect-conformance --list";
+    return fmt::format("there is no check \"{}\"{}; see collect-conformance --list", name,
+                       near.empty() ? "" : fmt::format(" (did you mean {}?)", near));
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #include "proto/conformance/frame_link.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -112,8 +113,8 @@ Result<FrameLink> FrameLink::connect(const Address& address, milliseconds bound)
   const int handle = address.kind == Address::Kind::kTcp ? connected_tcp(address, bound)
                                                          : connected_unix(address, bound);
   if (handle >= 0) return FrameLink(handle, bound);
-  return Error{Code::kUnavailable,
-               "no collector answers at " + to_string(address) + ": " + std::strerror(errno)};
+  return Error{Code::kUnavailable, fmt::format("no collector answers at {}: {}", to_string(address),
+                                               std::strerror(errno))};
 }
 
 void FrameLink::close() {
@@ -193,7 +194,7 @@ Status Listener::open() {
       ::getsockname(handle_, reinterpret_cast<sockaddr*>(&where), &bytes) != 0) {
     return errno_error(errno, "a listening socket");
   }
-  address_ = "127.0.0.1:" + std::to_string(ntohs(where.sin_port));
+  address_ = fmt::format("127.0.0.1:{}", ntohs(where.sin_port));
   return {};
 }
 
@@ -282,14 +283,14 @@ std::string_view type_name(wire::FrameType type) {
 
 std::string type_text(wire::FrameType type) {
   if (is_known(type)) return std::string(type_name(type));
-  return "frame type " + std::to_string(static_cast<unsigned>(type));
+  return fmt::format("frame type {}", static_cast<unsigned>(type));
 }
 
 std::string refusal_text(const wire::Refuse& refusal) {
   std::string name = wire::RefuseCode_Name(refusal.code());
   if (name.starts_with("REFUSE_")) name.erase(0, 7);
   if (name.empty()) name = std::to_string(refusal.code());
-  return "Refuse(" + name + (refusal.retry() ? ", retry" : "") + ": " + refusal.reason() + ")";
+  return fmt::format("Refuse({}{}: {})", name, refusal.retry() ? ", retry" : "", refusal.reason());
 }
 
 }  // namespace collect::conformance

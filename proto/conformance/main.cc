@@ -1,4 +1,5 @@
 // collect-conformance: its command line.
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -45,15 +46,16 @@ CLI::Validator timeout_check() {
         try {
           time = std::stod(text, &used);
         } catch (const std::exception&) {
-          return "\"" + text + "\" is not a time such as 500ms or 10s";
+          return fmt::format("\"{}\" is not a time such as 500ms or 10s", text);
         }
         const std::string unit = used == text.size() ? "s" : text.substr(used);
         const auto known = std::find_if(units.begin(), units.end(),
                                         [&unit](const auto& one) { return one.first == unit; });
-        if (known == units.end()) return "\"" + text + "\" is not a time such as 500ms or 10s";
+        if (known == units.end())
+          return fmt::format("\"{}\" is not a time such as 500ms or 10s", text);
         time *= known->second;
         if (!(time >= 1 && time <= static_cast<double>(kLongestTimeout.count()))) {
-          return "\"" + text + "\" is not between 1ms and 1h";
+          return fmt::format("\"{}\" is not between 1ms and 1h", text);
         }
         text = std::to_string(static_cast<int64_t>(time));
         return {};

@@ -1,5 +1,7 @@
 #include "storage/container/container_pages.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -56,8 +58,8 @@ Result<Page> captured_page(Bytes object, std::vector<uint8_t>& unpacked, Mutable
     return Error{Code::kDamaged, "not the header of a page"};
   }
   const auto damaged = [&](const char* why) {
-    return Error{Code::kDamaged, "the page of stream " + std::to_string(page.stream_id) +
-                                     " at record " + std::to_string(page.first_seq) + why};
+    return Error{Code::kDamaged, fmt::format("the page of stream {} at record {}{}", page.stream_id,
+                                             page.first_seq, why)};
   };
   if ((codec & kCompressedBlocks) != 0) {
     const auto blocks = decompress_blocks(sent, std::min<size_t>(page.raw_bytes, kMaxPageBytes));
@@ -79,7 +81,8 @@ Result<Page> captured_page(Bytes object, std::vector<uint8_t>& unpacked, Mutable
 
 Status read_container_objects(Fs& fs, const std::string& directory, uint32_t container,
                               const OnObject& on_object) {
-  const auto file = fs.open(directory + "/" + container_name(container), OpenMode::kRead);
+  const auto file =
+      fs.open(fmt::format("{}/{}", directory, container_name(container)), OpenMode::kRead);
   if (!file.ok()) return file.code() == Code::kExhausted ? Status(file.error()) : Status();
   std::vector<uint8_t> window(kWindowBytes);
   for (uint64_t begin = 0;; begin += kWindowBytes - kOverlapBytes) {

@@ -1,5 +1,7 @@
 #include "storage/container/packed_lanes.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -126,8 +128,8 @@ class PieceReader {
   Status piece(size_t at, uint64_t skipped, MutableBytes out) {
     const PackedPiece& piece = lane_.pieces[at];
     const auto damaged = [&](const std::string& why) {
-      return Error{Code::kDamaged, container_name(lane_.container) + ": at " +
-                                       std::to_string(piece.offset) + ": " + why};
+      return Error{Code::kDamaged, fmt::format("{}: at {}: {}", container_name(lane_.container),
+                                               piece.offset, why)};
     };
     const Status moved = move_to(at);
     if (!moved.ok()) {
@@ -194,7 +196,8 @@ class PackedFile final : public File {
     block_.resize(std::min(kPackedPageBytes, lane_.file_bytes - begin_));
     const Status read = read_packed(lane_, begin_, block_, containers_);
     if (!read.ok()) block_.clear();
-    return read.ok() ? read : Error{read.code(), path_ + ": " + read.error().message};
+    return read.ok() ? read
+                     : Error{read.code(), fmt::format("{}: {}", path_, read.error().message)};
   }
 
   const std::string path_;
@@ -255,7 +258,7 @@ Result<PackedLanes> PackedLanes::decode(Bytes table) {
     return Error{Code::kDamaged, "at 0: the table does not have its checksum"};
   }
   const auto damaged = [&reader](const char* what) {
-    return Error{Code::kDamaged, "at " + std::to_string(reader.offset()) + ": " + what};
+    return Error{Code::kDamaged, fmt::format("at {}: {}", reader.offset(), what)};
   };
   std::vector<PackedLane> lanes;
   for (uint32_t number = 0; number < head.lanes; ++number) {
@@ -326,12 +329,12 @@ Status read_packed(const PackedLane& lane, uint64_t offset, MutableBytes out,
 }
 
 Result<std::optional<PackedLanes>> read_packed_lanes(Fs& fs, const std::string& directory) {
-  const std::string path = directory + "/" + kPackedLanesFile;
+  const std::string path = fmt::format("{}/{}", directory, kPackedLanesFile);
   const auto table = read_whole_file(fs, path, kMaxPackedLanesBytes);
   if (!table.ok() && table.code() == Code::kNotFound) return std::optional<PackedLanes>();
   if (!table.ok()) return table.error();
   auto lanes = PackedLanes::decode(bytes_of(*table));
-  if (!lanes.ok()) return Error{lanes.code(), path + ": " + lanes.error().message};
+  if (!lanes.ok()) return Error{lanes.code(), fmt::format("{}: {}", path, lanes.error().message)};
   return std::optional(std::move(*lanes));
 }
 
@@ -342,7 +345,8 @@ ReadContainer containers_of(Fs& fs, std::string directory) {
              std::vector<uint8_t>& buffer) -> Result<Bytes> {
     std::unique_ptr<File>& file = (*open)[container];
     if (!file) {
-      auto opened = fs.open(directory + "/" + container_name(container), OpenMode::kRead);
+      auto opened =
+          fs.open(fmt::format("{}/{}", directory, container_name(container)), OpenMode::kRead);
       if (!opened.ok()) return opened.error();
       file = std::move(*opened);
     }

@@ -1,5 +1,7 @@
 #include "storage/container/passthrough_file.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -55,7 +57,7 @@ Status PassthroughFile::scan(uint64_t size) {
   const auto problem = decoder.finish();
   if (problem) {
     cut_reason_ =
-        std::string(dial9::rule_name(problem->rule)) + ": " + dial9::to_error(*problem).message;
+        fmt::format("{}: {}", dial9::rule_name(problem->rule), dial9::to_error(*problem).message);
   }
   return {};
 }

@@ -1,5 +1,7 @@
 #include "storage/container/passthrough_streams.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -47,7 +49,7 @@ Status PassthroughStreams::reopen(Manifest& manifest, std::vector<std::string>* 
     COLLECT_TRY(reopen_file(streams_.back(), *stream, &found));
     for (const std::string& problem : found) {
       stream->problem += (stream->problem.empty() ? "" : "; ") + problem;
-      problems->push_back(std::string(passthrough_file_name(kind)) + ": " + problem);
+      problems->push_back(fmt::format("{}: {}", passthrough_file_name(kind), problem));
     }
     bound_text(stream->problem);
   }
@@ -66,12 +68,12 @@ Status PassthroughStreams::reopen_file(Stream& stream, PassthroughStream& entry,
   }
   if (file->cut_bytes() != 0) {
     entry.refused_bytes += file->cut_bytes();
-    problems->push_back(std::to_string(file->cut_bytes()) +
-                        " bytes behind the last whole frame were cut off: " + file->cut_reason());
+    problems->push_back(fmt::format("{} bytes behind the last whole frame were cut off: {}",
+                                    file->cut_bytes(), file->cut_reason()));
   }
   if (file->bytes() + file->cut_bytes() < entry.bytes) {
-    problems->push_back(std::to_string(entry.bytes - file->bytes() - file->cut_bytes()) +
-                        " bytes that were stored are not there any more");
+    problems->push_back(fmt::format("{} bytes that were stored are not there any more",
+                                    entry.bytes - file->bytes() - file->cut_bytes()));
   }
   stream.file = std::move(file);
   return {};

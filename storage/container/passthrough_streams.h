@@ -4,6 +4,8 @@
 // Owned by its Session, used on the storage thread.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -45,7 +47,7 @@ class PassthroughStreams {
   };
 
   std::string path_of(PassthroughKind kind) const {
-    return directory_ + "/" + passthrough_file_name(kind);
+    return fmt::format("{}/{}", directory_, passthrough_file_name(kind));
   }
   Status reopen_file(Stream& stream, PassthroughStream& entry, std::vector<std::string>* problems);
 

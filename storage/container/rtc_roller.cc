@@ -1,5 +1,7 @@
 #include "storage/container/rtc_roller.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "storage/model/session_layout.h"
@@ -19,7 +21,7 @@ void RtcRoller::adopt(const std::vector<Container>& containers, uint64_t removed
     Container container = known != containers.end() ? *known : Container{.name = name};
     if (container.state != "finished") {
       container.state = "unfinished";
-      auto file = fs_.open(directory_ + "/" + name, OpenMode::kRead);
+      auto file = fs_.open(fmt::format("{}/{}", directory_, name), OpenMode::kRead);
       auto size = file.ok() ? (*file)->size() : Result<uint64_t>(uint64_t{0});
       if (size.ok()) container.bytes = *size;
     }
@@ -80,16 +82,16 @@ Result<std::string> RtcRoller::roll(const Manifest& manifest) {
   const bool later = !status.ok() && status.code() == Code::kExhausted && writer_ == nullptr;
   if (!later) check(status);  // else the next page begins it
   if (!status.ok()) return status.error();
-  return directory_ + "/" + containers_.back().name;
+  return fmt::format("{}/{}", directory_, containers_.back().name);
 }
 
 Status RtcRoller::begin(const Manifest& manifest) {
   if (last_number_ == kMaxContainerNumber) {
     return Error{Code::kLimit,
-                 directory_ + ": more than " + std::to_string(kMaxContainerNumber) + " containers"};
+                 fmt::format("{}: more than {} containers", directory_, kMaxContainerNumber)};
   }
   const std::string name = container_name(last_number_ + 1);
-  auto file = fs_.open(directory_ + "/" + name, OpenMode::kCreate);
+  auto file = fs_.open(fmt::format("{}/{}", directory_, name), OpenMode::kCreate);
   if (!file.ok()) return file.error();
   ++last_number_;
   containers_.push_back({.name = name, .state = "open"});
@@ -129,7 +131,7 @@ void RtcRoller::keep_budget() {
   for (const Container& container : containers_) total += container.bytes;
   while (containers_.size() > 1 && total > options_.budget_bytes) {
     const Container& oldest = containers_.front();
-    const Status removed = fs_.remove_file(directory_ + "/" + oldest.name);
+    const Status removed = fs_.remove_file(fmt::format("{}/{}", directory_, oldest.name));
     if (!removed.ok()) {
       check(removed);
       return;

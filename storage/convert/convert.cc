@@ -1,5 +1,6 @@
 #include "storage/convert/convert.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -174,8 +175,8 @@ Status session_to_wtf_json(const Options& options, const read::Trace& trace, Con
   const fs::path whole(options.output);
   std::vector<std::string> outputs = {options.output};
   while (outputs.size() < parts.size()) {
-    outputs.push_back((whole.parent_path() / whole.stem()).string() + "." +
-                      std::to_string(outputs.size() + 1) + whole.extension().string());
+    outputs.push_back(fmt::format("{}.{}{}", (whole.parent_path() / whole.stem()).string(),
+                                  outputs.size() + 1, whole.extension().string()));
     // Before anything is made.
     if (!options.force && fs::exists(fs::symlink_status(outputs.back()))) {
       return Error{Code::kAlreadyExists, outputs.back() + " is there already; --force replaces it"};

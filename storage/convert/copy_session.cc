@@ -1,6 +1,7 @@
 // A session into a session of the same version: every file of it, byte for byte, also those of
 // other programs. What the input lacks is added to the copy's manifest. A packed one is unpacked.
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,7 +51,7 @@ class SessionCopier {
     const auto names = from_.list(below);
     if (!names.ok()) return names.error();
     for (const std::string& name : *names) {
-      const std::string path = below.empty() ? name : below + "/" + name;
+      const std::string path = below.empty() ? name : fmt::format("{}/{}", below, name);
       if (is_left_behind(name)) continue;
       const auto status = from_.look_at(path);
       if (!status.ok()) return status.error();

@@ -2,6 +2,8 @@
 // a limit they are counted together, so that no file makes the list long.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -31,7 +33,7 @@ class EventTally {
   // "PollEnd: <why>", so many times.
   void report(ConvertLog& log, std::string_view why) const {
     for (const auto& [name, count] : counts_) {
-      log.leave_out(name + ": " + std::string(why), count);
+      log.leave_out(fmt::format("{}: {}", name, why), count);
     }
     log.leave_out("events of still other names: " + std::string(why), others_);
   }

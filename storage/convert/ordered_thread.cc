@@ -1,5 +1,7 @@
 #include "storage/convert/ordered_thread.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -13,8 +15,9 @@ namespace collect::convert {
 
 void remark_put_in_order(uint32_t n, uint64_t backward_steps, ConvertLog& log) {
   if (backward_steps == 0) return;
-  log.remark("thread " + std::to_string(n) + ": its times step back " +
-             counted(backward_steps, "time") + "; its events are put in the order of time");
+  log.remark(
+      fmt::format("thread {}: its times step back {}; its events are put in the order of time", n,
+                  counted(backward_steps, "time")));
 }
 
 Result<OrderedThread> OrderedThread::of(const atf::ThreadFiles& files, const std::string& directory,

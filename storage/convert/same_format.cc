@@ -1,6 +1,8 @@
 // A capture into its own format, or into the other form of it: nothing goes through a session, so
 // nothing is lost but what the input itself has lost.
 #include "formats/dial9/copy.h"
+
+#include <fmt/core.h>
 #include "formats/rtc/copy.h"
 #include "formats/wtf/layout.h"
 #include "formats/wtf/transcode.h"
@@ -44,7 +46,7 @@ void note_findings(const wtf::Findings& findings, ConvertLog& log) {
     if (finding.rule == wtf::Rule::kRenamed) log.leave_out(kRenamed);
     if (finding.severity == Severity::kError) {
       ++listed;
-      log.missing("at " + std::to_string(finding.offset) + ": " + finding.sentence);
+      log.missing(fmt::format("at {}: {}", finding.offset, finding.sentence));
     }
   }
   if (findings.errors() > listed)
@@ -80,7 +82,7 @@ Status rtc_to_rtc(const Options& options, std::span<const Bytes> files, ConvertL
   for (const std::string& sentence : copied->changes) log.remark(sentence);
   for (const rtc::Finding& finding : copied->findings.list()) {
     if (finding.severity != Severity::kError) continue;
-    log.missing("at " + std::to_string(finding.offset) + ": " + finding.sentence);
+    log.missing(fmt::format("at {}: {}", finding.offset, finding.sentence));
   }
   for (const auto& [count, what] : rtc::missing_counts(*copied)) log.missing(what, count);
   COLLECT_TRY(out->commit());

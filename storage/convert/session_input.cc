@@ -1,5 +1,7 @@
 #include "storage/convert/session_input.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -67,7 +69,7 @@ void check_events(const atf::IndexReader& index, const read::TraceThread& files,
 
 void check_thread(const atf::SessionThread& thread, const read::TraceThread& files,
                   const std::optional<read::SessionManifest>& manifest, ConvertLog& log) {
-  const std::string name = "thread_" + std::to_string(thread.n) + ": ";
+  const std::string name = fmt::format("thread_{}: ", thread.n);
   for (const atf::Finding& finding : thread.findings.list()) {
     if (finding.severity == Severity::kError) log.missing(name + finding.sentence);
   }
@@ -121,7 +123,7 @@ bool is_said_to_be_complete(const read::Trace& trace, const atf::SessionReader& 
   }
   const auto manifest = storage::manifest_from_json(*trace.manifest);
   if (!manifest.ok()) {
-    log.missing(trace.manifest_path + ": " + manifest.error().message);
+    log.missing(fmt::format("{}: {}", trace.manifest_path, manifest.error().message));
     return false;
   }
   compare_counts(*manifest, session, log);

@@ -1,5 +1,6 @@
 #include "storage/convert/whole_session.h"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -21,7 +22,7 @@ constexpr int kMaxNames = 10'000;  // session_…_N
 Result<std::string> move_session(const fs::path& session, const fs::path& root) {
   const std::string name = session.filename().string();
   for (int i = 1; i <= kMaxNames; ++i) {
-    const fs::path to = root / (i == 1 ? name : name + "_" + std::to_string(i));
+    const fs::path to = root / (i == 1 ? name : fmt::format("{}_{}", name, i));
     std::error_code ignored;
     // Others may be recording into this root: an empty directory may be about to be filled.
     if (fs::exists(fs::symlink_status(to, ignored))) continue;
@@ -44,7 +45,7 @@ Result<std::string> make_whole_session(
     if (error) return errno_error(error.value(), root);
   }
   const std::string path =
-      (fs::path(root) / ("converting-" + std::to_string(std::random_device()()))).string();
+      (fs::path(root) / fmt::format("converting-{}", std::random_device()())).string();
   const auto contents = storage::Leftover::made_by([&]() -> Result<std::string> {
     if (::mkdir(path.c_str(), 0700) != 0) return errno_error(errno, path);
     return path;
@@ -56,7 +57,7 @@ Result<std::string> make_whole_session(
   auto moved = move_session(session.parent_path(), root);
   if (!moved.ok()) return moved.error();
   made_root.keep();
-  return *moved + "/" + session.filename().string();
+  return fmt::format("{}/{}", *moved, session.filename().string());
 }
 
 }  // namespace collect::convert

@@ -1,6 +1,7 @@
 #include "storage/fs/output_file.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 std::string temporary_name(const std::string& name) {
   std::random_device random;
-  return name + "." + std::to_string(random());
+  return fmt::format("{}.{}", name, random());
 }
 
 }  // namespace
@@ -128,7 +129,7 @@ int OutputFile::link_to(const std::string& name) const {
   if (!temporary_.empty()) {
     return ::linkat(directory_.get(), temporary_.c_str(), directory_.get(), name.c_str(), 0);
   }
-  const std::string open_file = "/proc/self/fd/" + std::to_string(fd_.get());
+  const std::string open_file = fmt::format("/proc/self/fd/{}", fd_.get());
   return ::linkat(AT_FDCWD, open_file.c_str(), directory_.get(), name.c_str(), AT_SYMLINK_FOLLOW);
 }
 

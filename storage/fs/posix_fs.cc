@@ -1,6 +1,7 @@
 #include "storage/fs/posix_fs.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <limits.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -79,10 +80,10 @@ class PosixFile final : public File {
           ::pwritev(fd_.get(), vectors, static_cast<int>(count), static_cast<off_t>(offset));
       if (wrote < 0) {
         if (errno == EINTR) continue;
-        return errno_error(errno, path_ + ": write at " + std::to_string(offset));
+        return errno_error(errno, fmt::format("{}: write at {}", path_, offset));
       }
       if (wrote == 0) {
-        return Error{Code::kIo, path_ + ": write at " + std::to_string(offset) + " took no bytes"};
+        return Error{Code::kIo, fmt::format("{}: write at {} took no bytes", path_, offset)};
       }
       offset += static_cast<uint64_t>(wrote);
       done += static_cast<size_t>(wrote);
@@ -97,7 +98,7 @@ class PosixFile final : public File {
           ::pread(fd_.get(), out.data() + got, out.size() - got, static_cast<off_t>(offset + got));
       if (n < 0) {
         if (errno == EINTR) continue;
-        return errno_error(errno, path_ + ": read at " + std::to_string(offset + got));
+        return errno_error(errno, fmt::format("{}: read at {}", path_, offset + got));
       }
       if (n == 0) break;
       got += static_cast<size_t>(n);
@@ -108,7 +109,7 @@ class PosixFile final : public File {
   Status truncate(uint64_t bytes) override {
     const auto length = static_cast<off_t>(bytes);
     if (retrying([&] { return ::ftruncate(fd_.get(), length); }) != 0) {
-      return errno_error(errno, path_ + ": cut to " + std::to_string(bytes));
+      return errno_error(errno, fmt::format("{}: cut to {}", path_, bytes));
     }
     return {};
   }
@@ -214,7 +215,7 @@ bool PosixFs::is_way_to_root(std::string_view path) const {
 Result<PosixFs::Entry> PosixFs::entry_of(const std::string& path) const {
   const auto below = below_root(path);
   if (!below) {
-    return Error{Code::kInvalidArgument, path + ": is outside of " + root_};
+    return Error{Code::kInvalidArgument, fmt::format("{}: is outside of {}", path, root_)};
   }
   if (held_ != nullptr) return Entry{held_, std::string(*below)};
   auto root = RootedDirectory::open(root_, lookup_);

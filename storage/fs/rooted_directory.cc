@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -117,7 +118,7 @@ Status check_names(std::string_view below, const std::string& shown) {
 Error walk_error(int error_number, const std::string& shown, const std::string& root) {
   if (error_number == ELOOP || error_number == EXDEV) {
     return {Code::kPermission,
-            shown + ": is behind a link; no link below " + root + " is followed"};
+            fmt::format("{}: is behind a link; no link below {} is followed", shown, root)};
   }
   return errno_error(error_number, shown);
 }
@@ -132,20 +133,19 @@ struct RootedDirectory::Entry {
 
   Status status(int result, const char* what) const {
     if (result == 0) return {};
-    return errno_error(errno, shown + ": " + what);
+    return errno_error(errno, fmt::format("{}: {}", shown, what));
   }
   // Checked first, because opening a device already does things; what is put in its place in
   // between is found by the check of what was opened.
   Status check_regular(const struct stat& st, bool for_writing) const {
     if (!S_ISREG(st.st_mode)) {
-      return Error{Code::kPermission,
-                   shown + ": is " + kind_of(st.st_mode) + ", not a regular file; left alone"};
+      return Error{Code::kPermission, fmt::format("{}: is {}, not a regular file; left alone",
+                                                  shown, kind_of(st.st_mode))};
     }
     if (for_writing && st.st_nlink > 1) {
-      return Error{Code::kPermission,
-                   shown + ": has " + std::to_string(st.st_nlink) +
-                       " names (hard links) and would change under all of them; a copy can be "
-                       "written to"};
+      return Error{Code::kPermission, fmt::format("{}: has {} names (hard links) and would change "
+                                                  "under all of them; a copy can be written to",
+                                                  shown, st.st_nlink)};
     }
     return {};
   }
@@ -291,7 +291,7 @@ Status RootedDirectory::rename(std::string_view from, std::string_view to) const
   const int result = ::renameat(old_entry->directory, old_entry->name.c_str(), new_entry->directory,
                                 new_entry->name.c_str());
   if (result == 0) return {};
-  return errno_error(errno, old_entry->shown + ": rename to " + new_entry->shown);
+  return errno_error(errno, fmt::format("{}: rename to {}", old_entry->shown, new_entry->shown));
 }
 
 Status RootedDirectory::remove_file(std::string_view below) const {

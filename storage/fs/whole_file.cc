@@ -1,10 +1,12 @@
 #include "storage/fs/whole_file.h"
 
+#include <fmt/core.h>
+
 namespace collect::storage {
 
 Status write_whole_file(Fs& fs, const std::string& directory, const std::string& name,
                         const std::string& temporary, const std::string& text, bool durable) {
-  const std::string path = directory + "/" + temporary;
+  const std::string path = fmt::format("{}/{}", directory, temporary);
   auto file = fs.open(path, OpenMode::kCreate);
   if (!file.ok() && file.code() == Code::kAlreadyExists) {
     COLLECT_TRY(fs.remove_file(path));  // of a writer that did not get to its rename
@@ -14,7 +16,7 @@ Status write_whole_file(Fs& fs, const std::string& directory, const std::string&
   const Bytes parts[] = {Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size())};
   Status status = (*file)->write_at(0, parts);
   if (status.ok() && durable) status = (*file)->sync();
-  if (status.ok()) status = fs.rename(path, directory + "/" + name);
+  if (status.ok()) status = fs.rename(path, fmt::format("{}/{}", directory, name));
   if (!status.ok()) {
     (void)fs.remove_file(path);  // gives its blocks back; the old file still is
     return status;
@@ -28,8 +30,8 @@ Result<std::string> read_whole_file(Fs& fs, const std::string& path, size_t most
   const auto size = (*file)->size();
   if (!size.ok()) return size.error();
   if (*size > most_bytes) {
-    return Error{Code::kLimit, path + ": " + std::to_string(*size) + " bytes, at most " +
-                                   std::to_string(most_bytes) + " are read"};
+    return Error{Code::kLimit,
+                 fmt::format("{}: {} bytes, at most {} are read", path, *size, most_bytes)};
   }
   std::string text(*size, '\0');
   const auto got =

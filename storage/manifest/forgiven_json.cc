@@ -1,5 +1,7 @@
 #include "storage/manifest/forgiven_json.h"
 
+#include <fmt/core.h>
+
 #include <cstdint>
 
 #include "formats/core/text/hex.h"
@@ -38,7 +40,7 @@ std::string forgiven_json(std::string_view json, bool replace_high_bytes) {
 
 std::optional<std::string> fault_of_json_text(std::string_view text) {
   const auto at = [](size_t offset, const char* what) {
-    return "offset " + std::to_string(offset) + ": " + what + ", which JSON does not have";
+    return fmt::format("offset {}: {}, which JSON does not have", offset, what);
   };
   for (size_t offset = 0; offset < text.size();) {
     const auto byte = static_cast<uint8_t>(text[offset]);

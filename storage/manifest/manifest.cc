@@ -1,5 +1,6 @@
 #include "storage/manifest/manifest.h"
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
@@ -23,8 +24,8 @@ std::string hex_number(uint64_t number) {
 // A UUID where the build id has 16 bytes, as Mach-O images do.
 std::string uuid_text(Bytes id) {
   const std::string hex = hex_bytes(id);
-  return hex.substr(0, 8) + "-" + hex.substr(8, 4) + "-" + hex.substr(12, 4) + "-" +
-         hex.substr(16, 4) + "-" + hex.substr(20);
+  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4),
+                     hex.substr(16, 4), hex.substr(20));
 }
 
 OrderedJson process_json(const SessionIdentity& identity) {

@@ -1,4 +1,6 @@
 // The other direction of manifest.cc. Manifests of other writers, and damaged ones, come here too.
+#include <fmt/core.h>
+
 #include <unordered_set>
 #include <utility>
 
@@ -52,9 +54,9 @@ class ManifestReader {
  private:
   void problem(const char* list, size_t i, const char* key, std::string sentence) {
     if (problems_.size() >= ManifestReading::kMaxProblems) return;
-    problems_.push_back({"/" + std::string(list) + "/" + std::to_string(i) +
-                             (*key != 0 ? "/" + std::string(key) : std::string()),
-                         std::move(sentence)});
+    problems_.push_back(
+        {fmt::format("/{}/{}{}", list, i, *key != 0 ? "/" + std::string(key) : std::string()),
+         std::move(sentence)});
   }
 
   // `take` gets each entry of the list and its position.
@@ -225,9 +227,9 @@ Result<Manifest> manifest_from_json(std::string_view text_json, ManifestReading*
   }
   for (const auto& [key, list] : json.items()) {
     if (!list.is_array() || list.size() <= kMaxManifestList) continue;
-    return Error{Code::kLimit, "the manifest has a list of " + std::to_string(list.size()) +
-                                   " entries, at most " + std::to_string(kMaxManifestList) +
-                                   " are read"};
+    return Error{Code::kLimit,
+                 fmt::format("the manifest has a list of {} entries, at most {} are read",
+                             list.size(), kMaxManifestList)};
   }
   ManifestReading unused;
   if (reading == nullptr) reading = &unused;
@@ -237,7 +239,7 @@ Result<Manifest> manifest_from_json(std::string_view text_json, ManifestReading*
 }
 
 Result<std::string> read_manifest_json(Fs& fs, const std::string& directory) {
-  return read_whole_file(fs, directory + "/" + kManifestFile, kMaxManifestBytes);
+  return read_whole_file(fs, fmt::format("{}/{}", directory, kManifestFile), kMaxManifestBytes);
 }
 
 Result<Manifest> read_manifest(Fs& fs, const std::string& directory) {
@@ -246,7 +248,7 @@ Result<Manifest> read_manifest(Fs& fs, const std::string& directory) {
   auto manifest = manifest_from_json(*json);
   if (!manifest.ok()) {
     return Error{manifest.code(),
-                 directory + "/" + kManifestFile + ": " + manifest.error().message};
+                 fmt::format("{}/{}: {}", directory, kManifestFile, manifest.error().message)};
   }
   return manifest;
 }

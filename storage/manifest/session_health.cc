@@ -1,12 +1,14 @@
 #include "storage/manifest/session_health.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace collect::storage {
 namespace {
 
 std::string plural(uint64_t count, const char* noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 // "12 events and 1 detail record"; empty when there are none.
@@ -21,14 +23,14 @@ std::string counted(const HealthFacts& facts) {
 }
 
 std::string because(const std::string& reason) {
-  return reason.empty() ? "" : " (" + reason + ")";
+  return reason.empty() ? "" : fmt::format(" ({})", reason);
 }
 
 // `what` and how much more: at least what was counted.
 std::string unknown_loss(const HealthFacts& facts, const std::string& what) {
   std::string text = what + "; how much is not known";
   if (const std::string count = counted(facts); !count.empty()) {
-    text += ", beside the " + count + " counted as lost";
+    text += fmt::format(", beside the {} counted as lost", count);
   }
   return text;
 }
@@ -43,14 +45,14 @@ std::string listed(const HealthFacts& facts) {
     text += missing_text(facts.input_missing[i]);
   }
   const uint64_t more = facts.input_missing.size() - shown + facts.input_missing_left_out;
-  if (more != 0) text += " and " + std::to_string(more) + " more";
+  if (more != 0) text += fmt::format(" and {} more", more);
   return text;
 }
 
 }  // namespace
 
 std::string missing_text(const MissingInput& missing) {
-  return (missing.count == 0 ? "" : std::to_string(missing.count) + " ") + missing.what;
+  return (missing.count == 0 ? "" : fmt::format("{} ", missing.count)) + missing.what;
 }
 
 SessionHealth health_of(const HealthFacts& facts) {
@@ -66,9 +68,10 @@ SessionHealth health_of(const HealthFacts& facts) {
     case SessionState::kComplete:
       if (facts.threads_not_ended != 0) {
         health.state = SessionState::kRecovered;
-        health.missing =
-            unknown_loss(facts, "the end of " + plural(facts.threads_not_ended, "thread") +
-                                    " never came, and what they recorded last may be missing");
+        health.missing = unknown_loss(
+            facts,
+            fmt::format("the end of {} never came, and what they recorded last may be missing",
+                        plural(facts.threads_not_ended, "thread")));
         return health;
       }
       health.losses_known = true;
@@ -77,13 +80,15 @@ SessionHealth health_of(const HealthFacts& facts) {
       }
       return health;
     case SessionState::kRecovered:
-      health.missing = unknown_loss(facts, "the program's end of the recording never came" +
-                                               because(facts.reason) +
-                                               ", and what it recorded last may be missing");
+      health.missing =
+          unknown_loss(facts, fmt::format("the program's end of the recording never came{}, and "
+                                          "what it recorded last may be missing",
+                                          because(facts.reason)));
       return health;
     case SessionState::kFailed:
-      health.missing = unknown_loss(
-          facts, "storing ended" + because(facts.reason) + ", and everything after it is missing");
+      health.missing =
+          unknown_loss(facts, fmt::format("storing ended{}, and everything after it is missing",
+                                          because(facts.reason)));
       return health;
     case SessionState::kRecording:
       break;

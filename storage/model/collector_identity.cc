@@ -1,5 +1,6 @@
 #include "storage/model/collector_identity.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,7 +38,7 @@ Result<CollectorIdentity> read_collector_identity(Fs& fs, const std::string& roo
                                                   uint64_t unix_ns) {
   CollectorIdentity collector = draw_collector_identity(unix_ns);
   COLLECT_TRY(fs.make_directories(root));
-  const std::string path = root + "/" + kCollectorIdFile;
+  const std::string path = fmt::format("{}/{}", root, kCollectorIdFile);
   if (!fs.exists(path)) {
     COLLECT_TRY(write_whole_file(fs, root, kCollectorIdFile, kCollectorIdTemporaryFile,
                                  text_of(collector), true));
@@ -56,7 +57,7 @@ Result<CollectorIdentity> read_collector_identity(Fs& fs, const std::string& roo
 
 std::string collector_name(const CollectorIdentity& collector) {
   if (!collector.is_known()) return "";
-  return hex_bytes(collector.id) + "-" + std::to_string(collector.epoch);
+  return fmt::format("{}-{}", hex_bytes(collector.id), collector.epoch);
 }
 
 }  // namespace collect::storage

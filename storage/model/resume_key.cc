@@ -1,5 +1,7 @@
 #include "storage/model/resume_key.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -16,7 +18,7 @@ constexpr size_t kMaxKeyFileBytes = 512;
 
 std::string text_of(const ResumeKey& key) {
   std::string text(kFirstLine);
-  text += hex_bytes(key.bytes) + "\n" + key.owner + "\n";
+  text += fmt::format("{}\n{}\n", hex_bytes(key.bytes), key.owner);
   text += kLastLine;
   return text;
 }
@@ -41,7 +43,7 @@ Status write_resume_key(Fs& fs, const std::string& directory, const ResumeKey& k
   if (key.owner.size() > kMaxResumeOwnerBytes || key.owner.find('\n') != std::string::npos) {
     return Error{Code::kInvalidArgument, "a resume key's owner is one line"};
   }
-  auto file = fs.open(directory + "/" + kResumeKeyFile, OpenMode::kCreatePrivate);
+  auto file = fs.open(fmt::format("{}/{}", directory, kResumeKeyFile), OpenMode::kCreatePrivate);
   if (!file.ok()) return file.error();
   const std::string text = text_of(key);
   const Bytes parts[] = {Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size())};
@@ -51,7 +53,7 @@ Status write_resume_key(Fs& fs, const std::string& directory, const ResumeKey& k
 }
 
 Result<ResumeKey> read_resume_key(Fs& fs, const std::string& directory) {
-  const std::string path = directory + "/" + kResumeKeyFile;
+  const std::string path = fmt::format("{}/{}", directory, kResumeKeyFile);
   auto file = fs.open(path, OpenMode::kRead);
   if (!file.ok()) return file.error();
   std::vector<uint8_t> bytes(kMaxKeyFileBytes);
@@ -70,7 +72,7 @@ Result<ResumeKey> read_resume_key(Fs& fs, const std::string& directory) {
 }
 
 Status remove_resume_key(Fs& fs, const std::string& directory) {
-  const std::string path = directory + "/" + kResumeKeyFile;
+  const std::string path = fmt::format("{}/{}", directory, kResumeKeyFile);
   return fs.exists(path) ? fs.remove_file(path) : Status();
 }
 

@@ -1,5 +1,7 @@
 #include "storage/model/session_files.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -80,9 +82,9 @@ class Removal {
     bool emptied = true;
     for (const std::string& name : *names) {
       if (is_thread_file(name) || is_one_of(name, kThreadTemporaryFiles)) {
-        COLLECT_TRY(file(directory + "/" + name));
+        COLLECT_TRY(file(fmt::format("{}/{}", directory, name)));
       } else {
-        not_ours(directory + "/" + name);
+        not_ours(fmt::format("{}/{}", directory, name));
         emptied = false;
       }
     }
@@ -93,8 +95,8 @@ class Removal {
   void strange(std::string sentence) { strange_.push_back(std::move(sentence)); }
   bool found_strange() const { return !strange_.empty(); }
   Error strange_error() const {
-    return {Code::kAlreadyExists, strange_.front() + ": " + std::to_string(strange_.size()) +
-                                      " such entries stay, with their directory"};
+    return {Code::kAlreadyExists, fmt::format("{}: {} such entries stay, with their directory",
+                                              strange_.front(), strange_.size())};
   }
   const RemovedFiles& removed() const { return removed_; }
 
@@ -111,7 +113,7 @@ void remove_half_made_lods(Fs& fs, const std::string& directory) {
   if (!names.ok()) return;
   for (const std::string& name : *names) {
     if (!parse_thread_directory(name)) continue;
-    const std::string path = directory + "/" + name + "/" + kLodTemporaryFile;
+    const std::string path = fmt::format("{}/{}/{}", directory, name, kLodTemporaryFile);
     if (fs.exists(path)) (void)fs.remove_file(path);  // the next maker does
   }
 }
@@ -127,7 +129,7 @@ Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPat
   if (!names.ok()) return names.error();
   std::vector<SessionFileInfo> files;
   const auto add = [&](std::string path) {
-    const auto bytes = size_of(fs, session_path.directory + "/" + path);
+    const auto bytes = size_of(fs, fmt::format("{}/{}", session_path.directory, path));
     if (bytes) files.push_back({std::move(path), *bytes});
   };
   for (const std::string& name : names->files) {
@@ -135,10 +137,10 @@ Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPat
   }
   for (const uint32_t thread : names->threads) {
     const std::string directory = thread_directory_name(thread);
-    auto entries = fs.list_directory(session_path.directory + "/" + directory);
+    auto entries = fs.list_directory(fmt::format("{}/{}", session_path.directory, directory));
     if (!entries.ok()) continue;
     for (const std::string& name : *entries) {
-      if (is_thread_file(name)) add(directory + "/" + name);
+      if (is_thread_file(name)) add(fmt::format("{}/{}", directory, name));
     }
   }
   return files;
@@ -148,13 +150,13 @@ Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPath& sessi
                                                 std::string_view path) {
   if (!is_session_path(path)) {
     return Error{Code::kInvalidArgument,
-                 "\"" + std::string(path) +
-                     "\" is no file of a session; ListFiles gives the paths, as in "
-                     "\"thread_0/index.atf\""};
+                 fmt::format("\"{}\" is no file of a session; ListFiles gives the paths, as in "
+                             "\"thread_0/index.atf\"",
+                             path)};
   }
-  auto file = fs.open(session_path.directory + "/" + std::string(path), OpenMode::kRead);
+  auto file = fs.open(fmt::format("{}/{}", session_path.directory, path), OpenMode::kRead);
   if (file.ok() || file.code() != Code::kNotFound) return file;
-  return Error{Code::kNotFound, session_path.name + " has no file " + std::string(path)};
+  return Error{Code::kNotFound, fmt::format("{} has no file {}", session_path.name, path)};
 }
 
 Result<RemovedFiles> remove_session(Fs& fs, const SessionPath& session_path) {
@@ -162,10 +164,10 @@ Result<RemovedFiles> remove_session(Fs& fs, const SessionPath& session_path) {
   if (!names.ok()) return names.error();
   Removal removal(fs);
   for (const std::string& name : names->strange)
-    removal.not_ours(session_path.directory + "/" + name);
+    removal.not_ours(fmt::format("{}/{}", session_path.directory, name));
   for (const uint32_t thread : names->threads) {
     const Status removed =
-        removal.thread(session_path.directory + "/" + thread_directory_name(thread));
+        removal.thread(fmt::format("{}/{}", session_path.directory, thread_directory_name(thread)));
     if (removed.ok()) continue;
     if (removed.code() != Code::kPermission) return removed.error();
     removal.strange(removed.error().message);  // a link: what is behind it is not looked at
@@ -175,11 +177,12 @@ Result<RemovedFiles> remove_session(Fs& fs, const SessionPath& session_path) {
     if (name == kManifestFile) {
       has_manifest = true;
     } else {
-      COLLECT_TRY(removal.file(session_path.directory + "/" + name));
+      COLLECT_TRY(removal.file(fmt::format("{}/{}", session_path.directory, name)));
     }
   }
   if (removal.found_strange()) return removal.strange_error();
-  if (has_manifest) COLLECT_TRY(removal.file(session_path.directory + "/" + kManifestFile));
+  if (has_manifest)
+    COLLECT_TRY(removal.file(fmt::format("{}/{}", session_path.directory, kManifestFile)));
   COLLECT_TRY(fs.remove_directory(session_path.directory));
   // The directory of the second, unless another process has a session in it.
   (void)fs.remove_directory(session_path.directory.substr(0, session_path.directory.rfind('/')));

@@ -1,5 +1,7 @@
 #include "storage/model/session_layout.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -66,7 +68,7 @@ std::string session_name(uint64_t unix_ns, uint32_t attempt) {
   char stamp[32];
   const size_t length = std::strftime(stamp, sizeof stamp, "%Y%m%d_%H%M%S", &local);
   std::string name = std::string(kSessionPrefix) + std::string(stamp, length);
-  if (attempt > 1) name += "_" + std::to_string(attempt);
+  if (attempt > 1) name += fmt::format("_{}", attempt);
   return name;
 }
 
@@ -169,8 +171,8 @@ std::optional<SessionPath> parse_session_path(const std::string& root, std::stri
   SessionPath session_path;
   session_path.session = name.substr(0, slash);
   session_path.pid = *pid;
-  session_path.name = session_path.session + "/" + pid_directory_name(*pid);
-  session_path.directory = root + "/" + session_path.name;
+  session_path.name = fmt::format("{}/{}", session_path.session, pid_directory_name(*pid));
+  session_path.directory = fmt::format("{}/{}", root, session_path.name);
   return session_path;
 }
 
@@ -189,17 +191,17 @@ Result<SessionPath> make_session_directory(Fs& fs, const std::string& root, uint
   session_path.pid = pid;
   for (uint32_t attempt = 1;; ++attempt) {
     session_path.session = session_name(unix_ns, attempt);
-    const Status made = fs.make_directory(root + "/" + session_path.session);
+    const Status made = fs.make_directory(fmt::format("{}/{}", root, session_path.session));
     if (made.ok()) break;
     if (made.code() != Code::kAlreadyExists) return made.error();
     if (attempt == kMaxSessionsPerSecond) {
       return Error{Code::kLimit,
-                   root + ": more than " + std::to_string(attempt) + " sessions in one second"};
+                   fmt::format("{}: more than {} sessions in one second", root, attempt)};
     }
   }
-  const std::string session_directory = root + "/" + session_path.session;
-  session_path.name = session_path.session + "/" + pid_directory_name(pid);
-  session_path.directory = root + "/" + session_path.name;
+  const std::string session_directory = fmt::format("{}/{}", root, session_path.session);
+  session_path.name = fmt::format("{}/{}", session_path.session, pid_directory_name(pid));
+  session_path.directory = fmt::format("{}/{}", root, session_path.name);
   Status made = fs.make_directory(session_path.directory);
   if (made.ok() && durable) made = fs.sync_directory(session_directory);
   if (made.ok() && durable) made = fs.sync_directory(root);
@@ -218,7 +220,7 @@ Result<std::vector<SessionPath>> list_sessions(Fs& fs, const std::string& root,
   std::vector<SessionPath> session_paths;
   for (const std::string& session : *sessions) {
     if (!is_session_name(session)) continue;
-    auto children = fs.list_directory(root + "/" + session);
+    auto children = fs.list_directory(fmt::format("{}/{}", root, session));
     if (!children.ok()) {  // removed meanwhile, or a file of that name, or refused
       if (refused != nullptr && children.code() == Code::kPermission) {
         refused->push_back(children.error());
@@ -226,7 +228,7 @@ Result<std::vector<SessionPath>> list_sessions(Fs& fs, const std::string& root,
       continue;
     }
     for (const std::string& child : *children) {
-      if (auto session_path = parse_session_path(root, session + "/" + child))
+      if (auto session_path = parse_session_path(root, fmt::format("{}/{}", session, child)))
         session_paths.push_back(*session_path);
     }
   }
@@ -242,7 +244,7 @@ Result<std::unique_ptr<RootLock>> RootLock::take(Fs& fs, const std::string& root
 }
 
 Status RootLock::hold() {
-  const std::string path = root_ + "/" + kRootLockFile;
+  const std::string path = fmt::format("{}/{}", root_, kRootLockFile);
   std::lock_guard guard(mutex_);
   if (lock_ != nullptr && lock_->holds(path)) return {};
   COLLECT_TRY(fs_.make_directories(root_));

@@ -1,5 +1,7 @@
 #include "storage/model/stored_functions.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -42,7 +44,7 @@ Result<FunctionSet> stored_functions(Fs& fs, const std::string& directory,
   if (!names.ok()) return names.error();
   for (const std::string& name : *names) {
     if (!parse_thread_directory(name)) continue;
-    auto file = fs.open(directory + "/" + name + "/" + kIndexFile, OpenMode::kRead);
+    auto file = fs.open(fmt::format("{}/{}/{}", directory, name, kIndexFile), OpenMode::kRead);
     if (!file.ok()) continue;
     const Status added = add_events_of(**file, functions, stop);
     if (!added.ok() && added.code() == Code::kCancelled) return added.error();

@@ -1,5 +1,7 @@
 #include "storage/model/thread_pattern.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <string_view>
@@ -25,18 +27,18 @@ std::string described(const ThreadIdentity& thread) {
   std::string more = thread.n ? std::string(kDirectory) + std::to_string(*thread.n) : "";
   if (!thread.name.empty()) more += (more.empty() ? "" : ", ") + thread.name;
   if (!thread.thread_id) return more;
-  return std::to_string(*thread.thread_id) + (more.empty() ? "" : " (" + more + ")");
+  return std::to_string(*thread.thread_id) + (more.empty() ? "" : fmt::format(" ({})", more));
 }
 
 Error no_thread(const std::string& word, const std::vector<ThreadIdentity>& threads) {
-  std::string message = "no thread is \"" + word + "\"; ";
+  std::string message = fmt::format("no thread is \"{}\"; ", word);
   if (threads.empty()) return {Code::kNotFound, message + "there are no threads"};
   message += "there is ";
   for (size_t i = 0; i < std::min(threads.size(), kMaxListed); ++i) {
     message += (i == 0 ? "" : ", ") + described(threads[i]);
   }
   if (threads.size() > kMaxListed) {
-    message += " and " + std::to_string(threads.size() - kMaxListed) + " more";
+    message += fmt::format(" and {} more", threads.size() - kMaxListed);
   }
   return {Code::kNotFound, std::move(message)};
 }
@@ -58,7 +60,8 @@ Result<ThreadPattern> ThreadPattern::parse(const std::string& word) {
   if (pattern.n_ || pattern.thread_id_) return pattern;
   return Error{
       Code::kInvalidArgument,
-      "\"" + word + "\" is no thread: say the operating system's id, thread_N or name=PATTERN"};
+      fmt::format("\"{}\" is no thread: say the operating system's id, thread_N or name=PATTERN",
+                  word)};
 }
 
 bool ThreadPattern::means(const ThreadIdentity& thread) const {

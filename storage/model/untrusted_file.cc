@@ -1,5 +1,7 @@
 #include "storage/model/untrusted_file.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace collect::storage {
@@ -21,9 +23,11 @@ Status UntrustedSpace::look() {
 Status UntrustedSpace::expect(uint64_t bytes) {
   if (!left_) COLLECT_TRY(look());
   if (bytes <= *left_) return {};
-  return Error{Code::kNoSpace, directory_ + ": " + std::to_string(bytes) +
-                                   " bytes are announced, and the disk has room for " +
-                                   std::to_string(*left_) + "; -o names another directory"};
+  return Error{
+      Code::kNoSpace,
+      fmt::format(
+          "{}: {} bytes are announced, and the disk has room for {}; -o names another directory",
+          directory_, bytes, *left_)};
 }
 
 Status UntrustedSpace::take(uint64_t bytes) {
@@ -57,8 +61,8 @@ Result<UntrustedFile> UntrustedFile::open(Fs& fs, const std::string& path,
 
 Status UntrustedFile::append(Bytes bytes) {
   if (announced_ && bytes.size() > *announced_ - size_) {
-    return Error{Code::kDamaged, path_ + ": more came than the " + std::to_string(*announced_) +
-                                     " bytes that were announced"};
+    return Error{Code::kDamaged, fmt::format("{}: more came than the {} bytes that were announced",
+                                             path_, *announced_)};
   }
   COLLECT_TRY(space_.take(bytes.size()));
   const Bytes parts[] = {bytes};
@@ -69,9 +73,8 @@ Status UntrustedFile::append(Bytes bytes) {
 
 Status UntrustedFile::finish(bool durable) {
   if (announced_ && size_ != *announced_) {
-    return Error{Code::kDamaged, path_ + ": " + std::to_string(size_) + " of the " +
-                                     std::to_string(*announced_) +
-                                     " bytes came that were announced"};
+    return Error{Code::kDamaged, fmt::format("{}: {} of the {} bytes came that were announced",
+                                             path_, size_, *announced_)};
   }
   if (durable) COLLECT_TRY(file_->sync());
   COLLECT_TRY(fs_.rename(path_ + kPartSuffix, path_));

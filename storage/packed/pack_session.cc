@@ -1,5 +1,7 @@
 #include "storage/packed/pack_session.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -24,7 +26,7 @@ namespace {
 constexpr size_t kStepBytes = size_t{4} << 20;
 
 std::string thread_path(const std::string& directory, uint32_t thread) {
-  return directory + "/" + thread_directory_name(thread);
+  return fmt::format("{}/{}", directory, thread_directory_name(thread));
 }
 
 std::string lane_path(const std::string& directory, const PackedLane& lane) {
@@ -79,8 +81,9 @@ class Finder {
 };
 
 Error differs(const std::string& path, uint64_t offset) {
-  return {Code::kDamaged, path + ": at " + std::to_string(offset) +
-                              ": not what the containers have; nothing was removed"};
+  return {
+      Code::kDamaged,
+      fmt::format("{}: at {}: not what the containers have; nothing was removed", path, offset)};
 }
 
 // Reports how much is done.
@@ -112,9 +115,9 @@ Status measure(Fs& fs, const std::string& path, PackedLane& lane) {
   lane.head.resize(atf::kEventsOffset);
   lane.tail.resize(fits ? around - atf::kEventsOffset : 0);
   if (!fits || !lane.place_pieces()) {
-    return Error{Code::kUnsupported, path + ": the containers have " + std::to_string(records) +
-                                         " bytes of records, " + "the file has " +
-                                         std::to_string(*bytes) + " with its header and footer"};
+    return Error{Code::kUnsupported, fmt::format("{}: the containers have {} bytes of records, the "
+                                                 "file has {} with its header and footer",
+                                                 path, records, *bytes)};
   }
   for (auto [part, offset] :
        {std::pair(&lane.head, uint64_t{0}), std::pair(&lane.tail, *bytes - lane.tail.size())}) {
@@ -200,7 +203,7 @@ Status prove(Fs& fs, const std::string& directory, std::vector<PackedLane>& lane
 Status check_containers(Fs& fs, const std::string& directory,
                         const std::vector<PackedLane>& lanes) {
   for (const PackedLane& lane : lanes) {
-    const std::string path = directory + "/" + container_name(lane.container);
+    const std::string path = fmt::format("{}/{}", directory, container_name(lane.container));
     if (!fs.exists(path)) return Error{Code::kDamaged, path + ": is missing, and the events in it"};
   }
   return {};
@@ -235,7 +238,7 @@ Status remove_other_containers(Fs& fs, const std::string& directory, const Manif
                             [&](const Container& one) { return one.name == name; }) ||
         std::ranges::any_of(packed.lanes(),
                             [&](const PackedLane& lane) { return lane.container == number; });
-    if (number && !is_named) COLLECT_TRY(fs.remove_file(directory + "/" + name));
+    if (number && !is_named) COLLECT_TRY(fs.remove_file(fmt::format("{}/{}", directory, name)));
   }
   return {};
 }
@@ -294,8 +297,8 @@ Status write_file(Fs& fs, const std::string& directory, const PackedLane& lane,
   const std::string thread = thread_path(directory, lane.thread);
   const Status made = fs.make_directory(thread);
   if (!made.ok() && made.code() != Code::kAlreadyExists) return made;
-  const std::string temporary =
-      thread + "/" + (lane.lane == Lane::kIndex ? kIndexTemporaryFile : kDetailTemporaryFile);
+  const std::string temporary = fmt::format(
+      "{}/{}", thread, lane.lane == Lane::kIndex ? kIndexTemporaryFile : kDetailTemporaryFile);
   if (fs.exists(temporary)) COLLECT_TRY(fs.remove_file(temporary));  // of an interrupted one
   auto file = fs.open(temporary, OpenMode::kCreate);
   if (!file.ok()) return file.error();
@@ -330,9 +333,9 @@ Status write_table(Fs& fs, const std::string& directory, const PackedLanes& pack
       write_whole_file(fs, directory, kPackedLanesFile, kPackedLanesTemporaryFile, table, true));
   const auto written = read_packed_lanes(fs, directory);
   if (written.ok() && *written && (*written)->encode() == table) return {};
-  (void)fs.remove_file(directory + "/" + kPackedLanesFile);
-  return written.ok() ? Error{Code::kDamaged, directory + "/" + kPackedLanesFile +
-                                                  ": was not read as it was written"}
+  (void)fs.remove_file(fmt::format("{}/{}", directory, kPackedLanesFile));
+  return written.ok() ? Error{Code::kDamaged, fmt::format("{}/{}: was not read as it was written",
+                                                          directory, kPackedLanesFile)}
                       : written.error();
 }
 
@@ -366,12 +369,12 @@ Result<PackReport> pack_session(Fs& fs, const SessionPath& session_path,
     auto found = lanes_there(fs, directory, *manifest, *container);
     const Status proven = found.ok() ? prove(fs, directory, *found, steps) : Status(found.error());
     if (!proven.ok()) {
-      (void)fs.remove_file(directory + "/" + container_name(*container));
+      (void)fs.remove_file(fmt::format("{}/{}", directory, container_name(*container)));
       return proven.error();
     }
     lanes = std::move(*found);
     if (lanes.empty()) {
-      (void)fs.remove_file(directory + "/" + container_name(*container));
+      (void)fs.remove_file(fmt::format("{}/{}", directory, container_name(*container)));
       return Error{Code::kUnsupported, session_path.name + ": it has no thread files"};
     }
     COLLECT_TRY(write_manifest(fs, directory, *manifest, true));
@@ -412,7 +415,7 @@ Result<PackReport> unpack_session(Fs& fs, const SessionPath& session_path,
     report.file_bytes += lane.file_bytes;
   }
   COLLECT_TRY(fs.sync_directory(directory));
-  COLLECT_TRY(fs.remove_file(directory + "/" + kPackedLanesFile));
+  COLLECT_TRY(fs.remove_file(fmt::format("{}/{}", directory, kPackedLanesFile)));
   COLLECT_TRY(fs.sync_directory(directory));
   return report;
 }

@@ -1,5 +1,7 @@
 #include "storage/packed/packed_container.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -33,7 +35,7 @@ Result<uint32_t> next_container(Fs& fs, const std::string& directory) {
 Status add_passthrough(Fs& fs, const std::string& directory, const Manifest& manifest,
                        CaptureWriter& capture) {
   for (const PassthroughStream& stream : manifest.passthrough_streams) {
-    const std::string path = directory + "/" + passthrough_file_name(stream.kind);
+    const std::string path = fmt::format("{}/{}", directory, passthrough_file_name(stream.kind));
     const auto bytes = read_whole_file(fs, path, kMaxPackedPassthrough);
     if (!bytes.ok()) return bytes.error();
     const Bytes part(reinterpret_cast<const uint8_t*>(bytes->data()), bytes->size());
@@ -60,16 +62,17 @@ Result<std::optional<LaneInput>> open_whole_lane(Fs& fs, const std::string& path
     return std::optional<LaneInput>();
   }
   if (!input.ok() && input.code() == Code::kNotFound) {
-    return Error{Code::kDamaged, path + ": is missing, with " + std::to_string(counted) +
-                                     " records that the manifest counts"};
+    return Error{
+        Code::kDamaged,
+        fmt::format("{}: is missing, with {} records that the manifest counts", path, counted)};
   }
   if (!input.ok()) return input.error();
   if (!input->checksum) {
     return Error{Code::kDamaged, path + ": it has no footer, or one that contradicts its header"};
   }
   if (input->count != counted) {
-    return Error{Code::kDamaged, path + ": has " + std::to_string(input->count) +
-                                     " records, the manifest counts " + std::to_string(counted)};
+    return Error{Code::kDamaged, fmt::format("{}: has {} records, the manifest counts {}", path,
+                                             input->count, counted)};
   }
   return std::optional(std::move(*input));
 }
@@ -108,8 +111,8 @@ Status fill_container(Fs& fs, const std::string& directory, const Manifest& mani
 }  // namespace
 
 std::string thread_file_path(const std::string& directory, uint32_t thread, Lane lane) {
-  return directory + "/" + thread_directory_name(thread) + "/" +
-         (lane == Lane::kIndex ? kIndexFile : kDetailFile);
+  return fmt::format("{}/{}/{}", directory, thread_directory_name(thread),
+                     lane == Lane::kIndex ? kIndexFile : kDetailFile);
 }
 
 Result<uint32_t> write_packed_container(Fs& fs, const SessionPath& session_path, Manifest& manifest,
@@ -118,7 +121,7 @@ Result<uint32_t> write_packed_container(Fs& fs, const SessionPath& session_path,
   const auto number = next_container(fs, directory);
   if (!number.ok()) return number;
   const Manifest whole = manifest_of_files(manifest);
-  const std::string temporary = directory + "/" + kContainerTemporaryFile;
+  const std::string temporary = fmt::format("{}/{}", directory, kContainerTemporaryFile);
   if (fs.exists(temporary)) COLLECT_TRY(fs.remove_file(temporary));  // of an interrupted one
   auto file = fs.open(temporary, OpenMode::kCreate);
   if (!file.ok()) return file.error();
@@ -131,7 +134,8 @@ Result<uint32_t> write_packed_container(Fs& fs, const SessionPath& session_path,
   last.passthrough_streams = manifest.passthrough_streams;
   if (written.ok()) written = (*capture)->finish(last);
   if (written.ok()) written = sink.sync();
-  if (written.ok()) written = fs.rename(temporary, directory + "/" + container_name(*number));
+  if (written.ok())
+    written = fs.rename(temporary, fmt::format("{}/{}", directory, container_name(*number)));
   if (written.ok()) written = fs.sync_directory(directory);
   if (!written.ok()) {
     (void)fs.remove_file(temporary);

@@ -1,5 +1,6 @@
 #include "storage/read/gzip_file.h"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -69,7 +70,7 @@ class Inflater {
   uint64_t position() const { return read_ - zlib_.avail_in; }  // in the gzip file
 
   std::string behind_unpacked() const {
-    return ", behind " + std::to_string(written_) + " bytes unpacked";
+    return fmt::format(", behind {} bytes unpacked", written_);
   }
 
   Status member(UnnamedFile& out) {
@@ -83,14 +84,14 @@ class Inflater {
       COLLECT_TRY(write(out, unpacked));
       if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
         return Error{result == Z_MEM_ERROR ? Code::kExhausted : Code::kDamaged,
-                     path_ + ": the gzip data is damaged at offset " + std::to_string(position()) +
-                         (zlib_.msg != nullptr ? std::string(" (") + zlib_.msg + ")" : "") +
-                         behind_unpacked()};
+                     fmt::format("{}: the gzip data is damaged at offset {}{}{}", path_, position(),
+                                 zlib_.msg != nullptr ? fmt::format(" ({})", zlib_.msg) : "",
+                                 behind_unpacked())};
       }
       if (result == Z_STREAM_END) return {};
       if (at_end && unpacked.empty()) {
-        return Error{Code::kTruncated, path_ + ": the gzip data ends early, at offset " +
-                                           std::to_string(position()) + behind_unpacked()};
+        return Error{Code::kTruncated, fmt::format("{}: the gzip data ends early, at offset {}{}",
+                                                   path_, position(), behind_unpacked())};
       }
     }
   }
@@ -104,8 +105,9 @@ class Inflater {
     while (zlib_.avail_in != 0) {
       const Bytes rest(zlib_.next_in, zlib_.avail_in);
       if (std::any_of(rest.begin(), rest.end(), [](uint8_t byte) { return byte != 0; })) {
-        return Error{Code::kDamaged, path_ + ": what follows the gzip data at offset " +
-                                         std::to_string(from) + " is no gzip"};
+        return Error{
+            Code::kDamaged,
+            fmt::format("{}: what follows the gzip data at offset {} is no gzip", path_, from)};
       }
       zlib_.avail_in = 0;
       COLLECT_TRY(refill());
@@ -115,10 +117,10 @@ class Inflater {
 
   Status write(UnnamedFile& out, Bytes bytes) {
     if (bytes.size() > limit_.bytes - written_) {
-      return Error{Code::kLimit, path_ + ": more than " + std::to_string(limit_.bytes) +
-                                     " bytes when unpacked (" + limit_.why +
-                                     "); unpack it with gzip -dc where there is room for it, and "
-                                     "name what comes out"};
+      return Error{Code::kLimit,
+                   fmt::format("{}: more than {} bytes when unpacked ({}); unpack it with gzip -dc "
+                               "where there is room for it, and name what comes out",
+                               path_, limit_.bytes, limit_.why)};
     }
     written_ += bytes.size();
     return out.write(bytes);
@@ -150,7 +152,7 @@ InflateLimit inflate_limit(uint64_t packed_bytes, uint64_t free_bytes,
     const uint64_t by_ratio = std::max(kAlwaysInflatedBytes, packed_bytes * kMaxInflateRatio);
     limit = {by_ratio, by_ratio == kAlwaysInflatedBytes
                            ? "much for so small a file"
-                           : std::to_string(kMaxInflateRatio) + " times its size"};
+                           : fmt::format("{} times its size", kMaxInflateRatio)};
   }
   const uint64_t by_space = free_bytes / kInflateFreeShare;
   if (by_space < limit.bytes) limit = {by_space, "half of what is free in " + directory};

@@ -1,5 +1,6 @@
 #include "storage/read/lod_files.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,7 +96,7 @@ class LodComparison final : public ByteSink {
  private:
   static Status differs(uint64_t offset) {
     return Error{Code::kDamaged,
-                 "offset " + std::to_string(offset) + ": does not say what the events say"};
+                 fmt::format("offset {}: does not say what the events say", offset)};
   }
   Status compare(Bytes bytes, uint64_t offset) const {
     const uint64_t left = file_.size() - std::min<uint64_t>(offset, file_.size());
@@ -258,8 +259,8 @@ Status make_lods(Trace& trace, const std::function<void(size_t, size_t)>& progre
       if (first.ok()) first = made;
       return;
     }
-    auto bytes =
-        FileBytes::open(*root, storage::thread_directory_name(files.n) + "/" + storage::kLodFile);
+    auto bytes = FileBytes::open(
+        *root, fmt::format("{}/{}", storage::thread_directory_name(files.n), storage::kLodFile));
     if (bytes.ok()) files.lod = std::move(*bytes);
   });
   return first;

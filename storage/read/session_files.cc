@@ -1,6 +1,7 @@
 #include "storage/read/session_files.h"
 #include "storage/manifest/manifest.h"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -69,8 +70,9 @@ Result<std::shared_ptr<const Packed>> open_packed(const RootedDirectory& root,
   if (!table.ok()) return table.error();
   auto lanes = storage::PackedLanes::decode(table->bytes());
   if (!lanes.ok()) {
-    return Error{lanes.code(), root.path_of(joined(below, storage::kPackedLanesFile)) + ": " +
-                                   lanes.error().message};
+    return Error{lanes.code(),
+                 fmt::format("{}: {}", root.path_of(joined(below, storage::kPackedLanesFile)),
+                             lanes.error().message)};
   }
   auto packed = std::make_shared<Packed>();
   packed->lanes = std::move(*lanes);
@@ -126,9 +128,9 @@ void read_manifest(Trace& trace, const RootedDirectory& root, const std::string&
   if (!file) {
     trace.manifest_error = file.error();
   } else if (file->bytes().size() > storage::kMaxManifestBytes) {
-    trace.manifest_error =
-        Error{Code::kLimit, trace.manifest_path + ": larger than " +
-                                std::to_string(storage::kMaxManifestBytes) + " bytes"};
+    trace.manifest_error = Error{
+        Code::kLimit,
+        fmt::format("{}: larger than {} bytes", trace.manifest_path, storage::kMaxManifestBytes)};
   } else {
     const Bytes bytes = file->bytes();
     trace.manifest.emplace(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -187,14 +189,14 @@ Result<Trace> open_newest_below(const RootedDirectory& root) {
   const std::vector<FoundSession> found = find_sessions(root);
   if (found.empty()) return Error{Code::kNotFound, root.path() + ": no session in it"};
   const FoundSession& newest = newest_with_events(root, found);
-  std::string which = found.size() == 1
-                          ? "the only session"
-                          : "the newest of " + std::to_string(found.size()) + " sessions";
+  std::string which = found.size() == 1 ? "the only session"
+                                        : fmt::format("the newest of {} sessions", found.size());
   if (&newest != &found.front()) which += " that has events";
   const auto names = root.list(newest.below);
   if (!names.ok()) return names.error();
-  return open_session(root, newest.below, *names,
-                      root.path_of(newest.below) + " is " + which + " in " + root.path());
+  return open_session(
+      root, newest.below, *names,
+      fmt::format("{} is {} in {}", root.path_of(newest.below), which, root.path()));
 }
 
 bool begins_with(Bytes content, const uint8_t (&magic)[4]) {

@@ -1,5 +1,6 @@
 #include "storage/read/session_search.h"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -126,7 +127,7 @@ std::optional<uint32_t> number_after(const std::string& name, std::string_view p
 }
 
 std::string joined(const std::string& below, const std::string& name) {
-  return below.empty() ? name : below + "/" + name;
+  return below.empty() ? name : fmt::format("{}/{}", below, name);
 }
 
 // A bundle's manifest is above its sessions; a session's own lists

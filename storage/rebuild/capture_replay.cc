@@ -1,5 +1,7 @@
 #include "storage/rebuild/capture_replay.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -23,7 +25,8 @@ Result<std::optional<Manifest>> first_manifest(const std::string& name, Bytes co
   rtc::ReaderOptions options;
   options.verify_crc = false;  // replay() checks
   auto reader = rtc::Reader::open(container, options);
-  if (!reader.ok()) return Error{reader.code(), name + ": " + reader.error().message};
+  if (!reader.ok())
+    return Error{reader.code(), fmt::format("{}: {}", name, reader.error().message)};
   rtc::Object object;
   while (reader->next(object)) {
     if (object.stream->name != kManifestStream) continue;
@@ -39,7 +42,7 @@ CaptureReplay::CaptureReplay(Fs& fs, SessionOptions options, std::optional<atf::
     : session_(fs, std::move(options), "the containers", version) {}
 
 void CaptureReplay::problem(uint64_t offset, const std::string& sentence) {
-  session_.missing({name_ + ": at " + std::to_string(offset) + ": " + sentence});
+  session_.missing({fmt::format("{}: at {}: {}", name_, offset, sentence)});
 }
 
 Status CaptureReplay::add(const std::string& name, Bytes container, const Progress& progress) {
@@ -60,7 +63,8 @@ Status CaptureReplay::add(const std::string& name, Bytes container, const Progre
 Status CaptureReplay::replay(const std::string& name, Bytes container, const Progress& progress) {
   name_ = name;
   auto opened = rtc::Reader::open(container);
-  if (!opened.ok()) return Error{opened.code(), name + ": " + opened.error().message};
+  if (!opened.ok())
+    return Error{opened.code(), fmt::format("{}: {}", name, opened.error().message)};
   rtc::Reader& reader = *opened;
   rtc::Object object;
   uint64_t reported = 0;
@@ -80,7 +84,7 @@ Status CaptureReplay::replay(const std::string& name, Bytes container, const Pro
     if (finding.severity == Severity::kError) problem(finding.offset, finding.sentence);
   }
   if (reader.head_bytes() != 0) {
-    problem(0, std::to_string(reader.head_bytes()) + " bytes in front of the first Marker");
+    problem(0, fmt::format("{} bytes in front of the first Marker", reader.head_bytes()));
   }
   if (progress) progress(container.size());
   return session_.commit();
@@ -109,7 +113,7 @@ Status CaptureReplay::take_manifest(Bytes json, uint64_t offset) {
   }
   const Status taken = session_.manifest(std::move(*manifest));
   if (taken.ok() || taken.code() != Code::kInvalidArgument) return taken;
-  return Error{taken.code(), name_ + ": " + taken.error().message};
+  return Error{taken.code(), fmt::format("{}: {}", name_, taken.error().message)};
 }
 
 Status CaptureReplay::take_change(Bytes json, uint64_t offset) {
@@ -138,9 +142,10 @@ Status CaptureReplay::settle(const Result<Refusal>& taken, uint64_t offset) {
 Result<ReplayReport> CaptureReplay::finish() {
   auto report = session_.finish();
   if (report.ok() || report.code() != Code::kNotFound) return report;
-  return Error{Code::kNotFound, report.error().message +
-                                    (waiting_.empty() ? "" : " in " + waiting_.front().name) +
-                                    ", so that it is not known which session it is of"};
+  return Error{
+      Code::kNotFound,
+      fmt::format("{}{}, so that it is not known which session it is of", report.error().message,
+                  waiting_.empty() ? "" : " in " + waiting_.front().name)};
 }
 
 }  // namespace collect::storage

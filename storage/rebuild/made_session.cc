@@ -1,5 +1,7 @@
 #include "storage/rebuild/made_session.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "storage/model/session_files.h"
@@ -11,7 +13,7 @@ namespace {
 // From the directory that it was built in to its own name.
 Status publish(Fs& fs, const std::string& built, const std::string& root,
                const SessionPath& session_path) {
-  const std::string target = root + "/" + session_path.session;
+  const std::string target = fmt::format("{}/{}", root, session_path.session);
   // No one else gives such a name; and a directory with something in it is never replaced.
   if (fs.exists(target)) return Error{Code::kAlreadyExists, target + " is there already"};
   COLLECT_TRY(fs.rename(built, target));
@@ -29,7 +31,7 @@ Status check_room(Fs& fs, const SessionOptions& options, uint64_t bytes, uint64_
 
 SessionOptions making_options(const SessionOptions& options) {
   SessionOptions inner = options;
-  inner.root = options.root + "/" + kConvertingDirectory;
+  inner.root = fmt::format("{}/{}", options.root, kConvertingDirectory);
   inner.capture.enabled = false;
   return inner;
 }
@@ -56,7 +58,7 @@ Result<MadeSession> make_session(Fs& fs, const SessionOptions& options,
 }
 
 Status remove_unfinished_sessions(Fs& fs, const std::string& root) {
-  const std::string directory = root + "/" + kConvertingDirectory;
+  const std::string directory = fmt::format("{}/{}", root, kConvertingDirectory);
   if (!fs.exists(directory)) return {};
   auto session_paths = list_sessions(fs, directory);
   if (!session_paths.ok()) return session_paths.error();
@@ -68,7 +70,8 @@ Status remove_unfinished_sessions(Fs& fs, const std::string& root) {
   const auto sessions = fs.list_directory(directory);
   if (!sessions.ok()) return sessions.error();
   for (const std::string& session : *sessions) {
-    if (is_session_name(session)) COLLECT_TRY(fs.remove_directory(directory + "/" + session));
+    if (is_session_name(session))
+      COLLECT_TRY(fs.remove_directory(fmt::format("{}/{}", directory, session)));
   }
   return fs.remove_directory(directory);
 }

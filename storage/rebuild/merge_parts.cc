@@ -1,5 +1,7 @@
 #include "storage/rebuild/merge_parts.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -33,8 +35,8 @@ struct PartThread {
   std::vector<Unlinked> unlinked;
 
   std::string path(Lane lane) const {
-    return part->directory + "/" + thread_directory_name(id) + "/" +
-           (lane == Lane::kIndex ? kIndexFile : kDetailFile);
+    return fmt::format("{}/{}/{}", part->directory, thread_directory_name(id),
+                       lane == Lane::kIndex ? kIndexFile : kDetailFile);
   }
 };
 
@@ -87,9 +89,9 @@ class Merge {
                             ranges(Lane::kDetail, thread.detail_records)};
         if (!numbers.index.is_exact() || !numbers.detail.is_exact()) {
           return Error{Code::kUnsupported,
-                       part.directory + ": " + thread_directory_name(thread.id) +
-                           " has more gaps than its manifest lists, so the numbers of its records "
-                           "are not known"};
+                       fmt::format("{}: {} has more gaps than its manifest lists, so the numbers "
+                                   "of its records are not known",
+                                   part.directory, thread_directory_name(thread.id))};
         }
         auto unlinked = unlinked_of(part, thread.id);
         if (!unlinked.ok()) return unlinked.error();
@@ -101,7 +103,8 @@ class Merge {
   }
 
   Result<std::vector<Unlinked>> unlinked_of(const SessionPart& part, uint32_t thread) {
-    const std::string directory = part.directory + "/" + thread_directory_name(thread);
+    const std::string directory =
+        fmt::format("{}/{}", part.directory, thread_directory_name(thread));
     std::vector<Unlinked> found;
     const auto names = part.fs->list_directory(directory);
     if (!names.ok() && names.code() != Code::kNotFound) return names.error();
@@ -109,14 +112,15 @@ class Merge {
     for (const std::string& name : *names) {
       const auto first_seq = parse_unlinked_file_name(name);
       if (!first_seq) continue;
-      const auto input = open_lane(*part.fs, directory + "/" + name, Lane::kDetail);
+      const auto input = open_lane(*part.fs, fmt::format("{}/{}", directory, name), Lane::kDetail);
       if (!input.ok() && input.code() == Code::kExhausted) return input.error();
       if (!input.ok() || !input->checksum) {
-        session_.missing({directory + "/" + name + ": no whole file of detail records"});
+        session_.missing({fmt::format("{}/{}: no whole file of detail records", directory, name)});
         continue;
       }
       const RecordRange range{.first_seq = *first_seq, .records = input->count};
-      found.push_back({directory + "/" + name, {RecordNumbers({}), RecordNumbers({range})}});
+      found.push_back(
+          {fmt::format("{}/{}", directory, name), {RecordNumbers({}), RecordNumbers({range})}});
     }
     return found;
   }
@@ -168,9 +172,9 @@ class Merge {
         std::memcpy(events_of[1], there->data() + at * atf::kEventBytes, atf::kEventBytes);
         for (uint8_t* event : events_of) clear_link(version_, event);
         if (std::memcmp(events_of[0], events_of[1], atf::kEventBytes) == 0) continue;
-        return Error{Code::kDamaged, one.path(Lane::kIndex) + " and " + other.path(Lane::kIndex) +
-                                         " disagree about event " +
-                                         std::to_string(first_seq + done) + " of the thread"};
+        return Error{Code::kDamaged, fmt::format("{} and {} disagree about event {} of the thread",
+                                                 one.path(Lane::kIndex), other.path(Lane::kIndex),
+                                                 first_seq + done)};
       }
     }
     repeated_events_ += events;
@@ -205,10 +209,10 @@ class Merge {
                 uint64_t end) {
     if (is_accounted_for(threads, lane, first, end)) return;
     const ManifestThread* const thread = thread_of(stream);
-    session_.missing({std::string(lane == Lane::kIndex ? "events " : "detail records ") +
-                          std::to_string(first) + " to " + std::to_string(end - 1) + " of thread " +
-                          std::to_string(thread->thread_id) +
-                          ": in none of the parts; another collector of this process may have them",
+    session_.missing({fmt::format("{}{} to {} of thread {}: in none of the parts; another "
+                                  "collector of this process may have them",
+                                  lane == Lane::kIndex ? "events " : "detail records ", first,
+                                  end - 1, thread->thread_id),
                       end - first});
   }
 
@@ -303,7 +307,7 @@ class Merge {
     stored.bytes_crc32c = crc32c(stored.bytes);
     const auto taken = session_.page(stored);
     if (!taken.ok()) return taken.error();
-    if (*taken) session_.missing({from.path + ": " + **taken});
+    if (*taken) session_.missing({fmt::format("{}: {}", from.path, **taken)});
     done_bytes_ += page.bytes.size();
     return progress_(std::min(done_bytes_, all_bytes_), all_bytes_);
   }
@@ -321,27 +325,24 @@ class Merge {
 
 Status check_parts(const std::vector<SessionPart>& parts) {
   if (parts.empty() || parts.size() > kMaxParts) {
-    return Error{Code::kInvalidArgument, std::to_string(parts.size()) +
-                                             " parts; a session is made of 1 to " +
-                                             std::to_string(kMaxParts)};
+    return Error{Code::kInvalidArgument,
+                 fmt::format("{} parts; a session is made of 1 to {}", parts.size(), kMaxParts)};
   }
   const SessionIdentity& first = parts.front().manifest.identity;
   for (const SessionPart& part : parts) {
     const SessionIdentity& identity = part.manifest.identity;
     if (identity.process_id != first.process_id || identity.recording != first.recording) {
-      return Error{Code::kInvalidArgument,
-                   part.directory + " is of another recording than " + parts.front().directory};
+      return Error{Code::kInvalidArgument, fmt::format("{} is of another recording than {}",
+                                                       part.directory, parts.front().directory)};
     }
     if (part.manifest.state == SessionState::kRecording) {
-      return Error{Code::kUnsupported,
-                   part.directory +
-                       " is not sealed; stop its session, or where its collector is gone: "
-                       "collectctl recover " +
-                       part.directory};
+      return Error{Code::kUnsupported, fmt::format("{} is not sealed; stop its session, or where "
+                                                   "its collector is gone: collectctl recover {}",
+                                                   part.directory, part.directory)};
     }
     if (identity.version != first.version) {
-      return Error{Code::kUnsupported,
-                   part.directory + " has another ATF version than " + parts.front().directory};
+      return Error{Code::kUnsupported, fmt::format("{} has another ATF version than {}",
+                                                   part.directory, parts.front().directory)};
     }
     if (!part.manifest.passthrough_streams.empty()) {
       return Error{Code::kInvalidArgument,

@@ -1,5 +1,7 @@
 #include "storage/rebuild/merged_manifest.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -150,8 +152,9 @@ class ManifestMerge {
 
   static std::string note_of(const SessionPart& part) {
     const std::string collector = collector_name(part.manifest.identity.collector);
-    return "merged: " + std::to_string(part.manifest.totals.events) + " events of " +
-           (collector.empty() ? "a collector that is not known" : "collector " + collector);
+    return fmt::format(
+        "merged: {} events of {}", part.manifest.totals.events,
+        collector.empty() ? "a collector that is not known" : "collector " + collector);
   }
 
   Manifest out_;

@@ -1,5 +1,7 @@
 #include "storage/rebuild/passthrough_replay.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -45,7 +47,7 @@ Result<std::optional<std::string>> PassthroughReplay::take(Session& writer, Byte
   const uint64_t place = next_;
   next_ += object.size();
   if (next_ <= done_) return std::optional<std::string>();  // from a container that was given twice
-  const std::string bytes_at = std::to_string(object.size()) + " bytes at " + std::to_string(place);
+  const std::string bytes_at = fmt::format("{} bytes at {}", object.size(), place);
   done_ = next_;
   size_t from = 0;
   if (interrupted_ || !goes_on(object)) {
@@ -61,8 +63,9 @@ Result<std::optional<std::string>> PassthroughReplay::take(Session& writer, Byte
   COLLECT_TRY(writer.append_passthrough(kind_, {&bytes, 1}));
   stored_ += bytes.size();
   if (from == 0) return std::optional<std::string>();
-  return std::optional("of " + bytes_at + " of the stream the first " + std::to_string(from) +
-                       " can't be used without what is missing before");
+  return std::optional(
+      fmt::format("of {} of the stream the first {} can't be used without what is missing before",
+                  bytes_at, from));
 }
 
 Result<std::optional<std::string>> PassthroughReplay::finish(Session& writer,
@@ -71,8 +74,9 @@ Result<std::optional<std::string>> PassthroughReplay::finish(Session& writer,
   const uint64_t missing = was - std::min(stored_, was);
   std::string sentence = last.problem;
   if (missing != 0) {
-    sentence += (sentence.empty() ? "" : "; ") + std::to_string(missing) +
-                " bytes of the stream are not in the containers, or of no use without the others";
+    sentence += fmt::format(
+        "{}{} bytes of the stream are not in the containers, or of no use without the others",
+        sentence.empty() ? "" : "; ", missing);
   }
   COLLECT_TRY(writer.end_passthrough(kind_, last.refused_bytes + missing, sentence));
   if (missing == 0) return std::optional<std::string>();

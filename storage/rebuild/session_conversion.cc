@@ -1,5 +1,7 @@
 #include "storage/rebuild/session_conversion.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -20,13 +22,12 @@ Status check_input(const SessionPath& from, const Manifest& manifest, atf::Versi
   }
   if (manifest.threads.empty() && !manifest.passthrough_streams.empty()) {
     return Error{Code::kUnsupported,
-                 from.name + " is a stream of " +
-                     std::string(passthrough_kind_name(manifest.passthrough_streams.front().kind)) +
-                     " and has no ATF files"};
+                 fmt::format("{} is a stream of {} and has no ATF files", from.name,
+                             passthrough_kind_name(manifest.passthrough_streams.front().kind))};
   }
   if (manifest.identity.version == version) {
     return Error{Code::kUnsupported,
-                 from.name + " has ATF version " + std::to_string(number_of(version)) + " already"};
+                 fmt::format("{} has ATF version {} already", from.name, number_of(version))};
   }
   return {};
 }
@@ -48,9 +49,9 @@ class Conversion {
     COLLECT_TRY(session_.add_metadata(manifest_));
     for (const ManifestThread& thread : manifest_.threads) {
       const std::string directory = thread_directory_name(thread.id);
-      COLLECT_TRY(lane(thread, Lane::kIndex, directory + "/" + kIndexFile));
+      COLLECT_TRY(lane(thread, Lane::kIndex, fmt::format("{}/{}", directory, kIndexFile)));
       if (thread.has_detail) {
-        COLLECT_TRY(lane(thread, Lane::kDetail, directory + "/" + kDetailFile));
+        COLLECT_TRY(lane(thread, Lane::kDetail, fmt::format("{}/{}", directory, kDetailFile)));
       }
     }
     COLLECT_TRY(session_.manifest(manifest_));
@@ -66,7 +67,7 @@ class Conversion {
   // What cannot be read is missing from the new session; what cannot be read now, because this
   // machine is out of something, is an error.
   Status lane(const ManifestThread& thread, Lane lane, const std::string& path) {
-    auto input = open_lane(fs_, from_.directory + "/" + path, lane);
+    auto input = open_lane(fs_, fmt::format("{}/{}", from_.directory, path), lane);
     if (!input.ok() && input.code() == Code::kExhausted) return input.error();
     if (!input.ok()) {
       session_.missing({input.error().message});
@@ -92,7 +93,7 @@ class Conversion {
       checksum = atf::section_checksum(was_, (*page)->bytes, checksum);
       const auto taken = session_.page(**page);
       if (!taken.ok()) return taken.error();
-      if (*taken) session_.missing({path + ": " + **taken});
+      if (*taken) session_.missing({fmt::format("{}: {}", path, **taken)});
       done_bytes_ += (*page)->bytes.size();
       COLLECT_TRY(progress_(std::min(done_bytes_, manifest_.totals.stored_bytes),
                             manifest_.totals.stored_bytes));
@@ -122,10 +123,11 @@ Result<MadeSession> convert_session(Fs& fs, const SessionOptions& options, const
   if (!manifest.ok()) return manifest.error();
   COLLECT_TRY(check_input(from, *manifest, version));
   const std::string name =
-      converted_session_name(from.session, number_of(version)) + "/" + pid_directory_name(from.pid);
+      fmt::format("{}/{}", converted_session_name(from.session, number_of(version)),
+                  pid_directory_name(from.pid));
   const auto session_path = parse_session_path(options.root, name);
   COLLECT_CHECK(session_path.has_value());
-  if (fs.exists(options.root + "/" + session_path->session)) {
+  if (fs.exists(fmt::format("{}/{}", options.root, session_path->session))) {
     return Error{Code::kAlreadyExists, name + " is there already; use it, or delete it first"};
   }
   COLLECT_TRY(check_room(fs, options, manifest->totals.stored_bytes, manifest->threads.size()));

@@ -1,5 +1,7 @@
 #include "storage/rebuild/session_pages.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -181,19 +183,21 @@ Result<LaneInput> open_lane(Fs& fs, const std::string& path, Lane lane) {
   uint64_t events_offset = 0;
   if (lane == Lane::kIndex) {
     const auto decoded = atf::decode_index_header(head);
-    if (!decoded.ok()) return Error{decoded.code(), path + ": " + decoded.error().message};
+    if (!decoded.ok())
+      return Error{decoded.code(), fmt::format("{}: {}", path, decoded.error().message)};
     input.version = decoded->version;
     input.thread_id = decoded->thread_id;
     events_offset = decoded->events_offset;
   } else {
     const auto decoded = atf::decode_detail_header(head);
-    if (!decoded.ok()) return Error{decoded.code(), path + ": " + decoded.error().message};
+    if (!decoded.ok())
+      return Error{decoded.code(), fmt::format("{}: {}", path, decoded.error().message)};
     input.version = decoded->version;
     input.thread_id = decoded->thread_id;
     events_offset = decoded->events_offset;
   }
   if (events_offset != atf::kEventsOffset) {
-    return Error{Code::kDamaged, path + ": its records begin at " + std::to_string(events_offset)};
+    return Error{Code::kDamaged, fmt::format("{}: its records begin at {}", path, events_offset)};
   }
   input.source.lane = lane;
   input.source.bytes = *size - atf::kEventsOffset;

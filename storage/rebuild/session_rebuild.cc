@@ -1,5 +1,7 @@
 #include "storage/rebuild/session_rebuild.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -63,7 +65,7 @@ Status SessionRebuild::change(const Manifest& delta) {
   }
   for (const Note& note : delta.notes) {
     if (newer_notes_.size() == kMaxNotes) {
-      missing({"a note beyond the " + std::to_string(kMaxNotes) + " that a session has"});
+      missing({fmt::format("a note beyond the {} that a session has", kMaxNotes)});
     } else {
       newer_notes_.push_back(note);
     }
@@ -251,7 +253,7 @@ void SessionRebuild::say_missing() {
   counted("events that were stored and are not in " + input_, missing_events_);
   counted("detail records that were stored and are not in " + input_, missing_detail_records_);
   if (last_->state == SessionState::kRecording) {
-    missing({"the end of the session: " + input_ + " end before it"});
+    missing({fmt::format("the end of the session: {} end before it", input_)});
   }
   for (const MissingInput& one : last_->input_missing) writer_->input_missing(one);
   for (const MissingInput& one : report_.missing) writer_->input_missing(one);
@@ -272,7 +274,8 @@ Result<ReplayReport> SessionRebuild::finish() {
     report_.state = SessionState::kRecovered;
   }
   const std::string reason =
-      was_sealed ? last_->reason : "rebuilt from " + input_ + " that end before the session did";
+      was_sealed ? last_->reason
+                 : fmt::format("rebuilt from {} that end before the session did", input_);
   COLLECT_TRY(writer_->seal(report_.state, reason));
   report_.totals = writer_->totals();
   report_.left_out = pages_->left_out();

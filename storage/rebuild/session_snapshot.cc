@@ -1,5 +1,7 @@
 #include "storage/rebuild/session_snapshot.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -29,13 +31,14 @@ Result<bool> is_still_written(Fs& fs, const SessionPath& session_path) {
 Result<SessionPath> free_session_path(Fs& fs, const std::string& root, const SessionPath& from) {
   for (uint32_t number = 1; number <= kMaxSnapshots; ++number) {
     const std::string session = snapshot_session_name(from.session, number);
-    if (fs.exists(root + "/" + session)) continue;
-    auto session_path = parse_session_path(root, session + "/" + pid_directory_name(from.pid));
+    if (fs.exists(fmt::format("{}/{}", root, session))) continue;
+    auto session_path =
+        parse_session_path(root, fmt::format("{}/{}", session, pid_directory_name(from.pid)));
     if (!session_path) return Error{Code::kUnsupported, from.name + " is not a recorded session"};
     return std::move(*session_path);
   }
-  return Error{Code::kLimit, from.name + " has " + std::to_string(kMaxSnapshots) +
-                                 " snapshots already; delete some first"};
+  return Error{Code::kLimit, fmt::format("{} has {} snapshots already; delete some first",
+                                         from.name, kMaxSnapshots)};
 }
 
 // The manifest that the copy is sealed from.
@@ -84,7 +87,8 @@ class Snapshot {
     std::vector<std::string> problems;
     COLLECT_TRY(session.reopen(manifest_of(cut_, moment), &problems, false));
     // What was just written has to be there.
-    if (!problems.empty()) return Error{Code::kIo, session_path.directory + "/" + problems.front()};
+    if (!problems.empty())
+      return Error{Code::kIo, fmt::format("{}/{}", session_path.directory, problems.front())};
     COLLECT_TRY(session.seal(moment.is_whole ? SessionState::kComplete : SessionState::kRecovered,
                              moment.reason));
     // Sealing is not interrupted, but no one may want the snapshot any more.
@@ -100,7 +104,7 @@ class Snapshot {
   Status copy_files(const SessionPath& session_path) {
     std::string made;  // the thread directory that was made last
     for (const SessionFileInfo& file : cut_.files) {
-      const std::string path = session_path.directory + "/" + file.path;
+      const std::string path = fmt::format("{}/{}", session_path.directory, file.path);
       const std::string directory = path.substr(0, path.rfind('/'));
       if (directory != made) COLLECT_TRY(fs_.make_directory(directory));
       made = directory;

@@ -1,5 +1,7 @@
 #include "storage/session/live_manifest.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -63,8 +65,7 @@ Status LiveManifest::add_modules(std::span<const ModuleInfo> modules, const std:
       continue;
     }
     if (manifest.modules.size() == kMaxModules) {
-      return Error{Code::kLimit,
-                   session + ": more than " + std::to_string(kMaxModules) + " modules"};
+      return Error{Code::kLimit, fmt::format("{}: more than {} modules", session, kMaxModules)};
     }
     by_module_[module.module_id] = manifest.modules.size();
     ModuleInfo ours = module;

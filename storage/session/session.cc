@@ -1,5 +1,7 @@
 #include "storage/session/session.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -55,8 +57,8 @@ Status Session::open_stream(const StreamInfo& stream) {
   if (const auto known = threads_.slot_of(stream.stream_id)) {
     ManifestThread& ours = manifest_.threads[*known];
     if (ours.thread_id != stream.thread_id) {
-      return Error{Code::kDamaged, name() + ": stream " + std::to_string(stream.stream_id) +
-                                       " was opened for another thread"};
+      return Error{Code::kDamaged, fmt::format("{}: stream {} was opened for another thread",
+                                               name(), stream.stream_id)};
     }
     if (!thread_name.empty() && ours.name != thread_name) {
       rename_thread(ours, thread_name, stream.named_ns);
@@ -67,7 +69,7 @@ Status Session::open_stream(const StreamInfo& stream) {
   }
   if (!failure_.ok()) return failure_;
   if (threads_.size() == kMaxThreads) {
-    return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxThreads) + " threads"};
+    return Error{Code::kLimit, fmt::format("{}: more than {} threads", name(), kMaxThreads)};
   }
   COLLECT_TRY(fail(space_.admit_files(kFilesPerThread)));
   const uint32_t id = manifest_.threads.empty() ? 0 : manifest_.threads.back().id + 1;
@@ -76,7 +78,7 @@ Status Session::open_stream(const StreamInfo& stream) {
   const StreamIdentity identity{stream.stream_id, stream.start_ns, thread_name};
   auto writer = threads_.with_descriptors(nullptr, [&] {
     return ThreadWriter::create(fs_, options_.durability,
-                                directory() + "/" + thread_directory_name(id),
+                                fmt::format("{}/{}", directory(), thread_directory_name(id)),
                                 thread_format(manifest_.identity, stream.thread_id), identity);
   });
   if (!writer.ok()) return fail(writer.error());
@@ -113,12 +115,12 @@ Status Session::append_pages(std::span<const Page> pages) {
 Result<uint32_t> Session::slot_for(uint32_t stream_id, const char* what) const {
   const auto slot = threads_.slot_of(stream_id);
   if (!slot) {
-    return Error{Code::kDamaged, name() + ": " + what + " of stream " + std::to_string(stream_id) +
-                                     ", which was not opened"};
+    return Error{Code::kDamaged,
+                 fmt::format("{}: {} of stream {}, which was not opened", name(), what, stream_id)};
   }
   if (threads_.writer(*slot) == nullptr) {
     return Error{Code::kIo,
-                 name() + ": the files of thread " + std::to_string(*slot) + " cannot be read"};
+                 fmt::format("{}: the files of thread {} cannot be read", name(), *slot)};
   }
   return *slot;
 }
@@ -236,8 +238,8 @@ Status Session::add_stalls(uint32_t stream_id, std::span<const Stall> stalls) {
 Status Session::close_stream(const StreamEnd& end) {
   const auto slot = threads_.slot_of(end.stream_id);
   if (!slot) {
-    return Error{Code::kDamaged, name() + ": end of stream " + std::to_string(end.stream_id) +
-                                     ", which was not opened"};
+    return Error{Code::kDamaged,
+                 fmt::format("{}: end of stream {}, which was not opened", name(), end.stream_id)};
   }
   // Sent again after a reconnect: what it says is counted once.
   ManifestThread& thread = manifest_.threads[*slot];

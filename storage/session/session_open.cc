@@ -1,5 +1,7 @@
 // Sessions are created here. One that was not sealed is resumed when its agent comes back, else
 // recovered: STORAGE.md "Recovery" has the table.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -26,7 +28,8 @@ void bound(SessionIdentity& identity) {
 Result<std::string> absolute_path(const std::string& path) {
   std::error_code error;
   std::string absolute = std::filesystem::absolute(path, error).lexically_normal().string();
-  if (error) return Error{Code::kIo, path + ": no absolute path: " + error.message()};
+  if (error)
+    return Error{Code::kIo, fmt::format("{}: no absolute path: {}", path, error.message())};
   while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
   return absolute;
 }
@@ -36,7 +39,7 @@ SessionPath session_path_of(const std::string& directory) {
   SessionPath session_path;
   session_path.session = path.parent_path().filename().string();
   session_path.pid = parse_pid_directory(path.filename().string()).value_or(0);
-  session_path.name = session_path.session + "/" + path.filename().string();
+  session_path.name = fmt::format("{}/{}", session_path.session, path.filename().string());
   session_path.directory = path.string();
   return session_path;
 }
@@ -58,7 +61,7 @@ Result<std::vector<uint32_t>> thread_ids_in(Fs& fs, const std::string& directory
 
 std::optional<PassthroughKind> passthrough_stream_in(Fs& fs, const std::string& directory) {
   for (const PassthroughKind kind : kPassthroughKinds) {
-    if (fs.exists(directory + "/" + passthrough_file_name(kind))) return kind;
+    if (fs.exists(fmt::format("{}/{}", directory, passthrough_file_name(kind)))) return kind;
   }
   return std::nullopt;
 }
@@ -70,7 +73,7 @@ Manifest manifest_without_file(Fs& fs, const SessionPath& session_path,
   manifest.identity.pid = session_path.pid;
   for (const uint32_t id : thread_ids) {
     const auto format = read_thread_format(
-        fs, session_path.directory + "/" + thread_directory_name(id) + "/" + kIndexFile);
+        fs, fmt::format("{}/{}/{}", session_path.directory, thread_directory_name(id), kIndexFile));
     if (!format.ok()) continue;
     manifest.identity.version = format.value().version;
     manifest.identity.arch = format.value().arch;
@@ -107,7 +110,7 @@ Status remove_if_there(Fs& fs, const std::string& path) {
 // so it has none, and no manifest names it. Removed; an agent that comes back opens the stream
 // again.
 Result<bool> remove_unborn_thread(Fs& fs, const std::string& directory) {
-  const std::string index = directory + "/" + kIndexFile;
+  const std::string index = fmt::format("{}/{}", directory, kIndexFile);
   if (fs.exists(index)) {
     auto file = fs.open(index, OpenMode::kRead);
     if (!file.ok()) return file.error();
@@ -116,7 +119,7 @@ Result<bool> remove_unborn_thread(Fs& fs, const std::string& directory) {
     if (*size >= atf::kHeaderBytes) return false;
   }
   for (const char* name : {kIndexFile, kDetailFile, kStreamJournalFile}) {
-    COLLECT_TRY(remove_if_there(fs, directory + "/" + name));
+    COLLECT_TRY(remove_if_there(fs, fmt::format("{}/{}", directory, name)));
   }
   COLLECT_TRY(fs.remove_directory(directory));
   return true;
@@ -131,8 +134,8 @@ Result<std::vector<ManifestThread>> threads_found(Fs& fs, const SessionPath& ses
   for (ManifestThread& thread : listed) threads[thread.id] = std::move(thread);
   for (const uint32_t id : *ids) {
     if (threads.contains(id)) continue;
-    auto removed =
-        remove_unborn_thread(fs, session_path.directory + "/" + thread_directory_name(id));
+    auto removed = remove_unborn_thread(
+        fs, fmt::format("{}/{}", session_path.directory, thread_directory_name(id)));
     if (!removed.ok()) return removed.error();
     if (*removed) continue;
     threads[id].id = id;
@@ -140,7 +143,7 @@ Result<std::vector<ManifestThread>> threads_found(Fs& fs, const SessionPath& ses
   }
   if (threads.size() > kMaxThreads) {
     return Error{Code::kLimit,
-                 session_path.name + ": more than " + std::to_string(kMaxThreads) + " threads"};
+                 fmt::format("{}: more than {} threads", session_path.name, kMaxThreads)};
   }
   std::vector<ManifestThread> found;
   for (auto& [id, thread] : threads) found.push_back(std::move(thread));
@@ -150,14 +153,14 @@ Result<std::vector<ManifestThread>> threads_found(Fs& fs, const SessionPath& ses
 // What a daemon that ended between the last manifest and the clean-up left behind. The manifest may
 // not be synced yet; it is before anything goes that only an older one needs.
 Status remove_leftovers(Fs& fs, const std::string& directory) {
-  std::vector<std::string> paths = {directory + "/" + kManifestTemporaryFile,
-                                    directory + "/" + kReserveFile,
-                                    directory + "/" + kResumeKeyFile};
+  std::vector<std::string> paths = {fmt::format("{}/{}", directory, kManifestTemporaryFile),
+                                    fmt::format("{}/{}", directory, kReserveFile),
+                                    fmt::format("{}/{}", directory, kResumeKeyFile)};
   auto ids = thread_ids_in(fs, directory);
   if (!ids.ok()) return ids.error();
   for (const uint32_t id : *ids) {
     for (const char* name : {kStreamJournalFile, kLodTemporaryFile}) {
-      paths.push_back(directory + "/" + thread_directory_name(id) + "/" + name);
+      paths.push_back(fmt::format("{}/{}/{}", directory, thread_directory_name(id), name));
     }
   }
   std::erase_if(paths, [&](const std::string& path) { return !fs.exists(path); });
@@ -190,7 +193,7 @@ Result<std::unique_ptr<Session>> Session::create(Fs& fs, const SessionOptions& o
                                       options.durability == Durability::kFsync);
   if (!place.ok()) return place.error();
   const std::string directory = place->directory;
-  const std::string session_directory = *root + "/" + place->session;
+  const std::string session_directory = fmt::format("{}/{}", *root, place->session);
   std::unique_ptr<Session> session;
   Status begun;
   const Status contained = contain([&] {  // memory may end on the way
@@ -200,9 +203,9 @@ Result<std::unique_ptr<Session>> Session::create(Fs& fs, const SessionOptions& o
   if (begun.ok()) begun = contained;
   if (!begun.ok()) {
     // Best effort: what stays is a directory without threads, which recovery removes.
-    (void)fs.remove_file(directory + "/" + kReserveFile);
+    (void)fs.remove_file(fmt::format("{}/{}", directory, kReserveFile));
     (void)remove_resume_key(fs, directory);
-    (void)fs.remove_file(directory + "/" + kManifestFile);
+    (void)fs.remove_file(fmt::format("{}/{}", directory, kManifestFile));
     (void)fs.remove_directory(directory);
     (void)fs.remove_directory(session_directory);
     return begun.error();
@@ -224,8 +227,8 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems, bo
   stalls_.adopt();
   COLLECT_TRY(passthrough_.reopen(manifest_, problems));
   stored_bytes_ = totals().stored_bytes;
-  COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kManifestTemporaryFile));
-  COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kReserveFile));
+  COLLECT_TRY(remove_if_there(fs_, fmt::format("{}/{}", directory(), kManifestTemporaryFile)));
+  COLLECT_TRY(remove_if_there(fs_, fmt::format("{}/{}", directory(), kReserveFile)));
   live_.change_before_ack();
   return {};
 }
@@ -261,7 +264,7 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
     const std::optional<PassthroughKind> passthrough = passthrough_stream_in(fs, directory);
     if (ids->empty() && !passthrough) {
       COLLECT_TRY(remove_leftovers(fs, directory));
-      COLLECT_TRY(remove_if_there(fs, directory + "/" + kManifestFile));
+      COLLECT_TRY(remove_if_there(fs, fmt::format("{}/{}", directory, kManifestFile)));
       COLLECT_TRY(fs.remove_directory(directory));
       (void)fs.remove_directory(parent_of(session_path.directory));  // stays where it holds others
       return Error{Code::kNotFound, directory + ": nothing was recorded there; removed"};

@@ -1,5 +1,7 @@
 #include "storage/session/session_symbols.h"
 
+#include <fmt/core.h>
+
 #include <string>
 #include <utility>
 
@@ -29,7 +31,7 @@ void SessionSymbols::finish() {
   if (!wanted_ || known_ || functions_.size() == 0) return;
   live_.manifest.symbols_state = SymbolsState::kPending;
   if (functions_.overflowed()) {
-    (void)live_.note("symbols: more than " + std::to_string(kMaxFunctionIds) + " functions");
+    (void)live_.note(fmt::format("symbols: more than {} functions", kMaxFunctionIds));
   }
 }
 

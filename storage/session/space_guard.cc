@@ -1,5 +1,7 @@
 #include "storage/session/space_guard.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -15,9 +17,9 @@ constexpr uint64_t kMaxUnaskedBytes = 64ull << 20;
 
 Status SpaceGuard::admit(uint64_t stored, uint64_t more, uint64_t pending) {
   if (limits_.max_session_bytes != 0 && stored + pending + more > limits_.max_session_bytes) {
-    return Error{Code::kLimit, "max_session_bytes reached: " + directory_ + " has " +
-                                   std::to_string(stored + pending) + " bytes of at most " +
-                                   std::to_string(limits_.max_session_bytes)};
+    return Error{Code::kLimit,
+                 fmt::format("max_session_bytes reached: {} has {} bytes of at most {}", directory_,
+                             stored + pending, limits_.max_session_bytes)};
   }
   if (limits_.keep_free_bytes == 0) return {};
   if (more <= unasked_bytes_) {
@@ -29,9 +31,11 @@ Status SpaceGuard::admit(uint64_t stored, uint64_t more, uint64_t pending) {
   if (!space.ok()) return {};  // the write will say what is wrong there
   if (space->free_bytes < limits_.keep_free_bytes ||
       space->free_bytes - limits_.keep_free_bytes < pending + more) {
-    return Error{Code::kNoSpace, "keep_free_bytes reached: " + std::to_string(space->free_bytes) +
-                                     " bytes are free on the disk of " + directory_ + ", and " +
-                                     std::to_string(limits_.keep_free_bytes) + " are to stay free"};
+    return Error{
+        Code::kNoSpace,
+        fmt::format(
+            "keep_free_bytes reached: {} bytes are free on the disk of {}, and {} are to stay free",
+            space->free_bytes, directory_, limits_.keep_free_bytes)};
   }
   unasked_bytes_ =
       std::min((space->free_bytes - limits_.keep_free_bytes - pending - more) / kLooksUntilFull,
@@ -57,14 +61,13 @@ Status SpaceGuard::admit_files(uint64_t more) {
   if (!space.ok()) return {};  // making them will say what is wrong there
   const uint64_t kept = limits_.keep_free_files;
   if (space->free_files >= kept && space->free_files - kept >= more) return {};
-  return Error{Code::kNoSpace, "keep_free_files reached: the disk of " + directory_ +
-                                   " has room for " + std::to_string(space->free_files) +
-                                   " more files, and for " + std::to_string(kept) +
-                                   " there is to be room"};
+  return Error{Code::kNoSpace, fmt::format("keep_free_files reached: the disk of {} has room for "
+                                           "{} more files, and for {} there is to be room",
+                                           directory_, space->free_files, kept)};
 }
 
 SessionReserve::SessionReserve(Fs& fs, const std::string& directory)
-    : fs_(fs), path_(directory + "/" + kReserveFile) {}
+    : fs_(fs), path_(fmt::format("{}/{}", directory, kReserveFile)) {}
 
 Status SessionReserve::grow_to(uint64_t bytes) {
   if (bytes <= bytes_) return {};

@@ -1,5 +1,7 @@
 #include "storage/session/thread_reopening.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -28,9 +30,9 @@ Result<ThreadReopening::FoundThread> ThreadReopening::open_found(size_t place,
   ManifestThread& thread = manifest_.threads[place];
   std::optional<ThreadFormat> format;
   if (!thread.unlisted) format = thread_format(manifest_.identity, thread.thread_id);
-  auto writer = ThreadWriter::reopen(fs_, options_.durability,
-                                     directory_ + "/" + thread_directory_name(thread.id), format,
-                                     manifest_.sealing, gaps);
+  auto writer = ThreadWriter::reopen(
+      fs_, options_.durability, fmt::format("{}/{}", directory_, thread_directory_name(thread.id)),
+      format, manifest_.sealing, gaps);
   if (!writer.ok() && writer.code() == Code::kExhausted) return writer.error();
   FoundThread found;
   found.place = place;
@@ -93,9 +95,9 @@ Status ThreadReopening::restore_from_containers() {
     thread->writer->close_files();
     if (thread->restore->restored() == 0) continue;
     restored_records_ += thread->restore->restored();
-    notes_.push_back(thread_directory_name(manifest_.threads[thread->place].id) + ": " +
-                     std::to_string(thread->restore->restored()) +
-                     " damaged records were restored from the containers");
+    notes_.push_back(fmt::format("{}: {} damaged records were restored from the containers",
+                                 thread_directory_name(manifest_.threads[thread->place].id),
+                                 thread->restore->restored()));
   }
   return {};
 }
@@ -114,7 +116,7 @@ Status ThreadReopening::end_reopen(FoundThread& found, std::vector<std::string>&
     if (found.problem.code() == Code::kExhausted || found.problem.code() == Code::kNoSpace) {
       return found.problem;
     }
-    problems.push_back(where + ": " + to_string(found.problem.error()));
+    problems.push_back(fmt::format("{}: {}", where, to_string(found.problem.error())));
     found.restore.reset();
     const uint32_t slot = threads_.add(nullptr, next[0], next[1]);
     if (!thread.unlisted) threads_.set_stream(slot, thread.stream_id);
@@ -122,12 +124,12 @@ Status ThreadReopening::end_reopen(FoundThread& found, std::vector<std::string>&
   }
   ThreadWriter& writer = *found.writer;
   if (writer.cut_bytes() != 0) {
-    problems.push_back(where + ": " + std::to_string(writer.cut_bytes()) +
-                       " bytes behind the last whole record were cut off");
+    problems.push_back(fmt::format("{}: {} bytes behind the last whole record were cut off", where,
+                                   writer.cut_bytes()));
   }
   if (writer.damaged_records() != 0) {
-    problems.push_back(where + ": " + std::to_string(writer.damaged_records()) +
-                       " damaged records were left out, and are counted as lost");
+    problems.push_back(fmt::format("{}: {} damaged records were left out, and are counted as lost",
+                                   where, writer.damaged_records()));
   }
   if (writer.had_damaged_journal()) {
     problems.push_back(where +

@@ -1,5 +1,7 @@
 #include "storage/thread/lane_file.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -30,7 +32,8 @@ Result<ThreadFormat> read_thread_format(Fs& fs, const std::string& index_path) {
   auto got = (*file)->read_at(0, block);
   if (!got.ok()) return got.error();
   const auto header = atf::decode_index_header(Bytes(block.data(), *got));
-  if (!header.ok()) return Error{header.code(), index_path + ": " + header.error().message};
+  if (!header.ok())
+    return Error{header.code(), fmt::format("{}: {}", index_path, header.error().message)};
   const atf::IndexHeader& h = header.value();
   return ThreadFormat{h.version, h.arch, h.os, h.clock, h.thread_id};
 }

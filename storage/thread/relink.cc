@@ -1,5 +1,7 @@
 #include "storage/thread/relink.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -44,7 +46,7 @@ class DetailWalker {
       filled_ = *got;
       if (!loaded(atf::kDetailHeaderBytes) || !loaded(load_le<uint32_t>(buffer_.data()))) {
         return Error{Code::kDamaged,
-                     file_.path() + ": shorter than its records at " + std::to_string(offset_)};
+                     fmt::format("{}: shorter than its records at {}", file_.path(), offset_)};
       }
     }
     uint8_t* record = buffer_.data() + at_;
@@ -187,7 +189,7 @@ class UnlinkedFiles {
 
  private:
   Status begin_run(uint64_t number) {
-    const std::string path = thread_.directory + "/" + unlinked_file_name(number);
+    const std::string path = fmt::format("{}/{}", thread_.directory, unlinked_file_name(number));
     if (thread_.fs.exists(path)) COLLECT_TRY(thread_.fs.remove_file(path));
     LaneFile& file = files_.emplace_back(thread_.fs, path, Lane::kDetail, thread_.format);
     COLLECT_TRY(file.create(false));
@@ -320,7 +322,7 @@ Status relink_detail(const RelinkFiles& files, LaneLosses& losses) {
   }
   if (found->kept_behind == 0) return keep_clean(files, *found, losses);
 
-  const std::string temporary = files.directory + "/" + kDetailTemporaryFile;
+  const std::string temporary = fmt::format("{}/{}", files.directory, kDetailTemporaryFile);
   if (files.fs.exists(temporary)) COLLECT_TRY(files.fs.remove_file(temporary));
   LaneFile out(files.fs, temporary, Lane::kDetail, files.format);
   std::vector<Gap> places = losses.gaps.gaps();

@@ -1,5 +1,7 @@
 #include "storage/thread/stream_journal.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -123,7 +125,7 @@ Gap decode_gap(const uint8_t* entry) {
 }  // namespace
 
 StreamJournal::StreamJournal(Fs& fs, const std::string& directory, const char* name)
-    : fs_(fs), path_(directory + "/" + name) {}
+    : fs_(fs), path_(fmt::format("{}/{}", directory, name)) {}
 
 Status StreamJournal::create(const StreamIdentity& identity) {
   auto file = fs_.open(path_, OpenMode::kCreate);

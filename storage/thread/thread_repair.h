@@ -10,6 +10,8 @@
 // Needs as much free space as the file takes: kNoSpace leaves everything as it was.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -49,7 +51,7 @@ class ThreadRepair {
   Status take_out(LaneFile& file, Lane lane, OrderBy order, LaneFile::Links links,
                   RepairedLane& repaired);
   Status commit();
-  std::string path_of(const char* name) const { return directory_ + "/" + name; }
+  std::string path_of(const char* name) const { return fmt::format("{}/{}", directory_, name); }
 
   Fs& fs_;
   const bool durable_;

@@ -1,5 +1,7 @@
 #include "storage/thread/thread_writer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -58,8 +60,8 @@ Status choose_format(Fs& fs, const std::string& index_path, ThreadFormat& format
 }
 
 std::string page_text(const Page& page) {
-  return std::string(lane_name(page.lane)) + " page of stream " + std::to_string(page.stream_id) +
-         " at record " + std::to_string(page.first_seq);
+  return fmt::format("{} page of stream {} at record {}", lane_name(page.lane), page.stream_id,
+                     page.first_seq);
 }
 
 }  // namespace
@@ -70,8 +72,8 @@ ThreadWriter::ThreadWriter(Fs& fs, Durability durability, std::string directory,
       durability_(durability),
       directory_(std::move(directory)),
       format_(format),
-      index_(fs, directory_ + "/" + kIndexFile, Lane::kIndex, format),
-      detail_(fs, directory_ + "/" + kDetailFile, Lane::kDetail, format),
+      index_(fs, fmt::format("{}/{}", directory_, kIndexFile), Lane::kIndex, format),
+      detail_(fs, fmt::format("{}/{}", directory_, kDetailFile), Lane::kDetail, format),
       journal_(fs, directory_, kStreamJournalFile) {}
 
 Result<std::unique_ptr<ThreadWriter>> ThreadWriter::create(Fs& fs, Durability durability,
@@ -100,11 +102,11 @@ Result<std::unique_ptr<ThreadWriter>> ThreadWriter::reopen(Fs& fs, Durability du
                                                            bool sealing,
                                                            std::span<const Gap> known_gaps) {
   if (!format) {
-    auto found = read_thread_format(fs, directory + "/" + kIndexFile);
+    auto found = read_thread_format(fs, fmt::format("{}/{}", directory, kIndexFile));
     if (!found.ok()) return found.error();
     format = *found;
   }
-  COLLECT_TRY(choose_format(fs, directory + "/" + kIndexFile, *format));
+  COLLECT_TRY(choose_format(fs, fmt::format("{}/{}", directory, kIndexFile), *format));
   std::unique_ptr<ThreadWriter> thread(new ThreadWriter(fs, durability, directory, *format));
   ThreadRepair unfinished(fs, durability == Durability::kFsync, directory, *format);
   COLLECT_TRY(unfinished.finish());
@@ -112,7 +114,8 @@ Result<std::unique_ptr<ThreadWriter>> ThreadWriter::reopen(Fs& fs, Durability du
     const auto is_whole = thread->journal_.is_whole();
     if (!is_whole.ok()) return is_whole.error();
     thread->journal_.close();
-    thread->had_damaged_journal_ = !*is_whole && fs.exists(directory + "/" + kStreamJournalFile);
+    thread->had_damaged_journal_ =
+        !*is_whole && fs.exists(fmt::format("{}/{}", directory, kStreamJournalFile));
     if (!sealing) COLLECT_TRY(unfinished.restore_gaps(known_gaps));
   }
   if (fs.exists(thread->detail_.path())) COLLECT_TRY(thread->detail_.reopen());
@@ -215,8 +218,8 @@ Status ThreadWriter::put_gap(const Gap& gap) {
 
 Status ThreadWriter::check_page(const Page& page) const {
   if (page.bytes.size() > kMaxPageBytes) {
-    return Error{Code::kDamaged, page_text(page) + ": " + std::to_string(page.bytes.size()) +
-                                     " bytes are more than a page has"};
+    return Error{Code::kDamaged, fmt::format("{}: {} bytes are more than a page has",
+                                             page_text(page), page.bytes.size())};
   }
   if (page.first_seq >= kMaxRecordNumber || page.lost_total >= kMaxRecordNumber) {
     return Error{Code::kDamaged, page_text(page) + ": no such record number"};
@@ -226,8 +229,8 @@ Status ThreadWriter::check_page(const Page& page) const {
                                ? page.bytes.size() == page.record_count * least
                                : page.bytes.size() >= page.record_count * least;
   if (!lengths_fit || (page.record_count == 0 && !page.bytes.empty())) {
-    return Error{Code::kDamaged, page_text(page) + ": " + std::to_string(page.record_count) +
-                                     " records in " + std::to_string(page.bytes.size()) + " bytes"};
+    return Error{Code::kDamaged, fmt::format("{}: {} records in {} bytes", page_text(page),
+                                             page.record_count, page.bytes.size())};
   }
   return {};
 }
@@ -280,9 +283,8 @@ Status ThreadWriter::take(const Page& page, Run& run) {
   scan_lane(page.lane, format_.records(), bytes, fresh, after);
   if (after.records - run.after.records != fresh || after.bytes - run.after.bytes != bytes.size()) {
     const uint64_t good = after.records - run.after.records;
-    return Error{Code::kDamaged, page_text(page) + ": record " +
-                                     std::to_string(page.first_seq + stored_already + good) +
-                                     " is damaged"};
+    return Error{Code::kDamaged, fmt::format("{}: record {} is damaged", page_text(page),
+                                             page.first_seq + stored_already + good)};
   }
   if (format_.version == atf::Version::kV1 && after.records >= atf::kMaxEventsV1) {
     return Error{Code::kLimit, page_text(page) + ": more records than version 1 can number"};

@@ -1,5 +1,7 @@
 #include "daemon/attach/adb/adb_address.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 namespace collect::attach {
@@ -10,11 +12,10 @@ constexpr std::string_view kTcpPrefix = "tcp:";
 constexpr std::string_view kPathPrefix = "localfilesystem:";
 
 Error wrong(const std::string& where, std::string_view text) {
-  return {
-      Code::kInvalidArgument,
-      where + " \"" + std::string(text) +
-          "\" is no address of an adb server: host:port, unix:/path, tcp:host:port, tcp:port or "
-          "localfilesystem:/path"};
+  return {Code::kInvalidArgument,
+          fmt::format("{} \"{}\" is no address of an adb server: host:port, unix:/path, "
+                      "tcp:host:port, tcp:port or localfilesystem:/path",
+                      where, text)};
 }
 
 std::string host_of(const std::string& written) {
@@ -56,8 +57,9 @@ Result<AdbAddress> adb_address(std::string_view setting, const EnvironmentVariab
   if (!port.empty()) {
     const auto parsed = parse_address("tcp:" + port);
     if (!parsed.ok() || parsed->port == 0) {
-      return Error{Code::kInvalidArgument,
-                   "ANDROID_ADB_SERVER_PORT: \"" + port + "\" is no port between 1 and 65535"};
+      return Error{
+          Code::kInvalidArgument,
+          fmt::format("ANDROID_ADB_SERVER_PORT: \"{}\" is no port between 1 and 65535", port)};
     }
     server.port = parsed->port;
   }

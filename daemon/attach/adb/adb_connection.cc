@@ -1,6 +1,7 @@
 #include "daemon/attach/adb/adb_connection.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -49,10 +50,10 @@ void AdbConnection::begin_deadline() {
 
 Error AdbConnection::failure(const std::error_code& error) const {
   const std::string why =
-      timed_out_ ? "no answer within " + std::to_string(kAdbAnswerDeadline.count() / 1000) + " s"
+      timed_out_ ? fmt::format("no answer within {} s", kAdbAnswerDeadline.count() / 1000)
       : error == asio::error::eof ? "the connection ended"
                                   : error.message();
-  return {Code::kUnavailable, "adb server at " + address_.text() + ": " + why};
+  return {Code::kUnavailable, fmt::format("adb server at {}: {}", address_.text(), why)};
 }
 
 void AdbConnection::connect(OnDone done) {
@@ -183,7 +184,7 @@ void AdbConnection::read_more(size_t limit, OnText done) {
         self->deadline_.cancel();
         self->bytes_.resize(self->filled_);
         if (!error) {
-          done(Error{Code::kLimit, "more than " + std::to_string(limit) + " bytes came"});
+          done(Error{Code::kLimit, fmt::format("more than {} bytes came", limit)});
         } else if (error == asio::error::eof) {
           done(std::move(self->bytes_));
         } else {

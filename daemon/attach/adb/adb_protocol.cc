@@ -1,5 +1,7 @@
 #include "daemon/attach/adb/adb_protocol.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -58,7 +60,7 @@ std::string how_to_reconnect(std::string_view serial) {
     return "disconnect it with `adb disconnect`, and connect it again with `adb connect`";
   }
   const std::string name(serial);
-  return "`adb disconnect " + name + " && adb connect " + name + "`";
+  return fmt::format("`adb disconnect {} && adb connect {}`", name, name);
 }
 
 // The server's words, and what people can do about them.
@@ -88,7 +90,7 @@ Sentences explain(const SourceDevice& device) {
       state == "host") {
     return {"it runs no Android now: " + state, "let it start Android: `adb reboot`"};
   }
-  return {"the adb server says \"" + state + "\"", "see `adb devices -l`"};
+  return {fmt::format("the adb server says \"{}\"", state), "see `adb devices -l`"};
 }
 
 bool parse_line(std::string_view line, SourceDevice& device) {
@@ -143,8 +145,9 @@ uint32_t u32_at(std::string_view bytes, size_t at) {
 
 Result<std::string> adb_request(std::string_view text) {
   if (text.size() > kMaxAdbRequestBytes) {
-    return Error{Code::kLimit, "a request of " + std::to_string(text.size()) +
-                                   " bytes is more than the adb server takes"};
+    return Error{
+        Code::kLimit,
+        fmt::format("a request of {} bytes is more than the adb server takes", text.size())};
   }
   constexpr char kDigits[] = "0123456789abcdef";
   std::string request;
@@ -237,7 +240,7 @@ Result<std::optional<ShellPacket>> ShellPackets::next() {
   const size_t length = u32_at(rest, 1);
   if (length > kMaxShellPacketBytes) {
     return Error{Code::kDamaged,
-                 "a packet of " + std::to_string(length) + " bytes does not belong to shell,v2"};
+                 fmt::format("a packet of {} bytes does not belong to shell,v2", length)};
   }
   if (rest.size() - kShellHeaderBytes < length) return std::optional<ShellPacket>();
   taken_ += kShellHeaderBytes + length;

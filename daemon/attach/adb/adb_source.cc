@@ -28,10 +28,12 @@ Result<std::vector<std::string>> agents_of(const std::string& serial, bool shell
   if (shell_v2) {
     Result<ShellOutput> shell = parse_shell_v2(bytes);
     if (!shell.ok()) {
-      return Error{shell.code(), serial + ": " + kListSockets + ": " + shell.error().message};
+      return Error{shell.code(),
+                   fmt::format("{}: {}: {}", serial, kListSockets, shell.error().message)};
     }
     if (shell->exit_code != 0) {
-      return Error{Code::kPermission, serial + ": " + kListSockets + ": " + shell->errors};
+      return Error{Code::kPermission,
+                   fmt::format("{}: {}: {}", serial, kListSockets, shell->errors)};
     }
     bytes = std::move(shell->output);
   }
@@ -65,9 +67,9 @@ AdbSource::ConnectionRef AdbSource::make_connection() {
 Result<AdbSource::ConnectionRef> AdbSource::make_device_connection() {
   std::erase_if(connections_, [](const auto& weak) { return weak.expired(); });
   if (connections_.size() < kMaxAdbConnections) return make_connection();
-  return Error{Code::kExhausted, "the adb server at " + address_.text() + " leaves " +
-                                     std::to_string(kMaxAdbConnections) +
-                                     " connections without an answer"};
+  return Error{Code::kExhausted,
+               fmt::format("the adb server at {} leaves {} connections without an answer",
+                           address_.text(), kMaxAdbConnections)};
 }
 
 void AdbSource::start(OnServer on_server, OnDevices on_devices) {
@@ -91,8 +93,9 @@ void AdbSource::track() {
   const ConnectionRef tracker = make_connection();
   tracker->connect(unless_stopped([this, tracker](const Status& connected) {
     if (!connected.ok()) {
-      on_tracker_end(Error{Code::kUnavailable, "no adb server at " + address_.text() +
-                                                   ": start it with `adb start-server`"});
+      on_tracker_end(Error{
+          Code::kUnavailable,
+          fmt::format("no adb server at {}: start it with `adb start-server`", address_.text())});
       return;
     }
     tracker->ask("host:track-devices-l", unless_stopped([this, tracker](const Status& tracked) {
@@ -231,7 +234,8 @@ void AdbSource::connect_device(const std::string& serial, OnTransport done) {
                             return;
                           }
                           look_again();
-                          on_end(Error{Code::kUnavailable, serial + ": " + chosen.error().message});
+                          on_end(Error{Code::kUnavailable,
+                                       fmt::format("{}: {}", serial, chosen.error().message)});
                         }));
       });
 }
@@ -274,8 +278,8 @@ void AdbSource::open(const std::string& phone, const std::string& endpoint, OnOp
           // adb says no more than "closed" when no one listens.
           const Error& error = opened.error();
           done(Error{error.code, error.code == Code::kNotFound
-                                     ? serial + ": no one listens at " + endpoint
-                                     : serial + ": " + endpoint + ": " + error.message});
+                                     ? fmt::format("{}: no one listens at {}", serial, endpoint)
+                                     : fmt::format("{}: {}: {}", serial, endpoint, error.message)});
         }));
   });
 }
@@ -300,7 +304,7 @@ void AdbSource::ask_features(const std::string& serial, OnFeatures done) {
   connect(
       std::move(done), [this, serial](const ConnectionRef& connection, const OnFeatures& on_end) {
         connection->ask_text(
-            "host-serial:" + serial + ":features",
+            fmt::format("host-serial:{}:features", serial),
             unless_stopped([this, connection, serial, on_end](const Result<std::string>& features) {
               connection->close();
               if (!features.ok() && features.code() != Code::kNotFound) {
@@ -327,7 +331,8 @@ void AdbSource::list_sockets(const std::string& serial, bool shell_v2, OnAgents 
     connection->ask(
         command, unless_stopped([this, connection, serial, shell_v2, done](const Status& begun) {
           if (!begun.ok()) {
-            done(Error{Code::kUnavailable, serial + ": no shell: " + begun.error().message});
+            done(Error{Code::kUnavailable,
+                       fmt::format("{}: no shell: {}", serial, begun.error().message)});
             return;
           }
           connection->read_to_end(
@@ -335,8 +340,8 @@ void AdbSource::list_sockets(const std::string& serial, bool shell_v2, OnAgents 
               unless_stopped([connection, serial, shell_v2, done](Result<std::string> bytes) {
                 connection->close();
                 if (!bytes.ok()) {
-                  done(Error{bytes.code(),
-                             serial + ": " + kListSockets + ": " + bytes.error().message});
+                  done(Error{bytes.code(), fmt::format("{}: {}: {}", serial, kListSockets,
+                                                       bytes.error().message)});
                 } else {
                   done(agents_of(serial, shell_v2, std::move(*bytes)));
                 }

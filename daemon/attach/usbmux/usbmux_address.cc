@@ -1,5 +1,6 @@
 #include "daemon/attach/usbmux/usbmux_address.h"
 
+#include <fmt/core.h>
 #include <asio/ip/address.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/local/stream_protocol.hpp>
@@ -10,7 +11,7 @@ namespace collect::attach {
 namespace {
 
 Error wrong(std::string_view text, const std::string& why) {
-  return {Code::kInvalidArgument, "usbmuxd's address \"" + std::string(text) + "\": " + why};
+  return {Code::kInvalidArgument, fmt::format("usbmuxd's address \"{}\": {}", text, why)};
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "daemon/attach/usbmux/usbmux_connection.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -21,20 +22,23 @@ Error no_usbmuxd(const UsbmuxAddress& address, const std::error_code& error) {
   // By number: Asio's own category maps few of them to conditions.
   if (error.value() == ENOENT) {
     return {Code::kUnavailable,
-            "no usbmuxd" + where +
-                ": it starts when an iPhone is plugged in, where the package usbmuxd is "
-                "installed; one elsewhere is named by USBMUXD_SOCKET_ADDRESS"};
+            fmt::format("no usbmuxd{}: it starts when an iPhone is plugged in, where the package "
+                        "usbmuxd is installed; one elsewhere is named by USBMUXD_SOCKET_ADDRESS",
+                        where)};
   }
   if (error.value() == ECONNREFUSED) {
-    return {Code::kUnavailable, "no one answers" + where +
-                                    ": usbmuxd has ended; it starts again when an iPhone is "
-                                    "plugged in, or by: systemctl start usbmuxd"};
+    return {Code::kUnavailable,
+            fmt::format("no one answers{}: usbmuxd has ended; it starts again when an iPhone is "
+                        "plugged in, or by: systemctl start usbmuxd",
+                        where)};
   }
   if (error.value() == EACCES) {
     return {Code::kPermission,
-            "usbmuxd's socket" + where + " may not be opened by this user: see its owner and mode"};
+            fmt::format("usbmuxd's socket{} may not be opened by this user: see its owner and mode",
+                        where)};
   }
-  return {Code::kUnavailable, "usbmuxd" + where + " can't be reached: " + error.message()};
+  return {Code::kUnavailable,
+          fmt::format("usbmuxd{} can't be reached: {}", where, error.message())};
 }
 
 }  // namespace
@@ -44,9 +48,9 @@ void UsbmuxConnection::limit(std::chrono::milliseconds time, const char* what) {
   timer_.async_wait(
       [self = shared_from_this(), what, time, message = messages_](const std::error_code& error) {
         if (error || !self->waiting_ || message != self->messages_) return;
-        self->finish(Error{Code::kUnavailable, std::string("usbmuxd at ") + self->address_.text +
-                                                   " gave no " + what + " within " +
-                                                   std::to_string(time.count() / 1000) + " s"});
+        self->finish(
+            Error{Code::kUnavailable, fmt::format("usbmuxd at {} gave no {} within {} s",
+                                                  self->address_.text, what, time.count() / 1000)});
       });
 }
 
@@ -141,8 +145,9 @@ void UsbmuxConnection::on_body() {
 void UsbmuxConnection::fail(const std::error_code& error, const char* doing) {
   const bool ended = error == asio::error::eof || error == asio::error::connection_reset ||
                      error == asio::error::broken_pipe;
-  finish(Error{Code::kUnavailable, "usbmuxd at " + address_.text + ", " + doing + ": " +
-                                       (ended ? "it closed the connection" : error.message())});
+  finish(
+      Error{Code::kUnavailable, fmt::format("usbmuxd at {}, {}: {}", address_.text, doing,
+                                            ended ? "it closed the connection" : error.message())});
 }
 
 void UsbmuxConnection::finish(Result<UsbmuxMessage> outcome) {

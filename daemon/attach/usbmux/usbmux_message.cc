@@ -1,5 +1,7 @@
 #include "daemon/attach/usbmux/usbmux_message.h"
 
+#include <fmt/core.h>
+
 #include <array>
 
 #include "daemon/attach/usbmux/property_list.h"
@@ -65,7 +67,7 @@ Result<UsbmuxMessage> event_of(plist_t parsed) {
     return message;
   }
   if (!number_of(parsed, "DeviceID", message.device_id)) {
-    return damaged("\"" + type + "\" without a DeviceID");
+    return damaged(fmt::format("\"{}\" without a DeviceID", type));
   }
   if (type != "Attached") {
     message.kind = type == "Paired" ? UsbmuxMessage::Kind::kPaired : UsbmuxMessage::Kind::kDetached;
@@ -76,8 +78,8 @@ Result<UsbmuxMessage> event_of(plist_t parsed) {
   if (properties == nullptr) return damaged("\"Attached\" without Properties");
   if (!text_of(properties, "SerialNumber", message.serial) ||
       !text_of(properties, "ConnectionType", message.connection)) {
-    return damaged("properties of device " + std::to_string(message.device_id) +
-                   " that are too long, or not printable");
+    return damaged(fmt::format("properties of device {} that are too long, or not printable",
+                               message.device_id));
   }
   return message;
 }
@@ -89,7 +91,7 @@ Result<UsbmuxMessage> list_of(plist_t parsed) {
   if (list == nullptr) return message;
   message.kind = UsbmuxMessage::Kind::kDevices;
   const uint32_t count = plist_array_get_size(list);
-  if (count > kMaxUsbmuxDevices) return damaged(std::to_string(count) + " devices");
+  if (count > kMaxUsbmuxDevices) return damaged(fmt::format("{} devices", count));
   for (uint32_t i = 0; i < count; ++i) {
     const plist_t entry = plist_array_get_item(list, i);
     if (plist_get_node_type(entry) != PLIST_DICT) return damaged("a device that is no dictionary");
@@ -112,15 +114,14 @@ Result<UsbmuxHeader> decode_usbmux_header(Bytes bytes) {
   header.tag = reader.u32();
   if (!reader.ok()) return Error{Code::kTruncated, "less than a header of usbmuxd"};
   if (header.version != kUsbmuxVersion || header.kind != kUsbmuxPlist) {
-    return Error{Code::kUnsupported, "usbmuxd sent a message of version " +
-                                         std::to_string(header.version) + " and kind " +
-                                         std::to_string(header.kind) + ": not property lists"};
+    return Error{Code::kUnsupported,
+                 fmt::format("usbmuxd sent a message of version {} and kind {}: not property lists",
+                             header.version, header.kind)};
   }
   if (header.message_bytes <= sizeof(UsbmuxHeader) ||
       header.message_bytes > kMaxUsbmuxMessageBytes) {
-    return damaged("a message of " + std::to_string(header.message_bytes) + " bytes; more than " +
-                   std::to_string(sizeof(UsbmuxHeader)) + " and at most " +
-                   std::to_string(kMaxUsbmuxMessageBytes) + " are expected");
+    return damaged(fmt::format("a message of {} bytes; more than {} and at most {} are expected",
+                               header.message_bytes, sizeof(UsbmuxHeader), kMaxUsbmuxMessageBytes));
   }
   return header;
 }

@@ -1,5 +1,6 @@
 #include "daemon/attach/usbmux/usbmux_opens.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <asio/post.hpp>
 
@@ -11,7 +12,7 @@ namespace {
 constexpr uint32_t kTag = 1;  // one request for each connection
 
 Error device_gone(const std::string& serial) {
-  return {Code::kUnavailable, "device " + serial + " was unplugged"};
+  return {Code::kUnavailable, fmt::format("device {} was unplugged", serial)};
 }
 
 }  // namespace
@@ -20,9 +21,10 @@ Error usbmux_connect_error(uint32_t number, const std::string& serial, uint16_t 
   switch (static_cast<UsbmuxResult>(number)) {
     case UsbmuxResult::kRefused:
       return {Code::kNotFound,
-              "no one listens on port " + std::to_string(port) + " of device " + serial +
-                  ": start the app with COLLECT_LISTEN=tcp:7720-7729 and keep it "
-                  "in the foreground, since iOS closes the ports of suspended apps"};
+              fmt::format("no one listens on port {} of device {}: start the app with "
+                          "COLLECT_LISTEN=tcp:7720-7729 and keep it in the foreground, since iOS "
+                          "closes the ports of suspended apps",
+                          port, serial)};
     case UsbmuxResult::kBadDevice:
       return device_gone(serial);
     case UsbmuxResult::kBadCommand:
@@ -33,8 +35,9 @@ Error usbmux_connect_error(uint32_t number, const std::string& serial, uint16_t 
     case UsbmuxResult::kOk:
       break;
   }
-  return {Code::kUnavailable, "usbmuxd could not connect to port " + std::to_string(port) +
-                                  " of device " + serial + ": result " + std::to_string(number)};
+  return {Code::kUnavailable,
+          fmt::format("usbmuxd could not connect to port {} of device {}: result {}", port, serial,
+                      number)};
 }
 
 void UsbmuxOpens::open(const std::string& serial, std::vector<uint32_t> ids, uint16_t port,
@@ -47,9 +50,9 @@ void UsbmuxOpens::open(const std::string& serial, std::vector<uint32_t> ids, uin
     opening->ids.clear();  // no one tries it
     asio::post(io_, [self = shared_from_this(), opening] {
       self->finish(opening,
-                   Error{Code::kExhausted, "usbmuxd at " + self->address_.text + " leaves " +
-                                               std::to_string(kMaxUsbmuxOpens) +
-                                               " connections without an answer"});
+                   Error{Code::kExhausted,
+                         fmt::format("usbmuxd at {} leaves {} connections without an answer",
+                                     self->address_.text, kMaxUsbmuxOpens)});
     });
     return;
   }
@@ -58,9 +61,11 @@ void UsbmuxOpens::open(const std::string& serial, std::vector<uint32_t> ids, uin
     return;
   }
   asio::post(io_, [self = shared_from_this(), opening] {
-    self->finish(opening, Error{Code::kNotFound, "device " + opening->serial +
-                                                     " is not there: plug it in, unlock it, and "
-                                                     "trust this computer"});
+    self->finish(
+        opening,
+        Error{Code::kNotFound,
+              fmt::format("device {} is not there: plug it in, unlock it, and trust this computer",
+                          opening->serial)});
   });
 }
 
@@ -78,8 +83,10 @@ void UsbmuxOpens::on_answer(const std::shared_ptr<Opening>& opening, Result<Usbm
     return;
   }
   if (answer->kind != UsbmuxMessage::Kind::kResult || answer->tag != kTag) {
-    finish(opening, Error{Code::kDamaged, "usbmuxd at " + address_.text +
-                                              " answered something else than a result to Connect"});
+    finish(opening,
+           Error{Code::kDamaged,
+                 fmt::format("usbmuxd at {} answered something else than a result to Connect",
+                             address_.text)});
     return;
   }
   if (answer->number == static_cast<uint32_t>(UsbmuxResult::kOk)) {

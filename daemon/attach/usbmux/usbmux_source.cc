@@ -1,5 +1,7 @@
 #include "daemon/attach/usbmux/usbmux_source.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -125,7 +127,7 @@ void UsbmuxSource::open(const std::string& serial, const std::string& endpoint, 
   if (!port) {
     opens_->open(serial, {}, 0, [done = std::move(done), endpoint](Result<Socket>) {
       done(Error{Code::kInvalidArgument,
-                 "\"" + endpoint + "\" is no endpoint on an iPhone; write tcp:7720"});
+                 fmt::format("\"{}\" is no endpoint on an iPhone; write tcp:7720", endpoint)});
     });
     return;
   }

@@ -1,5 +1,7 @@
 #include "daemon/attach/usbmux/usbmux_watch.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "daemon/attach/usbmux/usbmux_limits.h"
@@ -50,9 +52,9 @@ bool UsbmuxWatch::take(const UsbmuxMessage& message) {
   switch (message.kind) {
     case UsbmuxMessage::Kind::kResult:
       if (message.number != static_cast<uint32_t>(UsbmuxResult::kOk)) {
-        lost({Code::kUnsupported, "usbmuxd at " + address_.text +
-                                      " refused to list devices: result " +
-                                      std::to_string(message.number) + "; install a newer one"});
+        lost({Code::kUnsupported,
+              fmt::format("usbmuxd at {} refused to list devices: result {}; install a newer one",
+                          address_.text, message.number)});
         return false;
       }
       connected_at_ = steady_clock::now();
@@ -62,8 +64,9 @@ bool UsbmuxWatch::take(const UsbmuxMessage& message) {
       if (devices_.attached(message.device_id, message.serial, message.connection)) {
         report_devices();
       } else {
-        report_server(true, "more than " + std::to_string(kMaxUsbmuxDevices) +
-                                " devices: the others are not shown; unplug some");
+        report_server(true,
+                      fmt::format("more than {} devices: the others are not shown; unplug some",
+                                  kMaxUsbmuxDevices));
       }
       return true;
     case UsbmuxMessage::Kind::kDetached:

@@ -1,5 +1,6 @@
 #include "daemon/collector/agents/agent_attach.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <asio/steady_timer.hpp>
 
@@ -56,10 +57,10 @@ void AgentAttach::attach_device(const std::string& address,
     }
     await_agent(address, done, [this, address](uint64_t id) {
       devices_.status_of(address, [this, address, id](const Result<std::string>& status) {
-        answer(id, status.ok()
-                       ? Error{Code::kUnsupported,
-                               address + ": " + *status + "; collectctl devices shows its state"}
-                       : status.error());
+        answer(id, status.ok() ? Error{Code::kUnsupported,
+                                       fmt::format("{}: {}; collectctl devices shows its state",
+                                                   address, *status)}
+                               : status.error());
       });
     });
   });

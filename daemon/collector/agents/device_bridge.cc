@@ -1,5 +1,7 @@
 #include "daemon/collector/agents/device_bridge.h"
 
+#include <fmt/core.h>
+
 #include <cstdlib>
 #include <utility>
 
@@ -65,8 +67,8 @@ Result<api::Device> DeviceBridge::device(const std::string& name) {
   if (found.size() == 1) return std::move(found.front());
   if (found.empty()) {
     return Error{Code::kNotFound, (name.empty() ? "there is no device"
-                                                : "no device \"" + name + "\"; there are: " +
-                                                      (list.empty() ? "none" : list))};
+                                                : fmt::format("no device \"{}\"; there are: {}",
+                                                              name, list.empty() ? "none" : list))};
   }
   return Error{Code::kInvalidArgument, "name a device; there are: " + list};
 }

@@ -45,9 +45,10 @@ Status check_caller(const principal::Principal& caller) {
       caller.id == principal::Principal::of_uid(0).id) {
     return {};
   }
-  return Error{Code::kPermission, "this collector attaches to processes of " + user(own) +
-                                      ", for that user and root: " + user(0) + " or " + user(own) +
-                                      " has to call, not user " + caller.id};
+  return Error{Code::kPermission,
+               fmt::format("this collector attaches to processes of {}, for that user and root: {} "
+                           "or {} has to call, not user {}",
+                           user(own), user(0), user(own), caller.id)};
 }
 
 Result<inject::Target> look_at(int32_t pid) {
@@ -59,7 +60,7 @@ Result<inject::Target> look_at(int32_t pid) {
 }
 
 Error with_name(const inject::Target& target, const Error& error) {
-  return {error.code, name_of(target) + ": " + error.message};
+  return {error.code, fmt::format("{}: {}", name_of(target), error.message)};
 }
 
 Result<std::string> tag_of(const api::AttachProcessRequest& request) {
@@ -151,14 +152,15 @@ Result<api::AttachProcessResponse> ProcessAttach::attach(const api::AttachProces
       "COLLECT_PLANS=" + plans->folder.path()};
   if (!token_file_.empty()) variables.push_back("COLLECT_TOKEN_FILE=" + token_file_);
   if (request.max_rate() != 0) {
-    variables.push_back("COLLECT_MAX_RATE=" + std::to_string(request.max_rate()));
+    variables.push_back(fmt::format("COLLECT_MAX_RATE={}", request.max_rate()));
   }
   const auto attached = inject::attach(
       *target, {*library, variables, patch::kAttachStart, [this] { return is_stopping_.load(); }});
   if (!attached.ok()) return with_name(*target, attached.error());
   auto agent = connected_agent(static_cast<uint32_t>(target->pid), *tag);
   if (!agent.ok()) {
-    return with_name(*target, {agent.code(), agent.error().message + ": " + attached->message});
+    return with_name(
+        *target, {agent.code(), fmt::format("{}: {}", agent.error().message, attached->message)});
   }
   spdlog::info("{} attached to {}", agent->name(), name_of(*target));
   api::AttachProcessResponse response;

@@ -1,6 +1,6 @@
 #include "daemon/collector/agents/registry.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
@@ -121,8 +121,8 @@ std::string Registry::agent_list() const {
   for (const auto& [id, agent] : agents_) {
     if (agent.state == ingest::AgentState::kGone) continue;
     if (++named > kNamedInMessage) return list + ", …";
-    list += (list.empty() ? "" : ", ") + agent_name(id) + " (" +
-            (agent.process_name.empty() ? agent.address : agent.process_name) + ")";
+    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", agent_name(id),
+                        agent.process_name.empty() ? agent.address : agent.process_name);
   }
   return list.empty() ? "none" : list;
 }
@@ -149,8 +149,7 @@ Result<ingest::AgentSnapshot> Registry::agent(std::string_view name) const {
   const auto id = number_of(bare_agent_name(name));
   const auto found = id ? agents_.find(*id) : agents_.end();
   if (found != agents_.end()) return found->second;
-  return Error{Code::kNotFound,
-               "no agent \"" + std::string(name) + "\"; there are: " + agent_list()};
+  return Error{Code::kNotFound, fmt::format("no agent \"{}\"; there are: {}", name, agent_list())};
 }
 
 Result<ingest::AgentSnapshot> Registry::agent_to_detach(std::string_view name) const {
@@ -189,7 +188,7 @@ Result<ingest::SessionSnapshot> Registry::session(std::string_view name) const {
   const auto found = sessions_.find(std::string(bare_session_name(name)));
   if (found != sessions_.end()) return found->second;
   return Error{Code::kNotFound,
-               "no session \"" + std::string(name) + "\"; there are: " + session_list()};
+               fmt::format("no session \"{}\"; there are: {}", name, session_list())};
 }
 
 Result<std::vector<ingest::AgentSnapshot>> Registry::recording_targets(
@@ -224,8 +223,9 @@ Result<std::vector<ingest::AgentSnapshot>> Registry::targets(const api::Selector
   if (is_for_all) {
     return Error{Code::kNotFound, "no agent is connected; known: " + agent_list()};
   }
-  return Error{Code::kNotFound, "no agent has " + control::text_of(target) +
-                                    "; agents: " + agent_list() + "; sessions: " + session_list()};
+  return Error{Code::kNotFound,
+               fmt::format("no agent has {}; agents: {}; sessions: {}", control::text_of(target),
+                           agent_list(), session_list())};
 }
 
 }  // namespace collect::daemon

@@ -1,6 +1,6 @@
 #include "daemon/collector/detail/detail_control.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -58,8 +58,10 @@ std::string pre_roll_warning(const ingest::AgentSnapshot& agent, uint64_t asked_
     return "there is no pre-roll: nothing was kept since ArmDetail";
   const uint64_t kept_ns = result.at_ns() - std::min(result.pre_roll_from_ns(), result.at_ns());
   if (kept_ns >= asked_ns) return "";
-  return "the pre-roll goes back " + seconds_text(kept_ns) + " of the " + seconds_text(asked_ns) +
-         " that were asked for: the rings hold no more; start the agent with a larger one";
+  return fmt::format(
+      "the pre-roll goes back {} of the {} that were asked for: the rings hold no more; start the "
+      "agent with a larger one",
+      seconds_text(kept_ns), seconds_text(asked_ns));
 }
 
 }  // namespace

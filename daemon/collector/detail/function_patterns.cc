@@ -1,6 +1,6 @@
 #include "daemon/collector/detail/function_patterns.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
@@ -75,7 +75,7 @@ class FunctionPatterns::Search {
     // The kernel's own module has no file anywhere.
     const bool has_file = !module.path.starts_with("linux-vdso");
     if (!answer->problem.empty() && first_problem_.empty() && has_file) {
-      first_problem_ = module.path + ": " + answer->problem;
+      first_problem_ = fmt::format("{}: {}", module.path, answer->problem);
     }
     // Half an answer would make a filter that says it is whole.
     if (!answer->is_whole) answer->functions.clear();
@@ -130,8 +130,8 @@ Result<std::vector<uint64_t>> FunctionPatterns::resolve(
     return Error{
         Code::kNotFound,
         fmt::format("no function \"{}\" in the {} modules of this agent", word, modules.size()) +
-            (near.empty() ? "" : "; did you mean " + near + "?") +
-            (matched->problem.empty() ? "" : " (" + matched->problem + ")")};
+            (near.empty() ? "" : fmt::format("; did you mean {}?", near)) +
+            (matched->problem.empty() ? "" : fmt::format(" ({})", matched->problem))};
   }
   return std::move(matched->ids);
 }

@@ -1,7 +1,7 @@
 #include "daemon/collector/detail/rule_book.h"
 
+#include <fmt/core.h>
 #include <google/protobuf/util/json_util.h>
-#include <spdlog/fmt/fmt.h>
 
 #include "daemon/control/request_checks.h"
 #include "daemon/control/service/selector.h"
@@ -10,7 +10,7 @@
 namespace collect::daemon {
 
 Status RuleBook::load() {
-  const std::string path = root_ + "/" + kRulesFile;
+  const std::string path = fmt::format("{}/{}", root_, kRulesFile);
   if (!fs_.exists(path)) return {};
   const Result<std::string> text = storage::read_whole_file(fs_, path, kMaxRulesBytes);
   if (!text.ok()) return text.error();
@@ -21,8 +21,9 @@ Status RuleBook::load() {
   const Status sound = parsed.ok() ? control::check_rules(request)
                                    : Status(Error{Code::kDamaged, std::string(parsed.message())});
   if (!sound.ok()) {
-    return Error{Code::kDamaged, path + " holds no rules: " + sound.error().message +
-                                     "; mend it, or remove it to have none"};
+    return Error{Code::kDamaged,
+                 fmt::format("{} holds no rules: {}; mend it, or remove it to have none", path,
+                             sound.error().message)};
   }
   std::lock_guard lock(mutex_);
   rules_ = std::move(rules);

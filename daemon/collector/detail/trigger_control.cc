@@ -45,9 +45,9 @@ std::string marker_text(const api::Trigger& trigger, const ingest::SeenEvent& se
       return what + fmt::format("a call of {} takes {:.3g} ms", function,
                                 static_cast<double>(seen.took_ns) / 1e6);
     case api::Trigger::EVENT_EXCEPTION:
-      return what + "an exception left " + function;
+      return fmt::format("{}an exception left {}", what, function);
     default:
-      return what + "a call of " + function;
+      return fmt::format("{}a call of {}", what, function);
   }
 }
 

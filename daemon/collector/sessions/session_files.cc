@@ -1,5 +1,7 @@
 #include "daemon/collector/sessions/session_files.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "daemon/collector/agents/messages.h"
@@ -91,7 +93,8 @@ Result<SessionFiles::Named> SessionFiles::find(const std::string& name) const {
   if (!session.ok()) return session.error();
   auto session_path = storage::parse_session_path(needs_.root, session->name);
   if (!session_path) {
-    return Error{Code::kNotFound, "session \"" + session->name + "\" has no directory yet"};
+    return Error{Code::kNotFound,
+                 fmt::format("session \"{}\" has no directory yet", session->name)};
   }
   return Named{std::move(*session), std::move(*session_path)};
 }
@@ -99,8 +102,9 @@ Result<SessionFiles::Named> SessionFiles::find(const std::string& name) const {
 Result<SessionFiles::Named> SessionFiles::find_sealed(const std::string& name) const {
   auto named = find(name);
   if (!named.ok() || is_over(named->shown.state)) return named;
-  return Error{Code::kUnsupported,
-               "session \"" + named->shown.name + "\" is not sealed yet; StopSession seals it"};
+  return Error{
+      Code::kUnsupported,
+      fmt::format("session \"{}\" is not sealed yet; StopSession seals it", named->shown.name)};
 }
 
 Result<std::string> SessionFiles::directory_of(const ingest::SessionSnapshot& session) const {
@@ -230,9 +234,9 @@ Result<ingest::SessionSnapshot> SessionFiles::recording_session(
   if (!name.empty()) {
     auto session = needs_.registry.session(name);
     if (!session.ok() || !is_over(session->state)) return session;
-    return Error{Code::kUnsupported, "session \"" + session->name +
-                                         "\" is sealed: it does not change any more, and " +
-                                         consequence};
+    return Error{Code::kUnsupported,
+                 fmt::format("session \"{}\" is sealed: it does not change any more, and {}",
+                             session->name, consequence)};
   }
   for (ingest::SessionSnapshot& session : needs_.registry.sessions()) {
     if (!is_over(session.state)) return std::move(session);
@@ -250,8 +254,9 @@ void SessionFiles::snapshot(const std::string& name, control::Callback<api::Sess
   const auto named = find(session->name);
   const auto agent = needs_.registry.agent(std::to_string(session->agent));
   if (!named.ok() || !agent.ok()) {
-    done(Error{Code::kUnsupported, "session \"" + session->name +
-                                       "\" has no agent that could be asked for what it holds"});
+    done(Error{Code::kUnsupported,
+               fmt::format("session \"{}\" has no agent that could be asked for what it holds",
+                           session->name)});
     return;
   }
   auto use = in_use_.take(session->name, "is being copied into a snapshot");

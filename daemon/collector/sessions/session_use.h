@@ -2,6 +2,8 @@
 // while it is converted, or converted while it is removed. Thread-safe.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,8 +21,9 @@ class SessionUse {
     const std::lock_guard lock(state_->mutex);
     const auto [at, is_free] = state_->used.emplace(name, what);
     if (!is_free) {
-      return Error{Code::kUnsupported, "session \"" + name + "\" " + at->second +
-                                           " right now; try again when that is done"};
+      return Error{Code::kUnsupported,
+                   fmt::format("session \"{}\" {} right now; try again when that is done", name,
+                               at->second)};
     }
     return std::shared_ptr<void>(nullptr, [state = state_, name](void*) {
       const std::lock_guard given_back(state->mutex);

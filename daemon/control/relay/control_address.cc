@@ -1,6 +1,7 @@
 #include "daemon/control/relay/control_address.h"
 
 #include <arpa/inet.h>
+#include <fmt/core.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -115,9 +116,11 @@ Result<ControlAddress> parse_control_address(std::string_view text) {
   ControlAddress address;
   switch (parsed->kind) {
     case Address::Kind::kAbstract:
-      return Error{Code::kInvalidArgument,
-                   "control address \"" + std::string(text) +
-                       "\": gRPC takes host:port, as in 127.0.0.1:7711, or unix:/path"};
+      return Error{
+          Code::kInvalidArgument,
+          fmt::format(
+              "control address \"{}\": gRPC takes host:port, as in 127.0.0.1:7711, or unix:/path",
+              text)};
     case Address::Kind::kUnix:
       address.unix_socket = true;
       address.path = std::move(parsed->host);

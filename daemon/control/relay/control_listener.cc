@@ -172,7 +172,7 @@ void ControlListener::log_refusal(const std::string& who, const std::string& why
   const uint64_t count = refusals_.count(std::chrono::steady_clock::now());
   if (count == 0) return;
   spdlog::warn("control: refused {}{}: {}; connected now: {}", who,
-               count == 1 ? "" : " (" + std::to_string(count) + " since the last such line)", why,
+               count == 1 ? "" : fmt::format(" ({} since the last such line)", count), why,
                connected());
 }
 

@@ -103,7 +103,7 @@ Status ControlRelay::open() {
 
 bool ControlRelay::has_room(const Principal& principal, std::string& why) const {
   if (connections_.size() - refused_ >= kMaxControlConnections) {
-    why = "more than " + std::to_string(kMaxControlConnections) + " connections";
+    why = fmt::format("more than {} connections", kMaxControlConnections);
     return false;
   }
   const bool is_address = principal.kind == Principal::Kind::kAddress;
@@ -113,8 +113,7 @@ bool ControlRelay::has_room(const Principal& principal, std::string& why) const 
     return known.second->server >= 0 && known.second->principal == principal;
   });
   if (static_cast<size_t>(same) < limit) return true;
-  why = "more than " + std::to_string(limit) + " connections of one " +
-        (is_address ? "address" : "user");
+  why = fmt::format("more than {} connections of one {}", limit, is_address ? "address" : "user");
   return false;
 }
 
@@ -343,10 +342,10 @@ std::string ControlRelay::connected() {
   std::sort(most.rbegin(), most.rend());
   std::string text;
   for (size_t i = 0; i < most.size() && i < kNamedPrincipals; ++i) {
-    text += (i == 0 ? "" : ", ") + most[i].second + " (" + std::to_string(most[i].first) + ")";
+    text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", most[i].second, most[i].first);
   }
   if (most.size() > kNamedPrincipals) {
-    text += " and " + std::to_string(most.size() - kNamedPrincipals) + " more";
+    text += fmt::format(" and {} more", most.size() - kNamedPrincipals);
   }
   return text.empty() ? "no client" : text;
 }

@@ -1,5 +1,7 @@
 #include "daemon/control/relay/http2_meter.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace collect::control {
@@ -51,11 +53,10 @@ std::string Http2Meter::from_client(Bytes bytes, uint32_t& costs) {
       bytes, [this, &costs](const Http2Frame& frame) { on_client_frame(frame, costs); });
   if (!is_http2) return "what it sends is not HTTP/2";
   if (open_.size() > kMaxOpenStreams) {
-    return "more than " + std::to_string(kMaxOpenStreams) + " calls at once";
+    return fmt::format("more than {} calls at once", kMaxOpenStreams);
   }
   if (header_block_bytes_ > kMaxHeaderBlockBytes) {
-    return "the headers of one call take more than " + std::to_string(kMaxHeaderBlockBytes) +
-           " bytes";
+    return fmt::format("the headers of one call take more than {} bytes", kMaxHeaderBlockBytes);
   }
   return {};
 }

@@ -1,5 +1,7 @@
 #include "daemon/control/service/collector_service.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -25,7 +27,7 @@ std::vector<std::string_view> names_of(const Items& items) {
 template <class Request>
 std::string filter_of(const Request& request) {
   std::string text = request.target().SerializeAsString();
-  for (const int state : request.states()) text += "," + std::to_string(state);
+  for (const int state : request.states()) text += fmt::format(",{}", state);
   return text;
 }
 

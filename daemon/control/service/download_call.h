@@ -3,6 +3,8 @@
 // header pulls in gRPC.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -56,9 +58,8 @@ class DownloadCall final : public MessageStream, public std::enable_shared_from_
   void start(std::shared_ptr<FileReader> file, uint64_t offset, uint64_t bytes) {
     const uint64_t size = file->size();
     if (offset > size) {
-      end({grpc::StatusCode::OUT_OF_RANGE, "offset " + std::to_string(offset) +
-                                               " is beyond the file's end at " +
-                                               std::to_string(size)});
+      end({grpc::StatusCode::OUT_OF_RANGE,
+           fmt::format("offset {} is beyond the file's end at {}", offset, size)});
       return;
     }
     file_ = std::move(file);
@@ -101,8 +102,9 @@ class DownloadCall final : public MessageStream, public std::enable_shared_from_
       return;
     }
     if (data->size() != wanted) {
-      end({grpc::StatusCode::ABORTED, "the file became shorter while it was sent; it ends at " +
-                                          std::to_string(offset_ + data->size())});
+      end({grpc::StatusCode::ABORTED,
+           fmt::format("the file became shorter while it was sent; it ends at {}",
+                       offset_ + data->size())});
       return;
     }
     const Bytes bytes(reinterpret_cast<const uint8_t*>(data->data()), data->size());

@@ -1,5 +1,7 @@
 #include "daemon/control/service/health_service.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "daemon/control/request_checks.h"
@@ -43,7 +45,7 @@ void HealthService::set_serving(bool serving) {
 Result<HealthService::Response> HealthService::check(const Request& request) {
   if (!is_known(request.service())) {
     return Error{Code::kNotFound,
-                 "no such service here; ask for \"\" or \"" + std::string(kServiceName) + "\""};
+                 fmt::format("no such service here; ask for \"\" or \"{}\"", kServiceName)};
   }
   const std::lock_guard lock(mutex_);
   return health(serving_);

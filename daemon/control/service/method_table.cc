@@ -1,5 +1,6 @@
 #include "daemon/control/service/method_table.h"
 
+#include <fmt/core.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 
@@ -66,7 +67,7 @@ Error MethodTable::not_a(const google::protobuf::MessageLite& request) {
 }
 
 int MethodTable::add(const char* method, grpc::internal::RpcMethod::RpcType type) {
-  paths_.push_back("/" + service_ + "/" + method);
+  paths_.push_back(fmt::format("/{}/{}", service_, method));
   AddMethod(new grpc::internal::RpcServiceMethod(paths_.back().c_str(), type, nullptr));
   return static_cast<int>(paths_.size()) - 1;
 }

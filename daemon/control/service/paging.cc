@@ -1,5 +1,7 @@
 #include "daemon/control/service/paging.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -20,8 +22,7 @@ std::string filter_mark(std::string_view filter) {
 }
 
 Error bad_token(const char* why) {
-  return {Code::kInvalidArgument,
-          std::string("page_token ") + why + "; list again without page_token"};
+  return {Code::kInvalidArgument, fmt::format("page_token {}; list again without page_token", why)};
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ Result<Page> page_of(const std::vector<std::string_view>& names, std::string_vie
       static_cast<size_t>(page_size == 0 ? kDefaultPageSize : std::min(page_size, kMaxPageSize));
   page.end = page.begin + std::min(size, names.size() - page.begin);
   if (page.end < names.size()) {
-    page.next_token = std::string(kTokenPrefix) + mark + "-" + std::string(names[page.end - 1]);
+    page.next_token = fmt::format("{}{}-{}", kTokenPrefix, mark, names[page.end - 1]);
   }
   return page;
 }

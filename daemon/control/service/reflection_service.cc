@@ -1,5 +1,6 @@
 #include "daemon/control/service/reflection_service.h"
 
+#include <fmt/core.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
@@ -28,8 +29,8 @@ void add_files(const FileDescriptor& file, std::set<std::string>& added, auto& r
 void answer_file(const FileDescriptor* file, const std::string& name, auto& response) {
   if (file == nullptr) {
     response.mutable_error_response()->set_error_code(grpc::StatusCode::NOT_FOUND);
-    response.mutable_error_response()->set_error_message("there is no " + printable(name) +
-                                                         " here");
+    response.mutable_error_response()->set_error_message(
+        fmt::format("there is no {} here", printable(name)));
     return;
   }
   std::set<std::string> added;

@@ -1,5 +1,7 @@
 #include "daemon/control/service/selector.h"
 
+#include <fmt/core.h>
+
 #include "formats/core/text/glob.h"
 
 namespace collect::control {
@@ -88,8 +90,8 @@ std::string text_of(const v1::Selector& selector) {
   std::string text;
   const auto add = [&text](const char* what, const std::string& value) {
     if (value.empty()) return;
-    text += std::string(text.empty() ? "" : " and ") + what + (*what == '\0' ? "" : " ") + "\"" +
-            value + "\"";
+    text += fmt::format("{}{}{}\"{}\"", text.empty() ? "" : " and ", what, *what == '\0' ? "" : " ",
+                        value);
   };
   add("agent", selector.agent());
   add("session", selector.session());

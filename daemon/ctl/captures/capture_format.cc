@@ -1,5 +1,7 @@
 #include "daemon/ctl/captures/capture_format.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <ostream>
 
@@ -125,8 +127,9 @@ int inspect_capture(const CaptureFormat& format, const InspectOptions& options,
   line("size", short_bytes(file.size()));
   for (const auto& [label, what] : report.facts) line(label, what);
   if (report.errors + report.warnings != 0) {
-    line("findings", counted(report.errors, "error") + ", " + counted(report.warnings, "warning") +
-                         " (collectctl verify lists them)");
+    line("findings",
+         fmt::format("{}, {} (collectctl verify lists them)", counted(report.errors, "error"),
+                     counted(report.warnings, "warning")));
   }
   return report.grade == CaptureGrade::kRejected ? 1 : 0;
 }
@@ -203,7 +206,8 @@ int dump_capture(const CaptureFormat& format, const DumpOptions& options, const 
     return times;
   });
   if (!window.ok()) {
-    return answer.refuse_briefly({window.code(), path + ": " + window.error().message}, 2);
+    return answer.refuse_briefly(
+        {window.code(), fmt::format("{}: {}", path, window.error().message)}, 2);
   }
   TextOut text(out);
   const BytesDone done = bytes_line(err, options.progress, file.size(), "printing");
@@ -211,7 +215,7 @@ int dump_capture(const CaptureFormat& format, const DumpOptions& options, const 
   text.flush();
   if (done) done(file.size());
   if (dumped.ok() || !text.ok()) return 0;
-  return answer.refuse_briefly({dumped.code(), path + ": " + dumped.error().message},
+  return answer.refuse_briefly({dumped.code(), fmt::format("{}: {}", path, dumped.error().message)},
                                dumped.code() == Code::kInvalidArgument ? 2 : 1);
 }
 

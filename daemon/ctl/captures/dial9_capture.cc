@@ -1,4 +1,6 @@
 // dial9 streams: of any service, and our own sessions in them (convert/dial9_session.h).
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <ctime>
 #include <optional>
@@ -24,7 +26,7 @@ std::string utc_of(uint64_t unix_ns) {
   char text[40];
   if (::gmtime_r(&seconds, &parts) == nullptr ||
       std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
-    return std::to_string(unix_ns) + " ns";
+    return fmt::format("{} ns", unix_ns);
   }
   return text;
 }
@@ -46,8 +48,9 @@ void describe_names(const dial9::Report& report, CaptureReport& out) {
   std::string label = "names";
   const size_t shown = std::min(names.size(), kShownNames);
   for (size_t i = 0; i < shown; ++i) {
-    out.facts.emplace_back(std::exchange(label, ""), with_thousands(names[i].second) + " " +
-                                                         names[i].first.substr(0, kShownName));
+    out.facts.emplace_back(std::exchange(label, ""),
+                           fmt::format("{} {}", with_thousands(names[i].second),
+                                       names[i].first.substr(0, kShownName)));
   }
   uint64_t others = report.events_of_other_names;
   for (size_t i = shown; i < names.size(); ++i) others += names[i].second;
@@ -59,14 +62,15 @@ void describe_names(const dial9::Report& report, CaptureReport& out) {
 void describe_times(const dial9::TimeSummary& times, CaptureReport& out) {
   if (times.range_begin_ns) {
     const uint64_t length = *times.range_end_ns - *times.range_begin_ns;
-    out.facts.emplace_back("time", dial9_seconds(*times.range_begin_ns) + " s to " +
-                                       dial9_seconds(*times.range_end_ns) + " s, " +
-                                       short_duration(static_cast<double>(length) / kSecond));
+    out.facts.emplace_back("time",
+                           fmt::format("{} s to {} s, {}", dial9_seconds(*times.range_begin_ns),
+                                       dial9_seconds(*times.range_end_ns),
+                                       short_duration(static_cast<double>(length) / kSecond)));
   }
   if (times.clock_sync) {
     const dial9::ClockSync& sync = *times.clock_sync;
-    out.facts.emplace_back(
-        "clock", "at " + dial9_seconds(sync.time_ns) + " s it was " + utc_of(sync.realtime_ns));
+    out.facts.emplace_back("clock", fmt::format("at {} s it was {}", dial9_seconds(sync.time_ns),
+                                                utc_of(sync.realtime_ns)));
   }
   if (times.older_than_earlier != 0) {
     out.facts.emplace_back("order", with_thousands(times.older_than_earlier) +
@@ -80,17 +84,19 @@ void describe(const dial9::Report& report, CaptureReport& out) {
   out.facts.emplace_back("events", with_thousands(report.events));
   describe_names(report, out);
   describe_times(report.times, out);
+  out.facts.emplace_back("pools", fmt::format("{}, {}", counted(report.pool_strings, "text"),
+                                              counted(report.pool_stacks, "stack")));
   out.facts.emplace_back(
-      "pools", counted(report.pool_strings, "text") + ", " + counted(report.pool_stacks, "stack"));
-  out.facts.emplace_back("frames", counted(report.schemas, "schema") + ", " +
-                                       counted(report.string_pools, "string pool") + ", " +
-                                       counted(report.stack_pools, "stack pool") + ", " +
-                                       counted(report.resets, "reset") + ", " +
-                                       counted(report.annotations, "annotation"));
+      "frames",
+      fmt::format("{}, {}, {}, {}, {}", counted(report.schemas, "schema"),
+                  counted(report.string_pools, "string pool"),
+                  counted(report.stack_pools, "stack pool"), counted(report.resets, "reset"),
+                  counted(report.annotations, "annotation")));
   if (report.problem) {
-    out.facts.emplace_back(
-        "not read", with_thousands(report.bytes - report.whole_bytes) + " bytes from offset " +
-                        std::to_string(report.whole_bytes) + ": " + report.problem->sentence);
+    out.facts.emplace_back("not read",
+                           fmt::format("{} bytes from offset {}: {}",
+                                       with_thousands(report.bytes - report.whole_bytes),
+                                       report.whole_bytes, report.problem->sentence));
   }
 }
 
@@ -145,9 +151,8 @@ CaptureReport check_dial9(Bytes file, const BytesDone& done) {
   if (done) done(file.size());
   CaptureReport out;
   out.grade = grade_of(report.grade);
-  out.counts = std::to_string(report.sub_streams) + " sub-streams, " +
-               std::to_string(report.schemas) + " schemas, " + std::to_string(report.events) +
-               " events";
+  out.counts = fmt::format("{} sub-streams, {} schemas, {} events", report.sub_streams,
+                           report.schemas, report.events);
   describe(report, out);
   out.json = json_of(report);
   out.first_ns = report.times.range_begin_ns;
@@ -168,14 +173,14 @@ Result<std::vector<std::string>> recover_dial9(Bytes file, ByteSink& out, const 
   if (done) done(file.size());
   std::vector<std::string> missing;
   if (!copied->problem) return missing;
-  missing.push_back("the last " + std::to_string(file.size() - copied->bytes) +
-                    " bytes, from offset " + std::to_string(copied->bytes) + ": " +
-                    copied->problem->sentence);
+  missing.push_back(fmt::format("the last {} bytes, from offset {}: {}",
+                                file.size() - copied->bytes, copied->bytes,
+                                copied->problem->sentence));
   if (copied->next_header) {
-    missing.push_back("what looks like another stream, from offset " +
-                      std::to_string(*copied->next_header) +
-                      ", is among them: frames have no lengths, so nothing tells a header from a "
-                      "value that looks like one");
+    missing.push_back(
+        fmt::format("what looks like another stream, from offset {}, is among them: frames have no "
+                    "lengths, so nothing tells a header from a value that looks like one",
+                    *copied->next_header));
   }
   return missing;
 }

@@ -1,5 +1,7 @@
 #include "daemon/ctl/captures/dial9_dump.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -107,7 +109,7 @@ struct ShownType {
   explicit ShownType(const dial9::KnownSchema& schema)
       : name(printable(schema.name()) + " "), fields(schema.fields()) {
     for (size_t i = 0; i < fields.size(); ++i) {
-      fields[i].before = " " + printable(schema.field_name(i)) + "=";
+      fields[i].before = fmt::format(" {}=", printable(schema.field_name(i)));
     }
     for (const dial9::Annotation& note : schema.annotations()) {
       const bool is_unit = note.key == dial9::kUnitKey || note.key == dial9::kOldUnitKey;
@@ -310,7 +312,7 @@ std::optional<dial9::Problem> print(Bytes file, Printer& printer, const BytesDon
 std::string dial9_seconds(uint64_t ns) {
   std::string digits = std::to_string(ns % 1'000'000'000);
   digits.insert(0, 9 - digits.size(), '0');
-  return std::to_string(ns / 1'000'000'000) + "." + digits;
+  return fmt::format("{}.{}", ns / 1'000'000'000, digits);
 }
 
 Status dump_dial9(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out,

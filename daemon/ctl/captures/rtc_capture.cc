@@ -1,4 +1,6 @@
 // RTC containers: any application's, and our own sessions in them.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,7 +23,7 @@ std::string seconds_text(int64_t ns) {
   const uint64_t amount = negative ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
   std::string digits = std::to_string(amount % 1'000'000'000);
   digits.insert(0, 9 - digits.size(), '0');
-  return (negative ? "-" : "") + std::to_string(amount / 1'000'000'000) + "." + digits + " s";
+  return fmt::format("{}{}.{} s", negative ? "-" : "", amount / 1'000'000'000, digits);
 }
 
 CaptureGrade grade_of(const rtc::Summary& summary) {
@@ -39,32 +41,32 @@ std::string crc_text(const rtc::Summary& summary) {
     const uint64_t units = summary.units_with(state);
     if (units == 0) continue;
     if (!text.empty()) text += ", ";
-    text += std::to_string(units) + " " + std::string(rtc::to_text(state));
+    text += fmt::format("{} {}", units, rtc::to_text(state));
   }
   return text.empty() ? "none" : text;
 }
 
 void describe(const rtc::Summary& summary, CaptureReport& report) {
   auto& facts = report.facts;
-  facts.emplace_back("units", std::to_string(summary.units.size()) + " of " +
-                                  short_bytes(summary.geometry.unit_bytes) + ", minor units of " +
-                                  short_bytes(summary.geometry.minor_bytes));
+  facts.emplace_back("units", fmt::format("{} of {}, minor units of {}", summary.units.size(),
+                                          short_bytes(summary.geometry.unit_bytes),
+                                          short_bytes(summary.geometry.minor_bytes)));
   facts.emplace_back("checksums", crc_text(summary));
   facts.emplace_back("byte order", rtc::to_text(summary.endian));
   if (summary.first_time_ns) {
-    facts.emplace_back("time", seconds_text(*summary.first_time_ns) + " to " +
-                                   seconds_text(*summary.last_time_ns));
+    facts.emplace_back("time", fmt::format("{} to {}", seconds_text(*summary.first_time_ns),
+                                           seconds_text(*summary.last_time_ns)));
   }
   if (summary.head_bytes + summary.tail_bytes + summary.skipped_bytes != 0) {
-    facts.emplace_back("not read", std::to_string(summary.head_bytes) + " bytes at the front, " +
-                                       std::to_string(summary.skipped_bytes) + " between, " +
-                                       std::to_string(summary.tail_bytes) + " at the end");
+    facts.emplace_back("not read",
+                       fmt::format("{} bytes at the front, {} between, {} at the end",
+                                   summary.head_bytes, summary.skipped_bytes, summary.tail_bytes));
   }
   std::string label = "streams";
   for (const rtc::StreamSummary& stream : summary.streams) {
-    std::string text = stream.info.label() + " (" + stream.info.format.text +
-                       "): " + counted(stream.objects, "object") + ", " + short_bytes(stream.bytes);
-    if (stream.incomplete != 0) text += ", " + std::to_string(stream.incomplete) + " cut off";
+    std::string text = fmt::format("{} ({}): {}, {}", stream.info.label(), stream.info.format.text,
+                                   counted(stream.objects, "object"), short_bytes(stream.bytes));
+    if (stream.incomplete != 0) text += fmt::format(", {} cut off", stream.incomplete);
     facts.emplace_back(std::exchange(label, ""), std::move(text));
   }
 }
@@ -120,9 +122,8 @@ CaptureReport check_rtc(Bytes file, const BytesDone& done) {
     return report;
   }
   report.grade = grade_of(*summary);
-  report.counts = std::to_string(summary->units.size()) + " units, " +
-                  std::to_string(summary->streams.size()) + " streams, " +
-                  std::to_string(summary->objects) + " objects";
+  report.counts = fmt::format("{} units, {} streams, {} objects", summary->units.size(),
+                              summary->streams.size(), summary->objects);
   report.json = json_of(*summary);
   if (summary->first_time_ns) {
     report.first_ns = static_cast<uint64_t>(std::max<int64_t>(*summary->first_time_ns, 0));
@@ -252,8 +253,8 @@ Status dump_rtc(const DumpOptions& options, const calls::Window& window, Bytes f
     ++printed;
   }
   if (reader->findings().errors() == 0) return {};
-  return Error{Code::kDamaged, std::to_string(reader->findings().errors()) +
-                                   " errors on the way; collectctl verify lists them"};
+  return Error{Code::kDamaged, fmt::format("{} errors on the way; collectctl verify lists them",
+                                           reader->findings().errors())};
 }
 
 // ---- recover
@@ -264,10 +265,10 @@ Result<std::vector<std::string>> recover_rtc(Bytes file, ByteSink& out, const By
   std::vector<std::string> said = std::move(copied->changes);
   for (const rtc::Finding& finding : copied->findings.list()) {
     if (finding.severity != Severity::kError) continue;
-    said.push_back("at " + std::to_string(finding.offset) + ": " + finding.sentence);
+    said.push_back(fmt::format("at {}: {}", finding.offset, finding.sentence));
   }
   for (const auto& [count, what] : rtc::missing_counts(*copied)) {
-    said.push_back(with_thousands(count) + " " + std::string(what));
+    said.push_back(fmt::format("{} {}", with_thousands(count), what));
   }
   return said;
 }

@@ -1,4 +1,6 @@
 // WTF-trace files: binary of format version 10, the legacy version 3, and the JSON form.
+#include <fmt/core.h>
+
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -64,7 +66,7 @@ std::string timebase_text(double ms) {
   }
   char fraction[8];
   std::snprintf(fraction, sizeof fraction, ".%03d", static_cast<int>(std::fmod(ms, 1000.0)));
-  return day + std::string(fraction) + " UTC (" + text + ")";
+  return fmt::format("{}{} UTC ({})", day, fraction, text);
 }
 
 // "1.250000 s".
@@ -77,24 +79,25 @@ std::string seconds_text(uint32_t us) {
 std::string span_text(const std::optional<uint32_t>& first_us,
                       const std::optional<uint32_t>& last_us) {
   if (!first_us || !last_us) return "no events";
-  return seconds_text(*first_us) + " to " + seconds_text(*last_us);
+  return fmt::format("{} to {}", seconds_text(*first_us), seconds_text(*last_us));
 }
 
 std::string zone_text(const wtf::ZoneReport& zone) {
-  std::string text = zone.name ? "\"" + *zone.name + "\"" : "null";
-  if (zone.type && !zone.type->empty()) text += " (" + *zone.type + ")";
-  text += ": " + counted(zone.events, "event") + ", " + counted(zone.scopes, "scope") + " up to " +
-          std::to_string(zone.max_scope_depth) + " deep";
+  std::string text = zone.name ? fmt::format("\"{}\"", *zone.name) : "null";
+  if (zone.type && !zone.type->empty()) text += fmt::format(" ({})", *zone.type);
+  text += fmt::format(": {}, {} up to {} deep", counted(zone.events, "event"),
+                      counted(zone.scopes, "scope"), zone.max_scope_depth);
   for (const auto& [count, what] : {std::pair<uint64_t, const char*>{zone.frames, "frame"},
                                     {zone.marks, "mark"},
                                     {zone.time_ranges, "time range"}}) {
     if (count != 0) text += ", " + counted(count, what);
   }
   if (zone.unmatched_leaves != 0) {
-    text += ", " + counted(zone.unmatched_leaves, "leave") + " without a scope";
+    text += fmt::format(", {} without a scope", counted(zone.unmatched_leaves, "leave"));
   }
-  if (zone.open_scopes != 0) text += ", " + counted(zone.open_scopes, "scope") + " never left";
-  return text + ", " + span_text(zone.first_us, zone.last_us);
+  if (zone.open_scopes != 0)
+    text += fmt::format(", {} never left", counted(zone.open_scopes, "scope"));
+  return fmt::format("{}, {}", text, span_text(zone.first_us, zone.last_us));
 }
 
 std::string viewer_text(const wtf::FileReport& file) {
@@ -113,8 +116,8 @@ std::string viewer_text(const wtf::FileReport& file) {
 
 void describe(const wtf::FileReport& file, CaptureReport& report) {
   auto& facts = report.facts;
-  facts.emplace_back("form", std::string(form_of(file.kind)) + ", format version " +
-                                 std::to_string(file.format_version));
+  facts.emplace_back("form",
+                     fmt::format("{}, format version {}", form_of(file.kind), file.format_version));
   if (file.header) {
     facts.emplace_back("timebase", timebase_text(file.header->timebase_ms));
     if (file.header->context && !file.header->context->title.empty()) {
@@ -123,8 +126,8 @@ void describe(const wtf::FileReport& file, CaptureReport& report) {
   }
   facts.emplace_back("time", span_text(file.first_us, file.last_us));
   if (file.chunks != 0) facts.emplace_back("chunks", with_thousands(file.chunks));
-  facts.emplace_back("events",
-                     with_thousands(file.events) + " of " + counted(file.event_types, "type"));
+  facts.emplace_back("events", fmt::format("{} of {}", with_thousands(file.events),
+                                           counted(file.event_types, "type")));
   if (file.resources != 0) facts.emplace_back("resources", with_thousands(file.resources));
   facts.emplace_back("viewer", viewer_text(file));
   std::string label = "zones";
@@ -198,8 +201,8 @@ CaptureReport check_wtf(Bytes file, const BytesDone& done) {
   if (done) done(file.size());
   CaptureReport report;
   report.grade = grade_of(found.grade);
-  report.counts = std::to_string(found.zones.size()) + " zones, " + std::to_string(found.events) +
-                  " events of " + std::to_string(found.event_types) + " types";
+  report.counts = fmt::format("{} zones, {} events of {} types", found.zones.size(), found.events,
+                              found.event_types);
   if (report.grade != CaptureGrade::kRejected) {
     report.json = json_of(found);
     if (found.first_us) report.first_ns = uint64_t{*found.first_us} * 1000;
@@ -249,13 +252,13 @@ Result<std::vector<std::string>> recover_wtf(Bytes file, ByteSink& out, const By
   for (const wtf::Finding& finding : findings.list()) {
     if (finding.severity == Severity::kNote) continue;
     if (sentences.size() < kMaxSentences) {
-      sentences.push_back("at " + std::to_string(finding.offset) + ": " + finding.sentence);
+      sentences.push_back(fmt::format("at {}: {}", finding.offset, finding.sentence));
     } else {
       ++more;
     }
   }
   more += findings.unlisted();
-  if (more != 0) sentences.push_back(std::to_string(more) + " more like these");
+  if (more != 0) sentences.push_back(fmt::format("{} more like these", more));
   return sentences;
 }
 

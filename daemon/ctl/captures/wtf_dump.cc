@@ -1,6 +1,8 @@
 #include "daemon/ctl/captures/wtf_dump.h"
 #include "daemon/ctl/terminal/json.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
@@ -314,8 +316,8 @@ Status dump_wtf(const DumpOptions& options, const calls::Window& window, Bytes f
     const bool whole = printed < options.limit && out.ok();
     return whole ? names->check_all_found("scope or mark", {}) : Status();
   }
-  return Error{Code::kDamaged, std::to_string(findings.errors()) +
-                                   " errors on the way; collectctl verify lists them"};
+  return Error{Code::kDamaged, fmt::format("{} errors on the way; collectctl verify lists them",
+                                           findings.errors())};
 }
 
 }  // namespace collect::ctl

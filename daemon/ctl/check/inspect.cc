@@ -1,5 +1,7 @@
 #include "daemon/ctl/check/inspect.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <ostream>
 
@@ -109,8 +111,8 @@ class TextInspection {
     line("stalls");
     out_.dec(stalls.count);
     out_.put(", ");
-    out_.put(duration_text(stalls.stalled_ns) + ", of these " + duration_text(stalls.page_wait_ns) +
-             " waiting for the collector\n");
+    out_.put(fmt::format("{}, of these {} waiting for the collector\n",
+                         duration_text(stalls.stalled_ns), duration_text(stalls.page_wait_ns)));
   }
 
   void print_switched_off() {

@@ -1,5 +1,7 @@
 #include "daemon/ctl/check/switched_off.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -54,11 +56,11 @@ std::vector<SwitchedOff> switched_off(const std::string& session_directory) {
 std::string switched_off_text(const std::vector<SwitchedOff>& functions) {
   std::string text;
   for (size_t i = 0; i < std::min(functions.size(), kMostNamed); ++i) {
-    text += (i == 0 ? "" : ", ") + printable(functions[i].name) + " (" +
-            with_thousands(functions[i].calls_per_second) + " calls/s)";
+    text += fmt::format("{}{} ({} calls/s)", i == 0 ? "" : ", ", printable(functions[i].name),
+                        with_thousands(functions[i].calls_per_second));
   }
   if (functions.size() > kMostNamed) {
-    text += " and " + std::to_string(functions.size() - kMostNamed) + " more";
+    text += fmt::format(" and {} more", functions.size() - kMostNamed);
   }
   return text;
 }

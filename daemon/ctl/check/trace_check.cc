@@ -1,5 +1,7 @@
 #include "daemon/ctl/check/trace_check.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -78,15 +80,14 @@ class ManifestCheck {
     std::sort(listed.begin(), listed.end());
     if (listed != there) {
       add(Severity::kWarning, "/threads",
-          "lists other threads than the directory holds (" + std::to_string(listed.size()) +
-              " listed, " + std::to_string(there.size()) + " there)");
+          fmt::format("lists other threads than the directory holds ({} listed, {} there)",
+                      listed.size(), there.size()));
     }
   }
 
   void compare(uint64_t said, uint64_t found, const std::string& place, const char* what) {
     if (said == found) return;
-    add(Severity::kError, place,
-        "says " + std::to_string(said) + " " + what + ", the files have " + std::to_string(found));
+    add(Severity::kError, place, fmt::format("says {} {}, the files have {}", said, what, found));
   }
 
   void check_thread(size_t position) {
@@ -95,10 +96,10 @@ class ManifestCheck {
         std::lower_bound(report_.threads.begin(), report_.threads.end(), said.id,
                          [](const atf::ThreadReport& a, uint32_t n) { return a.n < n; });
     if (found == report_.threads.end() || found->n != said.id) return;
-    const std::string place = "/threads/" + std::to_string(position);
+    const std::string place = fmt::format("/threads/{}", position);
     if (said.has_detail != found->detail.present) {
       add(Severity::kWarning, place + "/has_detail",
-          "is wrong for thread " + std::to_string(said.id));
+          fmt::format("is wrong for thread {}", said.id));
     }
     if (found->rejected) return;
     if (said.says(storage::kThreadIdKey)) {
@@ -140,8 +141,7 @@ class ManifestCheck {
     const auto compare_lost = [&](storage::ManifestKey key, uint64_t said, uint64_t sum,
                                   const char* place) {
       if ((unsaid & key) != 0 || said == sum) return;
-      add(Severity::kError, place,
-          "says " + std::to_string(said) + " lost, the threads say " + std::to_string(sum));
+      add(Severity::kError, place, fmt::format("says {} lost, the threads say {}", said, sum));
     };
     compare_lost(storage::kLostEventsKey, manifest.totals.lost_events, events,
                  "/totals/lost_events");
@@ -158,12 +158,12 @@ class ManifestCheck {
     for (size_t i = 0; i < manifest.threads.size(); ++i) {
       const read::ManifestThread& thread = manifest.threads[i];
       const auto& sum = sums[thread.id];
-      const std::string place = "/threads/" + std::to_string(i);
+      const std::string place = fmt::format("/threads/{}", i);
       const auto compare_gaps = [&](storage::ManifestKey key, uint64_t said, uint64_t gaps,
                                     const char* name) {
         if (!thread.says(key) || said == gaps) return;
         add(Severity::kError, place + name,
-            "says " + std::to_string(said) + " lost, the gaps explain " + std::to_string(gaps));
+            fmt::format("says {} lost, the gaps explain {}", said, gaps));
       };
       compare_gaps(storage::kLostEventsKey, thread.lost_events, sum[0], "/lost_events");
       compare_gaps(storage::kLostDetailRecordsKey, thread.lost_detail_records, sum[1],

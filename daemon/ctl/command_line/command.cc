@@ -1,5 +1,6 @@
 #include "daemon/ctl/command_line/command.h"
 
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include "daemon/ctl/control/messages/text.h"
@@ -23,7 +24,7 @@ std::string check_whole_number(std::string& text) {
 std::string listed(const std::vector<std::string>& words) {
   std::string list;
   for (const std::string& word : words) list += (list.empty() ? "" : ",") + word;
-  return "{" + list + "}";
+  return fmt::format("{{{}}}", list);
 }
 
 Command made_command(CLI::App& app, ParsedLine& line) {
@@ -157,7 +158,7 @@ Argument Command::choice(const char* names, const char* value,
   const std::string list = listed(words);
   const auto check = [words, list](std::string& text) {
     const bool is_one = std::find(words.begin(), words.end(), text) != words.end();
-    return is_one ? std::string() : text + " not in " + list;
+    return is_one ? std::string() : fmt::format("{} not in {}", text, list);
   };
   CLI::Option* option = app_->add_option_function<std::string>(names, take, help);
   return Argument(option->type_name(value)->check(CLI::Validator(check, list)));

@@ -1,5 +1,6 @@
 #include "daemon/ctl/command_line/command_line.h"
 
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -51,7 +52,7 @@ std::string command_list(const CLI::App& app, const std::vector<CommandList>& li
       constexpr size_t kColumn = 12;
       std::string name = command->get_name();
       name.resize(std::max(name.size(), kColumn), ' ');
-      text += "  " + name + command->get_description() + "\n";
+      text += fmt::format("  {}{}\n", name, command->get_description());
     }
   }
   return text + kListFooter;
@@ -103,7 +104,7 @@ int wrong_usage(const CLI::App& app, const std::string& message, bool json) {
   }
   const bool is_run = command == "collectctl run" || command == "collectctl android run" ||
                       command == "collectctl ios run";
-  const std::string sentence = message + "; see " + command + " --help";
+  const std::string sentence = fmt::format("{}; see {} --help", message, command);
   if (json) {
     // Where the answer would have been: the output of run is that of its program.
     (is_run ? std::cerr : std::cout) << error_line({Code::kInvalidArgument, sentence});
@@ -117,7 +118,7 @@ int wrong_usage(const CLI::App& app, const std::string& message, bool json) {
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   const std::string_view near = nearest_word(word, candidates.data(), candidates.size());
-  return near.empty() ? "" : " (did you mean " + std::string(near) + "?)";
+  return near.empty() ? "" : fmt::format(" (did you mean {}?)", near);
 }
 
 std::string did_you_mean(const CLI::App& app, const std::string& word) {
@@ -157,7 +158,7 @@ std::string unknown_option(const CLI::App& app, const std::vector<std::string>& 
       is_known = is_known || at->get_option_no_throw(word) != nullptr;
     }
     if (is_known) continue;
-    return "there is no option " + word + (is_long ? nearest_option(word, names) : "");
+    return fmt::format("there is no option {}{}", word, is_long ? nearest_option(word, names) : "");
   }
   return "";
 }
@@ -169,7 +170,9 @@ std::string wrong_beginning(const CLI::App& app, const std::vector<std::string>&
     if (!word.starts_with("-")) {
       const auto named = app.get_subcommands(
           [&word](const CLI::App* command) { return command->check_name(word); });
-      return named.empty() ? "there is no command \"" + word + "\"" + did_you_mean(app, word) : "";
+      return named.empty()
+                 ? fmt::format("there is no command \"{}\"{}", word, did_you_mean(app, word))
+                 : "";
     }
     const std::string option =
         word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);

@@ -1,5 +1,7 @@
 #include "daemon/ctl/command_line/newest_capture.h"
 
+#include <fmt/core.h>
+
 #include <filesystem>
 #include <optional>
 #include <tuple>
@@ -54,11 +56,11 @@ std::optional<Error> why_unreadable(const std::string& path) {
 
 Error cannot_read(const NewestRecording& newest, const Error& error) {
   const std::string where = is_here(newest.control)
-                                ? "cannot be read by you (" + error.message + ")"
+                                ? fmt::format("cannot be read by you ({})", error.message)
                                 : "is on the collector's machine";
-  return {Code::kPermission, "your newest recording, " + newest.path + ", " + where +
-                                 ": fetch it with collectctl --control " + newest.control +
-                                 " download " + newest.session + ", or name a capture"};
+  return {Code::kPermission, fmt::format("your newest recording, {}, {}: fetch it with collectctl "
+                                         "--control {} download {}, or name a capture",
+                                         newest.path, where, newest.control, newest.session)};
 }
 
 }  // namespace
@@ -90,9 +92,9 @@ Result<std::string> newest_capture(std::ostream& err) {
   std::error_code ignored;
   if (fs::exists(kDefaultRoot, ignored)) return std::string(kDefaultRoot);  // says what is in it
   return Error{Code::kNotFound,
-               "there is no " + std::string(kDefaultRoot) +
-                   " in this directory, and you made no recording that is known: name a capture, "
-                   "or record a program with collectctl run"};
+               fmt::format("there is no {} in this directory, and you made no recording that is "
+                           "known: name a capture, or record a program with collectctl run",
+                           kDefaultRoot)};
 }
 
 }  // namespace collect::ctl

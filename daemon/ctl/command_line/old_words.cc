@@ -1,5 +1,7 @@
 #include "daemon/ctl/command_line/old_words.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <sstream>
@@ -43,7 +45,7 @@ std::vector<std::string> words_of(const std::string& text) {
 }
 
 void add_note(Renamed& renamed, const std::string& old, const std::string& now) {
-  renamed.note += (renamed.note.empty() ? "" : "; ") + old + " is now " + now;
+  renamed.note += fmt::format("{}{} is now {}", renamed.note.empty() ? "" : "; ", old, now);
 }
 
 // Where the command is: behind the options of all commands and their values.

@@ -1,5 +1,7 @@
 #include "daemon/ctl/command_line/recording_options.h"
 
+#include <fmt/core.h>
+
 #include <chrono>
 #include <cstdlib>
 
@@ -13,8 +15,8 @@ TextCheck duration_up_to(std::chrono::nanoseconds most, const char* outside) {
   return [most, outside](std::string& text) {
     const auto parsed = parse_duration(text);
     if (!parsed.ok()) return parsed.error().message;
-    if (parsed->count() < 1 || *parsed > most) return "\"" + text + "\" " + outside;
-    text = std::to_string(parsed->count()) + "ns";
+    if (parsed->count() < 1 || *parsed > most) return fmt::format("\"{}\" {}", text, outside);
+    text = fmt::format("{}ns", parsed->count());
     return std::string();
   };
 }

@@ -1,5 +1,6 @@
 #include "daemon/ctl/command_line/shared_options.h"
 
+#include <fmt/core.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -47,7 +48,7 @@ std::string check_store_url(std::string& url) {
 // "For viewers: only …"
 std::string help_when(const std::string& when, const std::string& text) {
   if (when.empty()) return text;
-  return when + ": " + static_cast<char>(std::tolower(text[0])) + text.substr(1);
+  return fmt::format("{}: {}{}", when, static_cast<char>(std::tolower(text[0])), text.substr(1));
 }
 
 std::array<Argument, 2> add_window_when(const Command& command, WindowWords& words,

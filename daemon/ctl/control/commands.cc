@@ -1,5 +1,7 @@
 #include "daemon/ctl/control/commands.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "daemon/ctl/control/connection/client.h"
@@ -23,7 +25,7 @@ std::string agent_table(std::vector<api::Agent> agents, size_t columns) {
         agent.device_model().empty() ? agent.device_id() : agent.device_model();
     std::string status = printable_sentence(agent.status());
     if (agent.state() == api::AGENT_STATE_DIALING && !status.empty()) {
-      status = printable(agent.address()) + ": " + status;
+      status = fmt::format("{}: {}", printable(agent.address()), status);
     } else if (status.empty()) {
       status = printable_sentence(agent.address());
     }
@@ -36,13 +38,15 @@ std::string agent_table(std::vector<api::Agent> agents, size_t columns) {
 
 std::string watch_line(const api::Session& session) {
   const double seconds = session_seconds(session);
-  std::string line = short_name(session.name()) + "  " + state_word(session.state()) + "  " +
-                     short_duration(seconds) + "  " + with_thousands(session.events()) + " events";
-  if (seconds > 0) line += " (" + short_rate(static_cast<double>(session.events()) / seconds) + ")";
-  line += "  " + std::to_string(session.threads()) +
-          (session.threads() == 1 ? " thread  " : " threads  ") +
-          with_thousands(session.detail_records()) + " detail (" + mode_word(session.detail()) +
-          ")  " + short_bytes(session.stored_bytes() + session.container_bytes());
+  std::string line =
+      fmt::format("{}  {}  {}  {} events", short_name(session.name()), state_word(session.state()),
+                  short_duration(seconds), with_thousands(session.events()));
+  if (seconds > 0)
+    line += fmt::format(" ({})", short_rate(static_cast<double>(session.events()) / seconds));
+  line += fmt::format("  {}{}{} detail ({})  {}", session.threads(),
+                      session.threads() == 1 ? " thread  " : " threads  ",
+                      with_thousands(session.detail_records()), mode_word(session.detail()),
+                      short_bytes(session.stored_bytes() + session.container_bytes()));
   line += "  lost " + loss_count(session);
   if (!session.status().empty()) line += "  " + printable_sentence(session.status());
   return line;
@@ -94,10 +98,10 @@ int watch_agents(const Online& online, const WatchOptions& options) {
 }
 
 std::string manifest_text(const api::Manifest& manifest) {
-  std::string text = short_name(manifest.session()) + "  " + printable(manifest.state()) +
-                     "  format " + std::to_string(manifest.format_version_major()) + "." +
-                     std::to_string(manifest.format_version_minor()) + "  " +
-                     with_thousands(manifest.symbol_count()) + " symbols\n\n";
+  std::string text =
+      fmt::format("{}  {}  format {}.{}  {} symbols\n\n", short_name(manifest.session()),
+                  printable(manifest.state()), manifest.format_version_major(),
+                  manifest.format_version_minor(), with_thousands(manifest.symbol_count()));
   Table threads({"THREAD", "TID", "EVENTS", "LOST", "DETAIL", "NAME"});
   for (size_t column : {0, 1, 2, 3, 4}) threads.right(column);
   for (const api::ManifestThread& thread : manifest.threads()) {
@@ -115,22 +119,22 @@ std::string manifest_text(const api::Manifest& manifest) {
   }
   text += modules.text();
   for (const api::ManifestGap& gap : manifest.gaps()) {
-    text += "gap: thread " + std::to_string(gap.thread()) + " " + printable(gap.lane()) + ": " +
-            with_thousands(gap.lost()) + " lost before record " + std::to_string(gap.before_seq()) +
-            ": " + printable_sentence(gap.reason()) + "\n";
+    text += fmt::format("gap: thread {} {}: {} lost before record {}: {}\n", gap.thread(),
+                        printable(gap.lane()), with_thousands(gap.lost()), gap.before_seq(),
+                        printable_sentence(gap.reason()));
   }
   for (const api::ManifestStall& stall : manifest.stalls()) {
-    text += "stall: " +
-            (stall.has_thread() ? "thread " + std::to_string(stall.thread()) : "every thread") +
-            " " + printable(stall.kind()) + ": " +
-            short_duration(static_cast<double>(stall.stalled_ns()) / 1e9) + " from " +
-            std::to_string(stall.first_ns()) + " to " + std::to_string(stall.last_ns()) + " ns";
-    if (stall.count() > 1) text += ", " + with_thousands(stall.count()) + " stalls joined";
+    text += fmt::format(
+        "stall: {} {}: {} from {} to {} ns",
+        stall.has_thread() ? fmt::format("thread {}", stall.thread()) : "every thread",
+        printable(stall.kind()), short_duration(static_cast<double>(stall.stalled_ns()) / 1e9),
+        stall.first_ns(), stall.last_ns());
+    if (stall.count() > 1) text += fmt::format(", {} stalls joined", with_thousands(stall.count()));
     text += "\n";
   }
   for (const api::ManifestDetailWindow& window : manifest.detail_windows()) {
-    text += "detail " + printable(window.mode()) + ": " + std::to_string(window.start_ns()) +
-            " to " + (window.end_ns() == 0 ? "now" : std::to_string(window.end_ns())) + " ns\n";
+    text += fmt::format("detail {}: {} to {} ns\n", printable(window.mode()), window.start_ns(),
+                        window.end_ns() == 0 ? "now" : std::to_string(window.end_ns()));
   }
   return text;
 }
@@ -238,13 +242,13 @@ namespace {
 
 void add_store(Table& table, const api::StoreStats& store) {
   table.add({"store", store.url()});
-  table.add({"sessions to upload",
-             with_thousands(store.sessions_pending()) + ", " + short_bytes(store.bytes_pending())});
-  table.add({"sessions uploaded", with_thousands(store.sessions_committed()) + ", " +
-                                      short_bytes(store.bytes_committed()) + " as " +
-                                      short_bytes(store.bytes_sent())});
-  table.add({"removed after that",
-             with_thousands(store.sessions_removed()) + ", " + short_bytes(store.bytes_removed())});
+  table.add({"sessions to upload", fmt::format("{}, {}", with_thousands(store.sessions_pending()),
+                                               short_bytes(store.bytes_pending()))});
+  table.add({"sessions uploaded",
+             fmt::format("{}, {} as {}", with_thousands(store.sessions_committed()),
+                         short_bytes(store.bytes_committed()), short_bytes(store.bytes_sent()))});
+  table.add({"removed after that", fmt::format("{}, {}", with_thousands(store.sessions_removed()),
+                                               short_bytes(store.bytes_removed()))});
   if (store.sessions_refused() != 0) {
     table.add({"refused by the store", with_thousands(store.sessions_refused())});
   }

@@ -1,5 +1,7 @@
 #include "daemon/ctl/control/devices.h"
 
+#include <fmt/core.h>
+
 #include "daemon/ctl/control/connection/client.h"
 #include "daemon/ctl/control/messages/message_json.h"
 #include "daemon/ctl/control/messages/text.h"
@@ -9,7 +11,7 @@ namespace {
 
 std::string via_text(const api::Device& device) {
   return printable(device.via()) +
-         (device.connection().empty() ? "" : " (" + printable(device.connection()) + ")");
+         (device.connection().empty() ? "" : fmt::format(" ({})", printable(device.connection())));
 }
 
 // The agents that said hello, by the names that `collectctl agents` lists.
@@ -26,12 +28,13 @@ std::string agents_text(const api::Device& device) {
 std::string explanation(const api::Device& device) {
   std::string text;
   const std::string serial = printable(device.serial());
-  if (!device.reason().empty()) text += serial + ": " + printable_sentence(device.reason()) + "\n";
-  if (!device.advice().empty()) text += "  " + printable_sentence(device.advice()) + "\n";
+  if (!device.reason().empty())
+    text += fmt::format("{}: {}\n", serial, printable_sentence(device.reason()));
+  if (!device.advice().empty()) text += fmt::format("  {}\n", printable_sentence(device.advice()));
   for (const api::DeviceAgent& place : device.agents()) {
     if (place.status().empty()) continue;
-    text +=
-        serial + " " + printable(place.socket()) + ": " + printable_sentence(place.status()) + "\n";
+    text += fmt::format("{} {}: {}\n", serial, printable(place.socket()),
+                        printable_sentence(place.status()));
   }
   return text;
 }
@@ -61,8 +64,8 @@ std::string devices_text(const api::ListDevicesResponse& response, const std::st
 
 std::string event_line(const api::DeviceEvent& event) {
   const api::Device& device = event.device();
-  std::string line =
-      event_word(event.kind()) + "  " + printable(device.serial()) + "  " + via_text(device);
+  std::string line = fmt::format("{}  {}  {}", event_word(event.kind()), printable(device.serial()),
+                                 via_text(device));
   if (!device.model().empty()) line += "  " + printable(device.model());
   line += "  " + state_word(device.state());
   const std::string agents = agents_text(device);

@@ -1,5 +1,7 @@
 #include "daemon/ctl/control/download.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -109,7 +111,7 @@ class Downloader {
                  : Status(Error{Code::kLimit, "the manifest is too large"});
     });
     if (!end.ok()) return end.error();
-    const std::string path = directory_ + "/" + kManifest;
+    const std::string path = fmt::format("{}/{}", directory_, kManifest);
     const auto present = text_of(disk_, path);
     const Identity copied = Identity::of(present.ok() ? *present : "");
     if (present.ok() && copied.is_same(Identity::of(manifest))) {
@@ -138,7 +140,7 @@ class Downloader {
 
   Status fetch(const api::SessionFile& file) {
     if (file.path() == kManifest) return {};  // begin() had it
-    const std::string path = directory_ + "/" + file.path();
+    const std::string path = fmt::format("{}/{}", directory_, file.path());
     if (sealed_ && is_whole(disk_, path, file.size_bytes())) {
       ++fetched_.kept;
       return {};
@@ -170,13 +172,15 @@ class Downloader {
   // Nothing of someone else's stays at the name.
   Status clear(const std::string& name, bool force) {
     for (const std::string& path :
-         {directory_ + "/" + name, directory_ + "/" + name + storage::kPartSuffix}) {
+         {fmt::format("{}/{}", directory_, name),
+          fmt::format("{}/{}{}", directory_, name, storage::kPartSuffix)}) {
       const auto there = disk_.open(path, storage::OpenMode::kRead);
       if (!there.ok() && there.code() == Code::kNotFound) continue;
       if (!force) {
-        return Error{Code::kAlreadyExists, path + ": is there already, and not of " +
-                                               short_name(session_) +
-                                               "; --force replaces it, -o names another directory"};
+        return Error{Code::kAlreadyExists,
+                     fmt::format("{}: is there already, and not of {}; --force replaces it, -o "
+                                 "names another directory",
+                                 path, short_name(session_))};
       }
       COLLECT_TRY(disk_.remove_file(path));
     }
@@ -214,9 +218,10 @@ Result<std::vector<api::SessionFile>> wanted_files(const api::ListFilesResponse&
     const auto found = std::find_if(listed.files().begin(), listed.files().end(),
                                     [&name](const auto& file) { return file.path() == name; });
     if (found == listed.files().end()) {
-      return Error{Code::kNotFound, short_name(listed.session()) + " has no file " + name +
-                                        "; see collectctl inspect --at-collector --files " +
-                                        short_name(listed.session())};
+      return Error{
+          Code::kNotFound,
+          fmt::format("{} has no file {}; see collectctl inspect --at-collector --files {}",
+                      short_name(listed.session()), name, short_name(listed.session()))};
     }
     wanted.push_back(*found);
   }
@@ -248,8 +253,9 @@ int download(const Online& online, const DownloadOptions& options) {
   if (!listed.ok()) return failed(online, listed.error());
   const auto session_path = storage::parse_session_path(".", short_name(listed->session()));
   if (!session_path) {
-    return failed(online, {Code::kDamaged, "the collector named a session \"" + listed->session() +
-                                               "\", which is no name"});
+    return failed(online, {Code::kDamaged,
+                           fmt::format("the collector named a session \"{}\", which is no name",
+                                       listed->session())});
   }
   const auto wanted = wanted_files(*listed, options.files);
   if (!wanted.ok()) return failed(online, wanted.error());
@@ -265,8 +271,9 @@ int download(const Online& online, const DownloadOptions& options) {
   // The collector's words become paths: only what a session may have.
   for (const api::SessionFile& file : *wanted) {
     if (storage::is_session_path(file.path())) continue;
-    return failed(online, {Code::kInvalidArgument,
-                           "\"" + file.path() + "\" is no file of a session; nothing is written"});
+    return failed(online,
+                  {Code::kInvalidArgument,
+                   fmt::format("\"{}\" is no file of a session; nothing is written", file.path())});
   }
   if (const Status begun = downloader.begin(*wanted, options.force); !begun.ok()) {
     return failed(online, begun.error());

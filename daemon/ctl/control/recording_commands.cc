@@ -1,4 +1,6 @@
 // The online commands that decide what is recorded.
+#include <fmt/core.h>
+
 #include <fstream>
 #include <iostream>
 #include <utility>
@@ -28,8 +30,8 @@ int print_sessions(const Online& online, const Result<Response>& response) {
       code = kExitFailed;
       continue;
     }
-    code = failed(online, {Code::kUnavailable,
-                           short_name(outcome.agent()) + ": " + outcome.error().message()});
+    code = failed(online, {Code::kUnavailable, fmt::format("{}: {}", short_name(outcome.agent()),
+                                                           outcome.error().message())});
   }
   return code;
 }
@@ -53,12 +55,13 @@ Result<api::SetRulesRequest> read_rules(const std::string& file) {
     return Error{Code::kIo, file + " can't be read"};
   }
   if (text.size() > kMaxRulesFileBytes) {
-    return Error{Code::kLimit, file + ": longer than " + short_bytes(kMaxRulesFileBytes)};
+    return Error{Code::kLimit,
+                 fmt::format("{}: longer than {}", file, short_bytes(kMaxRulesFileBytes))};
   }
   api::SetRulesRequest request;
   const Status parsed = from_json(text, request);
   if (parsed.ok()) return request;
-  return Error{parsed.code(), file + ": " + parsed.error().message};
+  return Error{parsed.code(), fmt::format("{}: {}", file, parsed.error().message)};
 }
 
 template <class Request>
@@ -107,7 +110,7 @@ void say_where_detail_stays(const Online& online, Client& client,
 // Its functions, or its counter and the bound.
 std::string subject_of(const api::Trigger& trigger) {
   if (trigger.event() == api::Trigger::EVENT_COUNTER) {
-    return printable_sentence(trigger.counter()) + " > " + std::to_string(trigger.above());
+    return fmt::format("{} > {}", printable_sentence(trigger.counter()), trigger.above());
   }
   std::string functions;
   for (const std::string& one : trigger.functions()) {

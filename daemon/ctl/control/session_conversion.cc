@@ -1,5 +1,7 @@
 #include "daemon/ctl/control/session_conversion.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -52,8 +54,8 @@ class WaitingLine {
 };
 
 std::string contents_of(const api::Session& session) {
-  return with_thousands(session.events()) + " events, " + with_thousands(session.detail_records()) +
-         " detail records, " + short_bytes(session.stored_bytes());
+  return fmt::format("{} events, {} detail records, {}", with_thousands(session.events()),
+                     with_thousands(session.detail_records()), short_bytes(session.stored_bytes()));
 }
 
 }  // namespace

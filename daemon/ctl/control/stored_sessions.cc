@@ -1,5 +1,7 @@
 #include "daemon/ctl/control/stored_sessions.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -45,9 +47,10 @@ Result<api::Session> read_manifest(const RootedDirectory& root, const std::strin
   if (!file.ok()) return file.error();
   const Bytes bytes = file->bytes();
   if (bytes.size() > storage::kMaxManifestBytes) {
-    return Error{Code::kLimit, root.path_of(read::joined(below, storage::kManifestFile)) +
-                                   ": larger than " + std::to_string(storage::kMaxManifestBytes) +
-                                   " bytes"};
+    return Error{Code::kLimit,
+                 fmt::format("{}: larger than {} bytes",
+                             root.path_of(read::joined(below, storage::kManifestFile)),
+                             storage::kMaxManifestBytes)};
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   storage::ManifestReading reading;

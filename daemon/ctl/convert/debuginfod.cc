@@ -1,5 +1,6 @@
 #include "daemon/ctl/convert/debuginfod.h"
 
+#include <fmt/core.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -99,7 +100,7 @@ Result<std::vector<std::string>> fetch_debug_files(
   for (const storage::ModuleInfo& module : modules_in_need(manifest)) {
     const std::string build_id = hex_bytes(module.build_id);
     if (!asked.insert(build_id).second) continue;
-    say("debuginfod: " + module.path + " (build id " + build_id + ") ...");
+    say(fmt::format("debuginfod: {} (build id {}) ...", module.path, build_id));
     const auto path = fetch(client, build_id);
     if (!path.ok()) return path.error();
     if (path->empty()) {

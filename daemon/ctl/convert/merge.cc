@@ -1,5 +1,7 @@
 #include "daemon/ctl/convert/merge.h"
 
+#include <fmt/core.h>
+
 #include <ostream>
 #include <utility>
 
@@ -24,10 +26,10 @@ std::string collector_of(const SessionPart& part) {
 void print_text(const MergedRecording& merged, TextOut& text, std::ostream& err) {
   const storage::SessionTotals& totals = merged.report.session.totals;
   text.printable(merged.directory);
-  text.put(": " + counted(merged.parts.size(), "part") + ", " + with_thousands(totals.events) +
-           " events, " + with_thousands(totals.lost_events) + " lost");
+  text.put(fmt::format(": {}, {} events, {} lost", counted(merged.parts.size(), "part"),
+                       with_thousands(totals.events), with_thousands(totals.lost_events)));
   if (merged.report.repeated_events != 0) {
-    text.put(", " + with_thousands(merged.report.repeated_events) + " in several parts");
+    text.put(fmt::format(", {} in several parts", with_thousands(merged.report.repeated_events)));
   }
   text.put('\n');
   text.flush();

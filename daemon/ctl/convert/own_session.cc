@@ -1,5 +1,7 @@
 #include "daemon/ctl/convert/own_session.h"
 
+#include <fmt/core.h>
+
 #include <filesystem>
 #include <utility>
 
@@ -12,10 +14,9 @@ Result<OwnSession> own_session(const std::string& directory, const std::string& 
   auto session_path = storage::parse_session_directory(absolute.string());
   if (!session_path) {
     return Error{Code::kUnsupported,
-                 directory +
-                     ": not named session_…/pid_…, so it may be another program's and is not "
-                     "changed; give it such a name to " +
-                     doing + " it"};
+                 fmt::format("{}: not named session_…/pid_…, so it may be another program's and is "
+                             "not changed; give it such a name to {} it",
+                             directory, doing)};
   }
   const std::string root = session_path->root();
   auto opened = storage::RootedDirectory::open(root);

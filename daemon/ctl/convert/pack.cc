@@ -1,5 +1,7 @@
 #include "daemon/ctl/convert/pack.h"
 
+#include <fmt/core.h>
+
 #include <ostream>
 #include <utility>
 
@@ -48,13 +50,13 @@ Result<PackedSession> pack_one(const std::string& path, const PackOptions& optio
 std::string sentence(const PackedSession& packed, bool unpack) {
   const storage::PackReport& report = packed.report;
   if (report.files == 0) return unpack ? "was unpacked already" : "was packed already";
-  const std::string files = counted(report.files, "file") + " of " + short_bytes(report.file_bytes);
+  const std::string files =
+      fmt::format("{} of {}", counted(report.files, "file"), short_bytes(report.file_bytes));
   if (unpack) return "unpacked: " + files;
-  std::string said = "packed: " + files + ", now " + short_bytes(report.packed_bytes);
+  std::string said = fmt::format("packed: {}, now {}", files, short_bytes(report.packed_bytes));
   if (report.events != 0) {
     const uint64_t tenths = (report.packed_bytes * 10 + report.events / 2) / report.events;
-    said +=
-        ", " + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " bytes an event";
+    said += fmt::format(", {}.{} bytes an event", tenths / 10, tenths % 10);
   }
   return said;
 }

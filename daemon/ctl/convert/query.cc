@@ -1,5 +1,6 @@
 #include "daemon/ctl/convert/query.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,7 +25,7 @@ constexpr int kExitNotAsked = 2;
 bool is_directory_of_tables(const std::string& path) {
   std::error_code ignored;
   for (const char* table : kParquetTables) {
-    if (!fs::is_regular_file(path + "/" + table + ".parquet", ignored)) return false;
+    if (!fs::is_regular_file(fmt::format("{}/{}.parquet", path, table), ignored)) return false;
   }
   return true;
 }
@@ -41,8 +42,8 @@ std::string quoted_sql(const std::string& text) {
 std::string views_of(const std::string& directory) {
   std::string sql;
   for (const char* table : kParquetTables) {
-    sql += "CREATE VIEW " + std::string(table) + " AS SELECT * FROM read_parquet(" +
-           quoted_sql(directory + "/" + table + ".parquet") + "); ";
+    sql += fmt::format("CREATE VIEW {} AS SELECT * FROM read_parquet({}); ", table,
+                       quoted_sql(fmt::format("{}/{}.parquet", directory, table)));
   }
   return sql;
 }

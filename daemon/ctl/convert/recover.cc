@@ -1,5 +1,7 @@
 #include "daemon/ctl/convert/recover.h"
 
+#include <fmt/core.h>
+
 #include <ostream>
 #include <vector>
 
@@ -55,15 +57,16 @@ Result<Outcome> recover_session(const std::string& directory) {
   Outcome outcome;
   outcome.path = directory;
   outcome.missing = std::move(recovered->problems);
-  const std::string counts = with_thousands(recovered->totals.events) + " events, " +
-                             with_thousands(recovered->health.lost_events) + " lost";
-  outcome.result = recovered->was_sealed
-                       ? "was sealed already: " + counts
-                       : "sealed as " + std::string(storage::session_state_name(recovered->state)) +
-                             ": " + counts;
+  const std::string counts =
+      fmt::format("{} events, {} lost", with_thousands(recovered->totals.events),
+                  with_thousands(recovered->health.lost_events));
+  outcome.result =
+      recovered->was_sealed
+          ? "was sealed already: " + counts
+          : fmt::format("sealed as {}: {}", storage::session_state_name(recovered->state), counts);
   if (recovered->restored_records != 0) {
-    outcome.result += "; " + with_thousands(recovered->restored_records) +
-                      " damaged records restored from the containers";
+    outcome.result += fmt::format("; {} damaged records restored from the containers",
+                                  with_thousands(recovered->restored_records));
   }
   if (!recovered->health.is_complete()) outcome.result += "; " + recovered->health.missing;
   return outcome;
@@ -90,7 +93,7 @@ Result<Outcome> recover_file(const CaptureFormat& format, const RecoverOptions& 
   if (!missing.ok()) return missing.error();
   COLLECT_TRY(output->commit());
   return Outcome{options.output,
-                 "a whole " + std::string(format.title) + " of " + short_bytes(output->size()),
+                 fmt::format("a whole {} of {}", format.title, short_bytes(output->size())),
                  std::move(*missing)};
 }
 

@@ -1,5 +1,7 @@
 #include "daemon/ctl/convert/symbolize.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -58,8 +60,9 @@ Result<std::unique_ptr<storage::RootLock>> lock_root(storage::Fs& files,
   if (lock.ok()) return lock;
   if (manifest.symbols_state == storage::SymbolsState::kPending &&
       lock.code() == Code::kUnavailable) {
-    return Error{Code::kUnavailable,
-                 directory + ": the collector that uses " + root + " is about to name it"};
+    return Error{
+        Code::kUnavailable,
+        fmt::format("{}: the collector that uses {} is about to name it", directory, root)};
   }
   return std::unique_ptr<storage::RootLock>();
 }
@@ -146,8 +149,8 @@ void print_text(const NamedSession& outcome, TextOut& out) {
     out.dec(module.module_id);
     if (!path.empty()) out.put(" ");
     out.printable(path);
-    out.put(": " + with_thousands(module.named) + " of " + with_thousands(module.functions) +
-            " functions named");
+    out.put(fmt::format(": {} of {} functions named", with_thousands(module.named),
+                        with_thousands(module.functions)));
     if (!module.source.empty()) out.put(", from ");
     out.printable(module.source);
     if (!module.problem.empty()) out.put("; ");
@@ -155,7 +158,8 @@ void print_text(const NamedSession& outcome, TextOut& out) {
     out.put('\n');
   }
   out.printable(outcome.directory);
-  out.put(": " + with_thousands(outcome.manifest.symbols.size()) + " functions have names\n");
+  out.put(
+      fmt::format(": {} functions have names\n", with_thousands(outcome.manifest.symbols.size())));
 }
 
 void print_json(const NamedSession& outcome, TextOut& out) {

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <random>
@@ -55,7 +57,7 @@ Result<Speed> measure(read::UnnamedFile& file, uint64_t most) {
 }
 
 Check check_space(const std::string& where, uint64_t free) {
-  const std::string found = short_bytes(free) + " free in " + printable(where);
+  const std::string found = fmt::format("{} free in {}", short_bytes(free), printable(where));
   const std::string way_out = "make room, or name another directory (run -o, collectord --root)";
   if (free < kLeastFreeBytes) return {"disk space", Verdict::kProblem, found, way_out};
   if (free < kScarceFreeBytes) {
@@ -70,8 +72,9 @@ Check check_speed(const Result<Speed>& speed) {
     return {"disk speed", Verdict::kProblem, speed.error().message, "name another directory"};
   }
   const double rate = static_cast<double>(speed->bytes) / speed->seconds;
-  const std::string found = short_bytes(static_cast<uint64_t>(rate)) + "/s, of " +
-                            short_bytes(speed->bytes) + " written and synced";
+  const std::string found =
+      fmt::format("{}/s, of {} written and synced", short_bytes(static_cast<uint64_t>(rate)),
+                  short_bytes(speed->bytes));
   if (rate >= static_cast<double>(kSlowBytesPerSecond)) {
     return {"disk speed", Verdict::kOk, found, ""};
   }

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -85,7 +86,7 @@ Check check_open_files() {
     return {"open files", Verdict::kOk, most + " at most, which the collector takes", ""};
   }
   return {"open files", limit.rlim_max < kLeastOpenFiles ? Verdict::kProblem : Verdict::kWarning,
-          std::to_string(limit.rlim_max) + " at most; each thread that is recorded needs two",
+          fmt::format("{} at most; each thread that is recorded needs two", limit.rlim_max),
           "raise the hard limit: `ulimit -Hn`, or LimitNOFILE of the service"};
 }
 
@@ -119,8 +120,9 @@ Check check_clock(std::string_view cpuinfo, std::string_view clocksource) {
             "the processor's counter is even, clocksource " + printable(source), ""};
   }
   return {"clock", Verdict::kWarning,
-          "the processor's counter is not even (clocksource " + printable(source) +
-              "): each event asks the system's clock, which takes longer",
+          fmt::format("the processor's counter is not even (clocksource {}): each event asks the "
+                      "system's clock, which takes longer",
+                      printable(source)),
           "in a virtual machine, pass the host's processor through"};
 }
 
@@ -142,7 +144,7 @@ Check check_memory(std::string_view meminfo, std::string_view overcommit) {
 
 Check check_attach(std::string_view ptrace_scope, bool is_root) {
   const std::string scope = trimmed(ptrace_scope);
-  const std::string rule = " (kernel.yama.ptrace_scope is " + printable(scope) + ")";
+  const std::string rule = fmt::format(" (kernel.yama.ptrace_scope is {})", printable(scope));
   if (scope.empty() || scope == "0") {
     return {"attach PID", Verdict::kOk, is_root ? "any process" : "your own processes", ""};
   }

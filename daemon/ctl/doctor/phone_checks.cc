@@ -1,4 +1,6 @@
 #include "daemon/ctl/doctor/checks.h"
+
+#include <fmt/core.h>
 #include "daemon/ctl/record/android/phone_agent.h"
 #include "daemon/ctl/record/program/program_paths.h"
 #include "formats/core/text/printable.h"
@@ -19,12 +21,12 @@ std::vector<Check> check_phones(const char* server, const char* kind, const char
   if (report.unreachable) {
     checks.push_back({server, Verdict::kWarning, report.unreachable->message, only_for});
   } else {
-    checks.push_back(
-        {server, Verdict::kOk, report.server + ", " + devices_text(report.devices), ""});
+    checks.push_back({server, Verdict::kOk,
+                      fmt::format("{}, {}", report.server, devices_text(report.devices)), ""});
   }
   if (phone.empty()) return checks;
   const bool is_there = report.devices > 0;
-  checks.push_back({std::string(kind) + " " + printable(phone),
+  checks.push_back({fmt::format("{} {}", kind, printable(phone)),
                     report.any_works ? Verdict::kOk : Verdict::kProblem,
                     report.any_works ? "apps on it can be recorded"
                     : is_there       ? "apps on it cannot be recorded; see below"

@@ -1,5 +1,7 @@
 #include "daemon/ctl/dump/dump.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <ostream>
 
@@ -22,7 +24,7 @@ int dump_detail_alone(const DumpOptions& options, const read::Trace& trace, cons
   const auto reader = atf::DetailReader::open(trace.threads[0].detail->bytes(), findings);
   if (!reader) {
     return answer.refuse_briefly(
-        {Code::kDamaged, trace.path + ": " + findings.list().front().sentence}, 1);
+        {Code::kDamaged, fmt::format("{}: {}", trace.path, findings.list().front().sentence)}, 1);
   }
   const auto window = window_of(options.when, [&] {
     SessionTimes times = session_times(atf::SessionReader({}), trace.manifest);
@@ -71,7 +73,7 @@ std::string described(const storage::Manifest& manifest, const DeviceClock& cloc
   const std::string& device =
       process.device_model.empty() ? process.device_id : process.device_model;
   if (!device.empty()) text += " on " + device;
-  return text + "; " + clock.sentence();
+  return fmt::format("{}; {}", text, clock.sentence());
 }
 
 // Lays all of them on one time line; the error says why one cannot be.
@@ -85,9 +87,8 @@ Status place(std::vector<std::unique_ptr<DumpedSession>>& sessions) {
     }
     auto clock = line.add(manifest);
     if (!clock.ok()) {
-      return Error{clock.code(),
-                   session->trace.path +
-                       ": can't be laid on a time line with others: " + clock.error().message};
+      return Error{clock.code(), fmt::format("{}: can't be laid on a time line with others: {}",
+                                             session->trace.path, clock.error().message)};
     }
     session->clock = std::move(*clock);
     session->where_from = described(manifest, *session->clock);
@@ -122,7 +123,8 @@ read::SessionManifest manifest_of(const read::Trace& trace, std::ostream& err) {
   if (!trace.manifest) return {};
   auto parsed = read::SessionManifest::parse(*trace.manifest);
   if (parsed) return std::move(parsed).value();
-  err << "collectctl: " << printable_sentence(trace.manifest_path + ": " + parsed.error().message)
+  err << "collectctl: "
+      << printable_sentence(fmt::format("{}: {}", trace.manifest_path, parsed.error().message))
       << "; functions stay unnamed\n";
   return {};
 }

@@ -1,5 +1,7 @@
 #include "daemon/ctl/dump/event_dump.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -40,7 +42,7 @@ std::string utc_text(uint64_t unix_ns) {
   char day[32];
   std::strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &utc);
   const std::string fraction = std::to_string(1'000'000'000 + unix_ns % 1'000'000'000);
-  return std::string(day) + "." + fraction.substr(1) + " UTC";
+  return fmt::format("{}.{} UTC", day, fraction.substr(1));
 }
 
 class Dump {

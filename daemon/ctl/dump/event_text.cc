@@ -1,5 +1,7 @@
 #include "daemon/ctl/dump/event_text.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "daemon/ctl/select/detail_registers.h"
@@ -75,12 +77,11 @@ std::string_view kind_key(atf::EventKind kind) {
 JsonEvents::JsonEvents(const read::NameTable& names, const std::vector<PrintedThread>& threads,
                        const DeviceClock* clock, const std::string& session)
     : names_(names), clock_(clock) {
-  const std::string opening = std::string(kJsonLineStart) +
-                              (clock == nullptr ? "" : "\"session\":" + json_text(session) + ",") +
-                              "\"thread\":";
+  const std::string opening =
+      fmt::format("{}{}\"thread\":", kJsonLineStart,
+                  clock == nullptr ? "" : fmt::format("\"session\":{},", json_text(session)));
   for (const PrintedThread& thread : threads) {
-    prefixes_.push_back(opening + std::to_string(thread.n) +
-                        ",\"tid\":" + std::to_string(thread.tid));
+    prefixes_.push_back(fmt::format("{}{},\"tid\":{}", opening, thread.n, thread.tid));
     has_depth_.push_back(thread.has_depth);
   }
 }

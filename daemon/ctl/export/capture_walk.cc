@@ -1,5 +1,7 @@
 #include "daemon/ctl/export/capture_walk.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -19,7 +21,7 @@ std::string id_of(const ExportedSession& session) {
   const storage::SessionIdentity& identity = session.manifest.identity;
   const bool is_known =
       std::ranges::any_of(identity.process_id, [](uint8_t byte) { return byte != 0; });
-  if (is_known) return hex_bytes(identity.process_id) + "-" + std::to_string(identity.recording);
+  if (is_known) return fmt::format("{}-{}", hex_bytes(identity.process_id), identity.recording);
   return session.trace.path;
 }
 

@@ -1,5 +1,7 @@
 #include "daemon/ctl/export/export.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -98,18 +100,18 @@ class TimeLineExport {
       const bool is_in = thread.end_ns >= range.first_ns && thread.end_ns <= range.last_ns;
       if (!thread.ended || !is_in || !session.has_thread(thread.id)) continue;
       target_.ended(session.line_ns(thread.end_ns),
-                    "end of " + (thread.name.empty() ? "thread" : thread.name) + " (" +
-                        std::to_string(thread.thread_id) + ")");
+                    fmt::format("end of {} ({})", thread.name.empty() ? "thread" : thread.name,
+                                thread.thread_id));
     }
     const storage::ProcessEnd& end = session.about.process_end;
     if (end.how == storage::ProcessEnd::How::kNotKnown) return;
     std::string what = "end of the process: ";
     what += storage::process_end_name(end.how);
     if (end.how == storage::ProcessEnd::How::kExited) {
-      what += " with " + std::to_string(end.exit_code);
+      what += fmt::format(" with {}", end.exit_code);
     }
     if (end.how == storage::ProcessEnd::How::kSignaled) {
-      what += " by signal " + std::to_string(end.signal) + (end.core_dumped ? ", core dumped" : "");
+      what += fmt::format(" by signal {}{}", end.signal, end.core_dumped ? ", core dumped" : "");
     }
     target_.ended(session.line_ns(range.last_ns),
                   what);  // no one says when: not before the last event
@@ -258,7 +260,7 @@ Status export_sessions(const std::vector<const read::Trace*>& traces,
   if (traces.size() > 1) {
     COLLECT_TRY(ExportedSession::place(sessions));
     for (const auto& session : sessions) {
-      log.remark(session->trace.path + ": " + session->clock->sentence());
+      log.remark(fmt::format("{}: {}", session->trace.path, session->clock->sentence()));
     }
   }
   COLLECT_TRY(ExportedSession::choose_windows(sessions, selection.when));

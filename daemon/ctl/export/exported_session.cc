@@ -1,5 +1,7 @@
 #include "daemon/ctl/export/exported_session.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "daemon/ctl/select/thread_choice.h"
@@ -43,8 +45,8 @@ Status ExportedSession::place(const std::vector<std::unique_ptr<ExportedSession>
     auto clock = line.add(session->about);
     if (!clock.ok()) {
       return Error{Code::kInvalidArgument,
-                   session->trace.path +
-                       ": can't be laid on a time line with others: " + clock.error().message};
+                   fmt::format("{}: can't be laid on a time line with others: {}",
+                               session->trace.path, clock.error().message)};
     }
     session->clock = std::move(*clock);
   }

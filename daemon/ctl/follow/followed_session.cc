@@ -1,5 +1,7 @@
 #include "daemon/ctl/follow/followed_session.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "storage/manifest/manifest.h"
@@ -40,7 +42,7 @@ Status FollowedSession::look() {
 }
 
 void FollowedSession::look_at(FollowedThread& thread) {
-  const std::string below = "thread_" + std::to_string(thread.n) + "/index.atf";
+  const std::string below = fmt::format("thread_{}/index.atf", thread.n);
   const auto status = root_.look_at(below);
   if (!status.ok() || static_cast<uint64_t>(status->st_size) == thread.size_bytes) return;
   auto file = read::FileBytes::open(root_, below);

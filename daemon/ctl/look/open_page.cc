@@ -1,6 +1,7 @@
 #include "daemon/ctl/look/open_page.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <signal.h>
 #include <spawn.h>
 #include <unistd.h>
@@ -37,7 +38,7 @@ Result<fs::path> page_directory() {
   fs::path pages = cache / "collectord";
   std::error_code error;
   fs::create_directories(pages, error);
-  if (error) return Error{Code::kIo, pages.string() + ": " + error.message()};
+  if (error) return Error{Code::kIo, fmt::format("{}: {}", pages.string(), error.message())};
   fs::permissions(pages, fs::perms::owner_all, error);
   return pages;
 }
@@ -47,7 +48,7 @@ std::string page_name(const std::vector<std::string>& captures) {
   const fs::path capture = captures.front();
   const fs::path above = capture.parent_path().filename();
   std::string name = capture.filename().string();
-  if (name.starts_with("pid_")) name = above.string() + "-" + name;
+  if (name.starts_with("pid_")) name = fmt::format("{}-{}", above.string(), name);
   std::replace_if(
       name.begin(), name.end(),
       [](char c) { return std::string_view("/%?#\\ ").find(c) != std::string_view::npos; }, '_');

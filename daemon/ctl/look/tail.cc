@@ -1,5 +1,7 @@
 #include "daemon/ctl/look/tail.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -68,8 +70,8 @@ class Tail {
     const std::string thread =
         std::to_string(call.thread_id()) +
         (call.thread_name().empty() ? "" : " " + printable(call.thread_name()));
-    std::string line = std::string(start) + "  " + took + "  " +
-                       padded(cut_to(thread, kThreadColumns), kThreadColumns) + "  ";
+    std::string line = fmt::format("{}  {}  {}  ", start, took,
+                                   padded(cut_to(thread, kThreadColumns), kThreadColumns));
     std::string function = printable(call.function());
     if (call.unwound()) function += "  (exception)";
     if (!call.caller().empty()) function += "  by " + printable(call.caller());

@@ -1,5 +1,7 @@
 #include "daemon/ctl/look/top_view.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -113,21 +115,23 @@ void TopView::add_head(std::vector<std::string>& lines, size_t columns) const {
   const double over = seconds > 0 ? seconds : 1;
   const auto rate = [&](uint64_t count) { return short_rate(static_cast<double>(count) / over); };
   const auto add = [&](const std::string& line) { lines.push_back(cut_to(line, columns)); };
-  add(printable(session.process_name()) + " (" + std::to_string(session.pid()) + ")" +
-      (session.device_id().empty() ? "" : " on " + printable(session.device_id())) + "  " +
-      short_name(session.name()) + "  " + state_word(session.state()) + "  " +
-      short_duration(session_seconds(session)) + (is_paused ? "  PAUSED" : ""));
-  add("events " + rate(batch.events()) + ", " + with_thousands(session.events()) + " stored; " +
-      short_bytes(static_cast<uint64_t>(stored_bytes_per_second)) + "/s, " +
-      short_bytes(session.stored_bytes() + session.container_bytes()) + "; " +
-      counted(session.threads(), "thread") + "; detail " + mode_word(session.detail()) +
-      (session.detail_records() == 0 ? "" : ", " + with_thousands(session.detail_records())));
-  add("lost " + loss_count(session) + " (" + rate(batch.lost_events()) + "); stalled " +
-      short_duration(static_cast<double>(session.stalled_ns()) / 1e9) + " in " +
-      counted(session.stall_count(), "stall") +
-      "; behind: " + with_thousands(batch.unread_events()) + " unread, " +
-      with_thousands(batch.skipped_events()) + " skipped" +
-      (spooled_bytes == 0 ? "" : ", " + short_bytes(spooled_bytes) + " in the agent's spool"));
+  add(fmt::format("{} ({}){}  {}  {}  {}{}", printable(session.process_name()), session.pid(),
+                  session.device_id().empty() ? "" : " on " + printable(session.device_id()),
+                  short_name(session.name()), state_word(session.state()),
+                  short_duration(session_seconds(session)), is_paused ? "  PAUSED" : ""));
+  add(fmt::format(
+      "events {}, {} stored; {}/s, {}; {}; detail {}{}", rate(batch.events()),
+      with_thousands(session.events()), short_bytes(static_cast<uint64_t>(stored_bytes_per_second)),
+      short_bytes(session.stored_bytes() + session.container_bytes()),
+      counted(session.threads(), "thread"), mode_word(session.detail()),
+      session.detail_records() == 0 ? "" : ", " + with_thousands(session.detail_records())));
+  add(fmt::format(
+      "lost {} ({}); stalled {} in {}; behind: {} unread, {} skipped{}", loss_count(session),
+      rate(batch.lost_events()), short_duration(static_cast<double>(session.stalled_ns()) / 1e9),
+      counted(session.stall_count(), "stall"), with_thousands(batch.unread_events()),
+      with_thousands(batch.skipped_events()),
+      spooled_bytes == 0 ? ""
+                         : fmt::format(", {} in the agent's spool", short_bytes(spooled_bytes))));
 }
 
 std::string TopView::function_table(size_t columns) const {
@@ -177,10 +181,11 @@ std::vector<std::string> TopView::lines(size_t columns, size_t rows) const {
   const size_t room = rows > 1 ? rows - 1 : 1;
   lines.resize(room);
   lines.push_back(cut_to(
-      is_typing ? "filter: " + printable(filter) + "_   (Enter keeps it, Esc ends it)"
+      is_typing ? fmt::format("filter: {}_   (Enter keeps it, Esc ends it)", printable(filter))
                 : std::string("q quit  s self  t total  c calls  l longest  h threads  / filter  p "
                               "pause   by ") +
-                      word(sort) + (filter.empty() ? "" : ", with \"" + printable(filter) + "\""),
+                      word(sort) +
+                      (filter.empty() ? "" : fmt::format(", with \"{}\"", printable(filter))),
       columns));
   return lines;
 }

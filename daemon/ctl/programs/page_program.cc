@@ -1,6 +1,7 @@
 // collect-page: makes the page of one session (formats/html) for collectord, which starts it, gives
 // it the request (daemon/web/page_request.h) and takes the page. A process of its own, so that a
 // damaged file or a large capture is no danger to the daemon, and can be ended at any time.
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <array>
@@ -48,7 +49,7 @@ Result<web::PageRequest> read_request() {
     text.append(block.data(), static_cast<size_t>(got));
   }
   return Error{Code::kLimit,
-               "the request has more than " + std::to_string(web::kMaxPageRequestBytes) + " bytes"};
+               fmt::format("the request has more than {} bytes", web::kMaxPageRequestBytes)};
 }
 
 Status put_record(const read::Trace& trace, const web::PageRequest& request, ByteSink& out) {

@@ -1,5 +1,7 @@
 #include "daemon/ctl/report/report_graph.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <ostream>
@@ -226,7 +228,7 @@ void print_text(TextOut& out, const Graph& graph, const ReportOptions& options) 
     put_times(out, backtrace.times, whole);
     std::string path;  // with the function itself at its end
     if (const uint64_t more = graph.frames_left_out(backtrace); more != 0) {
-      path = "(" + with_thousands(more) + " more)";
+      path = fmt::format("({} more)", with_thousands(more));
     }
     for (const std::string& function : graph.functions_of(backtrace)) {
       path += (path.empty() ? "" : " > ") + printable(function);

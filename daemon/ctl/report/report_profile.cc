@@ -1,5 +1,7 @@
 #include "daemon/ctl/report/report_profile.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <ostream>
 #include <tuple>
@@ -137,7 +139,7 @@ ReportProfile by_thread(const ReportedCapture& capture,
                         ? said->thread_id
                         : thread.index->header().thread_id;
     row.name =
-        said != nullptr && !said->name.empty() ? said->name : "thread_" + std::to_string(thread.n);
+        said != nullptr && !said->name.empty() ? said->name : fmt::format("thread_{}", thread.n);
     row.times = {worker.sink.calls, counts.running_ns, worker.sink.self_ns};
     worker.sink = {};
   };
@@ -211,8 +213,8 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
       return answer.refuse(read::not_a_capture(trace_->path, trace_->file()), 2);
     return answer.refuse_briefly(
         {Code::kUnsupported,
-         trace_->path + ": " + std::string(format->title) +
-             ": report reads ATF; collectctl convert --to atf makes a session of it"},
+         fmt::format("{}: {}: report reads ATF; collectctl convert --to atf makes a session of it",
+                     trace_->path, format->title)},
         2);
   }
   bool has_manifest = false;
@@ -223,7 +225,8 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
       has_manifest = true;
     } else {
       err << "collectctl: "
-          << printable_sentence(trace_->manifest_path + ": " + parsed.error().message)
+          << printable_sentence(
+                 fmt::format("{}: {}", trace_->manifest_path, parsed.error().message))
           << "; functions stay unnamed\n";
     }
   }

@@ -1,5 +1,7 @@
 #include "daemon/ctl/report/report_text.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -178,11 +180,11 @@ void add_capture(Json& json, const ReportedCapture& capture, const calls::Thread
 void put_row_name(TextBuffer& out, const ReportRow& row, ReportBy by, bool lines, size_t columns) {
   std::string name = printable(row.name);
   if (by == ReportBy::kThread) {
-    name += "  (thread_" + std::to_string(row.id) + ", tid " + std::to_string(row.thread_id) + ")";
+    name += fmt::format("  (thread_{}, tid {})", row.id, row.thread_id);
   } else if (by == ReportBy::kCaller) {
     name += " < " + printable(row.caller);
   } else if (lines && !row.source.file.empty()) {
-    name += "  " + printable(row.source.file) + ":" + std::to_string(row.source.line);
+    name += fmt::format("  {}:{}", printable(row.source.file), row.source.line);
   }
   out.put(cut_to(name, columns));
 }

@@ -1,5 +1,7 @@
 #include "daemon/ctl/select/function_filter.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "formats/core/text/nearest_word.h"
@@ -39,15 +41,15 @@ Status NameFilter::check_all_found(std::string_view what,
   const auto missing = std::find(found_.begin(), found_.end(), false);
   if (missing == found_.end()) return {};
   const std::string& word = words_[static_cast<size_t>(missing - found_.begin())].text;
-  std::string message = "no " + std::string(what) + " matches \"" + word + "\"";
+  std::string message = fmt::format("no {} matches \"{}\"", what, word);
   std::vector<std::string_view> bases;
   for (const std::string& name : known) bases.push_back(symbolize::base_name(name));
   const std::string_view near = nearest_word(word, bases.data(), bases.size());
   if (!near.empty()) {
-    message += "; did you mean " + std::string(near) + "?";
+    message += fmt::format("; did you mean {}?", near);
   } else if (!known.empty()) {
-    message += "; " + std::to_string(known.size()) + (known.size() == 1 ? " is" : " are") +
-               " known, " + (known.size() == 1 ? "" : "such as ") + known.front();
+    message += fmt::format("; {}{} known, {}{}", known.size(), known.size() == 1 ? " is" : " are",
+                           known.size() == 1 ? "" : "such as ", known.front());
   }
   return Error{Code::kNotFound, std::move(message)};
 }

@@ -1,6 +1,7 @@
 // A directory for what a command needs for a while.
 #pragma once
 
+#include <fmt/core.h>
 #include <stdlib.h>
 
 #include <cerrno>
@@ -17,7 +18,7 @@ inline Result<storage::Leftover> make_scratch_directory(const std::string& name)
     std::error_code error;
     const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
     if (error) return Error{Code::kIo, "TMPDIR: " + error.message()};
-    std::string path = (parent / ("collectctl_" + name + "_XXXXXX")).string();
+    std::string path = (parent / fmt::format("collectctl_{}_XXXXXX", name)).string();
     if (::mkdtemp(path.data()) == nullptr) return errno_error(errno, path);
     return path;
   });

@@ -1,5 +1,7 @@
 #include "daemon/ctl/select/time_line.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -78,10 +80,10 @@ std::string DeviceClock::sentence() const {
   if (!is_compared_) {
     return "placed by the device's own time of day: its clock was not compared";
   }
-  return (comparisons() == 1 ? std::string("1 comparison")
-                             : std::to_string(comparisons()) + " comparisons") +
-         " with the collector's clock, the best within " +
-         std::to_string((best_uncertainty_ns() + 999) / 1000) + " us";
+  return fmt::format("{} with the collector's clock, the best within {} us",
+                     comparisons() == 1 ? std::string("1 comparison")
+                                        : fmt::format("{} comparisons", comparisons()),
+                     (best_uncertainty_ns() + 999) / 1000);
 }
 
 Result<DeviceClock> TimeLine::add(const storage::Manifest& manifest) {

@@ -1,5 +1,7 @@
 #include "daemon/ctl/select/time_window.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -17,7 +19,7 @@ Result<calls::Window> window_of(const WindowWords& words,
     if (text->empty()) continue;
     const auto moment = parse_moment(*text, session);
     if (!moment.ok()) {
-      return Error{moment.code(), std::string(option) + ": " + moment.error().message};
+      return Error{moment.code(), fmt::format("{}: {}", option, moment.error().message)};
     }
     *end = *moment;
   }

@@ -1,5 +1,7 @@
 #include "daemon/ctl/select/time_words.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -94,7 +96,7 @@ std::optional<uint64_t> parse_time_of_day(std::string_view text, uint64_t day_ns
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   const auto refuse = [text]() -> Error {
     return {Code::kInvalidArgument,
-            "\"" + std::string(text) + "\" is no duration; write 5s, 200ms, 1.5m or 2h"};
+            fmt::format("\"{}\" is no duration; write 5s, 200ms, 1.5m or 2h", text)};
   };
   double number = 0;
   const auto parsed =
@@ -147,15 +149,16 @@ Result<uint64_t> parse_moment(std::string_view text, const SessionTimes& session
     if (const auto unix_ns = parse_time_of_day(text, day_ns); unix_ns) {
       if (session.is_time_line) return *unix_ns;
       if (session.clock) return session.clock->device_ns(*unix_ns);
-      return Error{Code::kNotFound, "\"" + std::string(text) +
-                                        "\": the capture does not say what time of day it was "
-                                        "recorded; write the time since its start, as 2.5s"};
+      return Error{Code::kNotFound,
+                   fmt::format("\"{}\": the capture does not say what time of day it was recorded; "
+                               "write the time since its start, as 2.5s",
+                               text)};
     }
   }
   return Error{Code::kInvalidArgument,
-               "\"" + std::string(text) +
-                   "\" is no time; write 1ms or 2.5s since the start, 14:03:05.25, "
-                   "\"2026-11-25 14:03:05\", or nanoseconds as dump --json prints them"};
+               fmt::format("\"{}\" is no time; write 1ms or 2.5s since the start, 14:03:05.25, "
+                           "\"2026-11-25 14:03:05\", or nanoseconds as dump --json prints them",
+                           text)};
 }
 
 }  // namespace collect::ctl

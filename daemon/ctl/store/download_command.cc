@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <filesystem>
 #include <map>
 #include <set>
@@ -20,7 +22,7 @@ namespace {
 Result<std::string> fetch(upload::Store& store, const std::string& prefix,
                           const std::string& output, const std::string& below) {
   storage::PosixFs fs(output);
-  const std::string root = below.empty() ? output : output + "/" + below;
+  const std::string root = below.empty() ? output : fmt::format("{}/{}", output, below);
   COLLECT_TRY(fs.make_directories(root));
   return upload::download_part(store.client(), store.retries(), prefix, fs, root);
 }
@@ -62,20 +64,21 @@ int download_parts(const upload::StoreRequest& request, std::ostream& out, std::
   int code = 0;
   for (size_t i = 0; i < chosen->parts.size(); ++i) {
     const ChosenPart& part = chosen->parts[i];
-    line.show("downloading " + std::to_string(i + 1) + " of " +
-              std::to_string(chosen->parts.size()) + ", " + short_bytes(part.bytes));
+    line.show(fmt::format("downloading {} of {}, {}", i + 1, chosen->parts.size(),
+                          short_bytes(part.bytes)));
     const std::string below = names.at(part.session) > 1 ? part.name : "";
-    const bool is_free = taken.insert(below + "/" + part.session).second;
+    const bool is_free = taken.insert(fmt::format("{}/{}", below, part.session)).second;
     const auto directory =
         is_free ? fetch(**store, part.prefix, output, below)
-                : Result<std::string>(Error{Code::kAlreadyExists,
-                                            "another part has " + part.session + " of " +
-                                                part.name + " too: download each by its own URL"});
+                : Result<std::string>(Error{
+                      Code::kAlreadyExists,
+                      fmt::format("another part has {} of {} too: download each by its own URL",
+                                  part.session, part.name)});
     line.end();
     Json one = {{"url", (*store)->url_of(part.prefix)}};
     if (!directory.ok()) {
       code = 1;
-      if (!request.json) say(err, part.prefix + ": " + directory.error().message);
+      if (!request.json) say(err, fmt::format("{}: {}", part.prefix, directory.error().message));
       one["error"] = error_json(directory.error());
     } else {
       one["path"] = *directory;
@@ -112,15 +115,16 @@ int verify_parts(const upload::StoreRequest& request, std::ostream& out, std::os
   for (size_t i = 0; i < chosen->parts.size(); ++i) {
     const ChosenPart& part = chosen->parts[i];
     const std::string url = (*store)->url_of(part.prefix);
-    line.show("downloading " + std::to_string(i + 1) + " of " +
-              std::to_string(chosen->parts.size()) + ", " + short_bytes(part.bytes));
+    line.show(fmt::format("downloading {} of {}, {}", i + 1, chosen->parts.size(),
+                          short_bytes(part.bytes)));
     const auto scratch = make_scratch_directory("verify");
     if (!scratch.ok()) return answer.refuse(scratch.error(), 2);
     const auto directory = fetch(**store, part.prefix, scratch->path(), "");
     line.end();
     if (!directory.ok()) {
       code = 1;
-      if (!request.json) out << printable_sentence(url + ": " + directory.error().message) << "\n";
+      if (!request.json)
+        out << printable_sentence(fmt::format("{}: {}", url, directory.error().message)) << "\n";
       document["sessions"].push_back({{"url", url}, {"error", error_json(directory.error())}});
       continue;
     }

@@ -1,4 +1,6 @@
 #include "collect/control/v1/control.pb.h"
+
+#include <fmt/core.h>
 #include "daemon/ctl/control/messages/message_json.h"
 #include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/control/stored_sessions.h"
@@ -40,8 +42,7 @@ int list_parts(const upload::StoreRequest& request, std::ostream& out, std::ostr
   int code = 0;
   for (size_t i = 0; i < chosen->parts.size(); ++i) {
     const ChosenPart& part = chosen->parts[i];
-    line.show("reading manifest " + std::to_string(i + 1) + " of " +
-              std::to_string(chosen->parts.size()));
+    line.show(fmt::format("reading manifest {} of {}", i + 1, chosen->parts.size()));
     auto read = read_session(**store, part.prefix);
     api::Session session;
     if (read.ok()) {

@@ -1,5 +1,7 @@
 #include "daemon/ctl/store/parts.h"
 
+#include <fmt/core.h>
+
 #include "daemon/upload/commit_object.h"
 #include "daemon/upload/download.h"
 #include "formats/core/text/figures.h"
@@ -9,7 +11,8 @@ namespace collect::ctl {
 namespace {
 
 ChosenPart summary_of(const std::string& prefix, const upload::Commit& commit) {
-  ChosenPart part{prefix, commit.session, commit.part.collector + "-" + commit.part.epoch,
+  ChosenPart part{prefix, commit.session,
+                  fmt::format("{}-{}", commit.part.collector, commit.part.epoch),
                   commit.files.size()};
   for (const upload::CommittedFile& file : commit.files) {
     if (__builtin_add_overflow(part.bytes, file.bytes, &part.bytes)) part.bytes = UINT64_MAX;
@@ -21,8 +24,8 @@ ChosenPart summary_of(const std::string& prefix, const upload::Commit& commit) {
 
 std::string unfinished_sentence(uint64_t unfinished) {
   if (unfinished == 0) return {};
-  return counted(unfinished, "part") + (unfinished == 1 ? " is" : " are") +
-         " not committed: their upload has not ended, or was given up";
+  return fmt::format("{}{} not committed: their upload has not ended, or was given up",
+                     counted(unfinished, "part"), unfinished == 1 ? " is" : " are");
 }
 
 Result<ChosenParts> choose_parts(upload::Store& store, StoreLine& line) {
@@ -33,9 +36,9 @@ Result<ChosenParts> choose_parts(upload::Store& store, StoreLine& line) {
   ChosenParts chosen;
   chosen.unfinished = listed->unfinished;
   for (const std::string& prefix : listed->prefixes) {
-    line.show("reading COMMIT " +
-              std::to_string(chosen.parts.size() + chosen.unreadable.size() + 1) + " of " +
-              std::to_string(listed->prefixes.size()));
+    line.show(fmt::format("reading COMMIT {} of {}",
+                          chosen.parts.size() + chosen.unreadable.size() + 1,
+                          listed->prefixes.size()));
     const auto commit = upload::read_commit(store.client(), store.retries(), prefix);
     if (commit.ok()) {
       chosen.parts.push_back(summary_of(prefix, *commit));
@@ -48,8 +51,8 @@ Result<ChosenParts> choose_parts(upload::Store& store, StoreLine& line) {
   line.end();
   if (chosen.parts.empty() && chosen.unreadable.empty()) {
     const std::string pending = unfinished_sentence(chosen.unfinished);
-    return Error{Code::kNotFound, store.url_of(store.below()) + ": no session" +
-                                      (pending.empty() ? "" : "; " + pending)};
+    return Error{Code::kNotFound, fmt::format("{}: no session{}", store.url_of(store.below()),
+                                              pending.empty() ? "" : "; " + pending)};
   }
   return chosen;
 }

@@ -1,5 +1,7 @@
 #include "daemon/ctl/store/tables.h"
 
+#include <fmt/core.h>
+
 #include <iterator>
 #include <memory>
 #include <span>
@@ -47,8 +49,9 @@ upload::WantedTables wanted_tables(upload::StoreTables which) {
         make(session_path, all ? ParquetTables::kAll : ParquetTables::kWithoutRows, keeper->path());
     if (made.ok()) return upload::TableFiles{keeper->path(), keeper};
     const Error& error = made.error();
-    return Error{may_pass(error.code) ? error.code : Code::kInvalidArgument,
-                 session_path.name + " is in the store, without tables: " + error.message};
+    return Error{
+        may_pass(error.code) ? error.code : Code::kInvalidArgument,
+        fmt::format("{} is in the store, without tables: {}", session_path.name, error.message)};
   };
   return wanted;
 }

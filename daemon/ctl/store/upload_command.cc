@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -78,7 +80,9 @@ class Upload {
   bool failed_at_store() const { return failed_at_store_; }
 
  private:
-  void show() { line_.show(doing_ + (sent_ == 0 ? "" : ", " + short_bytes(sent_) + " sent")); }
+  void show() {
+    line_.show(doing_ + (sent_ == 0 ? "" : fmt::format(", {} sent", short_bytes(sent_))));
+  }
 
   StoreLine& line_;
   const upload::WantedTables tables_;
@@ -111,14 +115,15 @@ int upload_sessions(const upload::StoreRequest& request, std::ostream& out, std:
   int code = 0;
   for (size_t i = 0; i < session_paths->size(); ++i) {
     const storage::SessionPath& session_path = (*session_paths)[i];
-    const auto part = upload.run(session_path, "uploading " + std::to_string(i + 1) + " of " +
-                                                   std::to_string(session_paths->size()));
+    const auto part =
+        upload.run(session_path, fmt::format("uploading {} of {}", i + 1, session_paths->size()));
     line.end();
     Json one = {{"path", session_path.directory}};
     if (!part.ok()) {
       code = 1;
       if (!request.json) {
-        err << "collectctl: " << printable_sentence(session_path.name + ": " + part.error().message)
+        err << "collectctl: "
+            << printable_sentence(fmt::format("{}: {}", session_path.name, part.error().message))
             << "\n";
       }
       one["error"] = error_json(part.error());
@@ -130,11 +135,11 @@ int upload_sessions(const upload::StoreRequest& request, std::ostream& out, std:
       one["bytes"] = part->file_bytes;
       one["sent_bytes"] = upload.sent_bytes();
       if (!request.json) {
-        out << printable_sentence(session_path.name + ": " + short_bytes(part->file_bytes) +
-                                  (was_there
-                                       ? ", was there, "
-                                       : ", sent as " + short_bytes(upload.sent_bytes()) + ", ") +
-                                  url)
+        out << printable_sentence(fmt::format(
+                   "{}: {}{}{}", session_path.name, short_bytes(part->file_bytes),
+                   was_there ? ", was there, "
+                             : fmt::format(", sent as {}, ", short_bytes(upload.sent_bytes())),
+                   url))
             << "\n";
         out.flush();
       }

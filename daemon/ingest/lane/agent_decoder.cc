@@ -1,6 +1,6 @@
 #include "daemon/ingest/lane/agent_decoder.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "daemon/ingest/lane/data_frames.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

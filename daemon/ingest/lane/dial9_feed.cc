@@ -37,8 +37,8 @@ dial9::StreamOptions decoder_options() {
 }
 
 std::string text_of(const dial9::Problem& problem) {
-  return "dial9: " + std::string(dial9::rule_name(problem.rule)) + ": " +
-         dial9::to_error(problem).message;
+  return fmt::format("dial9: {}: {}", dial9::rule_name(problem.rule),
+                     dial9::to_error(problem).message);
 }
 
 }  // namespace

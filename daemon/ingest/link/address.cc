@@ -1,6 +1,7 @@
 #include "daemon/ingest/link/address.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -41,7 +42,7 @@ Result<Endpoint> numeric_endpoint(const Address& address) {
   const std::string host = address.host == "localhost" ? "127.0.0.1" : address.host;
   const asio::ip::address ip = asio::ip::make_address(host, error);
   if (error) {
-    return Error{Code::kUnsupported, "host \"" + address.host + "\" is not a number"};
+    return Error{Code::kUnsupported, fmt::format("host \"{}\" is not a number", address.host)};
   }
   return Endpoint(asio::ip::tcp::endpoint(ip, address.port));
 }
@@ -55,7 +56,7 @@ Result<Endpoint> resolve_endpoint(const Address& address) {
   const auto found = resolver.resolve(address.host, std::to_string(address.port), error);
   if (error || found.empty()) {
     return Error{Code::kInvalidArgument,
-                 "address \"" + to_string(address) + "\": " + error.message()};
+                 fmt::format("address \"{}\": {}", to_string(address), error.message())};
   }
   return Endpoint(found.begin()->endpoint());
 }

@@ -1,6 +1,6 @@
 #include "daemon/ingest/link/handshake.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

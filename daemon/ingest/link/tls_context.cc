@@ -80,7 +80,7 @@ Error file_error(const std::string& key, const std::string& path) {
                           : reason == nullptr ? "it can't be used"
                                               : reason;
   ERR_clear_error();
-  return {Code::kInvalidArgument, key + ": " + path + ": " + why + " (want PEM)"};
+  return {Code::kInvalidArgument, fmt::format("{}: {}: {} (want PEM)", key, path, why)};
 }
 
 // OpenSSL says too little about a file that is not there.
@@ -88,7 +88,7 @@ Status check_readable(const std::string& key, const std::string& path) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0) {
     const Error error = errno_error(errno, path);
-    return Error{error.code, key + ": " + error.message};
+    return Error{error.code, fmt::format("{}: {}", key, error.message)};
   }
   return {};
 }
@@ -145,7 +145,7 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::load(const TlsFiles& files
   if (SSL_CTX_check_private_key(context) != 1) {
     ERR_clear_error();
     return Error{Code::kInvalidArgument,
-                 "tls_key: " + files.key + " is not the key of " + files.certificate};
+                 fmt::format("tls_key: {} is not the key of {}", files.key, files.certificate)};
   }
   if (!files.client_ca.empty()) {
     COLLECT_TRY(check_readable("tls_client_ca", files.client_ca));

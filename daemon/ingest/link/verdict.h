@@ -1,6 +1,8 @@
 // What becomes of a connection after one of its frames.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,8 +33,9 @@ template <class Message>
 Result<Message> parse_body(const wire::Frame& frame) {
   Message message;
   if (!message.ParseFromArray(frame.body.data(), static_cast<int>(frame.body.size()))) {
-    return Error{Code::kDamaged, "frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
-                                     ": the body is no " + message.GetTypeName()};
+    return Error{Code::kDamaged,
+                 fmt::format("frame type {}: the body is no {}", static_cast<unsigned>(frame.type),
+                             message.GetTypeName())};
   }
   return message;
 }
@@ -47,8 +50,8 @@ Verdict verdict_on(const wire::Frame& frame, Part& part, Verdict (Part::*judge)(
 // The verdict on a frame that the receiver does not take there.
 inline Verdict misplaced(const wire::Frame& frame, const char* channel) {
   if (!wire::is_known(frame.type)) return std::nullopt;
-  return violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
-                   " does not belong on the " + channel + " channel");
+  return violation(fmt::format("frame type {} does not belong on the {} channel",
+                               static_cast<unsigned>(frame.type), channel));
 }
 
 }  // namespace collect::ingest

@@ -1,6 +1,6 @@
 #include "daemon/ingest/peer/agent_commands.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <utility>
 
@@ -26,7 +26,7 @@ void AgentCommands::issue(wire::Command command, Answer<wire::CommandResult> don
 void AgentCommands::start_recording(Answer<SessionSnapshot> done) {
   if (const AgentSession* current = recordings_.current()) {
     done(Error{Code::kAlreadyExists,
-               profile_.name() + " records already, into " + current->shown.name});
+               fmt::format("{} records already, into {}", profile_.name(), current->shown.name)});
     return;
   }
   wire::Command start;

@@ -1,5 +1,7 @@
 #include "daemon/ingest/peer/agent_profile.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "daemon/ingest/link/clock_fit.h"
@@ -42,7 +44,7 @@ uint64_t AgentProfile::agreed_features() const {
 }
 
 std::string AgentProfile::name_for_log() const {
-  return name() + " " + in_quotes(shown_.process_name);
+  return fmt::format("{} {}", name(), in_quotes(shown_.process_name));
 }
 
 void AgentProfile::count_connection() {

@@ -4,6 +4,8 @@
 // Belongs to the io thread of its Peer.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <memory>
 #include <string>
 
@@ -27,7 +29,7 @@ class AgentProfile {
   // The account of the newest connection.
   const std::shared_ptr<principal::Account>& account() const { return account_; }
   uint64_t agreed_features() const;  // wire::Feature
-  std::string name() const { return "agents/" + std::to_string(shown_.id); }
+  std::string name() const { return fmt::format("agents/{}", shown_.id); }
   std::string name_for_log() const;
 
   const AgentSnapshot& shown() const { return shown_; }

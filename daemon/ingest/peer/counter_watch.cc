@@ -1,6 +1,6 @@
 #include "daemon/ingest/peer/counter_watch.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <string>

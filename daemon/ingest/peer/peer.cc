@@ -252,7 +252,7 @@ void Peer::on_link_end(Link& link, const std::string& reason) {
     await_goodbye("data link: " + reason);
   } else if (&link == control_.get() || is_data) {
     drop_links(draining_ ? drain_reason_
-                         : std::string(is_data ? "data" : "control") + " link: " + reason);
+                         : fmt::format("{} link: {}", is_data ? "data" : "control", reason));
   }
 }
 

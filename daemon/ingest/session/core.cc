@@ -24,9 +24,10 @@ Status check_access(const std::string& address, const std::string& token, const 
       tls == nullptr ? is_asked ? "tls_certificate and tls_key"
                                 : "tls_certificate and tls_key, and token_file or tls_client_ca"
                      : "token_file or tls_client_ca";
-  return Error{Code::kInvalidArgument, "ingest address " + address +
-                                           ": other machines can reach it, so it needs " + missing +
-                                           "; 127.0.0.1, [::1] and unix:/path need nothing"};
+  return Error{Code::kInvalidArgument,
+               fmt::format("ingest address {}: other machines can reach it, so it needs {}; "
+                           "127.0.0.1, [::1] and unix:/path need nothing",
+                           address, missing)};
 }
 
 }  // namespace
@@ -127,7 +128,7 @@ void IngestCore::stop_threads() {
 
 void IngestCore::refused(const std::string& peer, const std::string& reason) {
   counters.connections_refused.fetch_add(1, std::memory_order_relaxed);
-  const std::string line = refusal_lines.admit("refused " + peer + ": " + reason);
+  const std::string line = refusal_lines.admit(fmt::format("refused {}: {}", peer, reason));
   if (!line.empty()) spdlog::warn("{}", line);
 }
 

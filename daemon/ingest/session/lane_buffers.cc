@@ -1,6 +1,6 @@
 #include "daemon/ingest/session/lane_buffers.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -63,7 +63,7 @@ void OldSessions::find() {
                  to_string(refused.front()));
   }
   for (const storage::SessionPath& session_path : *session_paths) {
-    if (!core_.fs.exists(session_path.directory + "/" + storage::kReserveFile)) {
+    if (!core_.fs.exists(fmt::format("{}/{}", session_path.directory, storage::kReserveFile))) {
       session_paths_.push_back(session_path);
       continue;
     }

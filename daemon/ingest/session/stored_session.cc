@@ -102,7 +102,7 @@ void StoredSession::opened() {
 Status StoredSession::resume(const std::string& directory) {
   directory_ = directory;
   const std::filesystem::path path = directory;
-  name_ = path.parent_path().filename().string() + "/" + path.filename().string();
+  name_ = fmt::format("{}/{}", path.parent_path().filename().string(), path.filename().string());
   auto resumed = storage::Session::resume(*dependencies_.fs, options_, directory);
   if (!resumed.ok() && resumed.code() == Code::kExhausted) return resumed.error();
   if (!resumed.ok()) {

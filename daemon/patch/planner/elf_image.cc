@@ -1,6 +1,7 @@
 #include "daemon/patch/planner/elf_image.h"
 
 #include <elf.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -24,7 +25,7 @@ bool read(Bytes bytes, uint64_t offset, T& out) {
 }
 
 Error damaged_table(const char* what) {
-  return {Code::kDamaged, std::string("its ") + what + " is damaged"};
+  return {Code::kDamaged, fmt::format("its {} is damaged", what)};
 }
 
 std::string_view text_at(Bytes bytes, uint64_t offset) {

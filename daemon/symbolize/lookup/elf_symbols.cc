@@ -1,5 +1,6 @@
 // Symbol tables of ELF files, by libelf.
 #include <elfutils/libdwelf.h>
+#include <fmt/core.h>
 #include <gelf.h>
 #include <unistd.h>
 
@@ -18,7 +19,8 @@ namespace {
 
 Error elf_error(const std::string& path, const char* what) {
   const char* why = elf_errmsg(-1);
-  return {Code::kDamaged, path + ": " + what + ": " + (why != nullptr ? why : "not usable")};
+  return {Code::kDamaged,
+          fmt::format("{}: {}: {}", path, what, why != nullptr ? why : "not usable")};
 }
 
 constexpr size_t kStubBytes = 16;
@@ -116,8 +118,7 @@ Status ElfSymbols::load() {
     return elf_error(path_, "symbol table");
   }
   if (header.sh_size > kMaxSymbolTableBytes || header.sh_entsize == 0) {
-    return Error{Code::kLimit,
-                 path_ + ": symbol table of " + std::to_string(header.sh_size) + " bytes"};
+    return Error{Code::kLimit, fmt::format("{}: symbol table of {} bytes", path_, header.sh_size)};
   }
   Elf_Data* data = elf_getdata(section, nullptr);
   if (data == nullptr) return elf_error(path_, "symbol table");

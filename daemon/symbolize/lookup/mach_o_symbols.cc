@@ -1,4 +1,5 @@
 // Symbol tables and DWARF of Mach-O files: of apps of iOS and macOS, and of their dSYMs.
+#include <fmt/core.h>
 #include <libelf.h>
 #include <unistd.h>
 
@@ -50,7 +51,9 @@ class MachOSymbols final : public SymbolFile {
 
  private:
   std::string_view name_at(uint32_t name) const override;
-  Error fault(Code code, const std::string& what) const { return {code, path_ + ": " + what}; }
+  Error fault(Code code, const std::string& what) const {
+    return {code, fmt::format("{}: {}", path_, what)};
+  }
   Status read_into(uint64_t offset, MutableBytes out) const;
   Result<std::vector<uint8_t>> read(uint64_t offset, uint64_t bytes) const;
   Result<std::vector<Slice>> slices() const;
@@ -142,7 +145,7 @@ Status MachOSymbols::read_image(Slice slice) {
   std::memcpy(&header, head->data(), sizeof header);
   if (header.magic != kMachMagic64) return fault(Code::kDamaged, "not a 64-bit Mach-O image");
   if (header.command_bytes > kMaxLoadCommandBytes) {
-    return fault(Code::kLimit, std::to_string(header.command_bytes) + " bytes of load commands");
+    return fault(Code::kLimit, fmt::format("{} bytes of load commands", header.command_bytes));
   }
   cpu_type_ = header.cpu_type;
   const auto commands = read(sizeof header, header.command_bytes);
@@ -197,8 +200,7 @@ Status MachOSymbols::read_segment(Bytes command) {
 Status MachOSymbols::load() {
   if (!has_symtab_) return fault(Code::kNotFound, "no symbol table");
   if (symtab_->strings_bytes > kMaxSymbolTableBytes) {
-    return fault(Code::kLimit,
-                 "symbol names of " + std::to_string(symtab_->strings_bytes) + " bytes");
+    return fault(Code::kLimit, fmt::format("symbol names of {} bytes", symtab_->strings_bytes));
   }
   const uint64_t count = std::min<uint64_t>(symtab_->symbols, kMaxSymbols);
   const auto table = read(symtab_->symbols_offset, count * sizeof(MachSymbol));

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
@@ -74,7 +75,7 @@ int find_path(const std::string& path) {
 }
 
 std::string proc_path(int fd) {
-  return "/proc/self/fd/" + std::to_string(fd);
+  return fmt::format("/proc/self/fd/{}", fd);
 }
 
 bool is_allowed(int fd, const std::vector<std::string>& real_roots) {
@@ -117,7 +118,7 @@ std::vector<std::string> entries_of(const std::string& directory,
   for (size_t count = 0; count < kMaxDirectoryEntries; ++count) {
     const dirent* entry = ::readdir(entries.get());
     if (entry == nullptr) break;
-    if (is_wanted(entry->d_name)) paths.push_back(directory + "/" + entry->d_name);
+    if (is_wanted(entry->d_name)) paths.push_back(fmt::format("{}/{}", directory, entry->d_name));
   }
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -154,13 +155,13 @@ std::vector<std::string> build_id_paths(const std::string& directory,
                                         const std::vector<uint8_t>& build_id) {
   if (build_id.size() < 2) return {};
   const std::string hex = hex_bytes(build_id);
-  const std::string split = hex.substr(0, 2) + "/" + hex.substr(2);
-  return {directory + "/.build-id/" + split + ".debug",
-          directory + "/.build-id/" + split,
-          directory + "/" + split + ".debug",
-          directory + "/" + hex + ".debug",
-          directory + "/" + hex,
-          directory + "/" + hex + "/debuginfo"};
+  const std::string split = fmt::format("{}/{}", hex.substr(0, 2), hex.substr(2));
+  return {fmt::format("{}/.build-id/{}.debug", directory, split),
+          fmt::format("{}/.build-id/{}", directory, split),
+          fmt::format("{}/{}.debug", directory, split),
+          fmt::format("{}/{}.debug", directory, hex),
+          fmt::format("{}/{}", directory, hex),
+          fmt::format("{}/{}/debuginfo", directory, hex)};
 }
 
 std::vector<std::string> same_names(const std::string& directory, std::string_view name) {

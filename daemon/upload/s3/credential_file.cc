@@ -1,5 +1,7 @@
 #include "daemon/upload/s3/credential_file.h"
 
+#include <fmt/core.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -44,7 +46,7 @@ Result<Credentials> credentials_of_profile(std::string_view text, std::string_vi
     if (name == "aws_secret_access_key") credentials.secret_access_key = value;
     if (name == "aws_session_token") credentials.session_token = value;
   }
-  const std::string place = path + ": [" + std::string(profile) + "] ";
+  const std::string place = fmt::format("{}: [{}] ", path, profile);
   if (!is_there) return Error{Code::kPermission, place + "is not there"};
   if (credentials.access_key_id.empty() || credentials.secret_access_key.empty()) {
     return Error{Code::kPermission, place + "needs aws_access_key_id and aws_secret_access_key"};
@@ -61,7 +63,7 @@ Result<std::string> read_secret_file(const std::string& path, size_t most_bytes)
     return Error{Code::kPermission, errno_error(errno, path).message};
   }
   if (got > most_bytes) {
-    return Error{Code::kLimit, path + ": longer than " + std::to_string(most_bytes) + " bytes"};
+    return Error{Code::kLimit, fmt::format("{}: longer than {} bytes", path, most_bytes)};
   }
   text.resize(got);
   return text;

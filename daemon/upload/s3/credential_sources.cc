@@ -1,5 +1,7 @@
 #include "daemon/upload/s3/credential_sources.h"
 
+#include <fmt/core.h>
+
 #include <cstdlib>
 
 #include "daemon/upload/s3/credential_file.h"
@@ -62,7 +64,7 @@ Result<std::unique_ptr<CredentialsSource>> make_credentials_source(
       identity.session_name = first_of(variable("AWS_ROLE_SESSION_NAME"), identity.session_name);
       identity.sts_endpoint =
           first_of(first_of(settings.sts_endpoint, variable("AWS_ENDPOINT_URL_STS")),
-                   "https://sts." + settings.region + ".amazonaws.com");
+                   fmt::format("https://sts.{}.amazonaws.com", settings.region));
       identity.http = settings.http;
       if (identity.token_file.empty() || identity.role_arn.empty()) {
         return Error{Code::kInvalidArgument,

@@ -1,6 +1,7 @@
 #include "daemon/upload/s3/http_connection.h"
 
 #include <curl/curl.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <atomic>
@@ -56,7 +57,7 @@ size_t take_header(char* data, size_t size, size_t count, void* user) {
   exchange.header_bytes += line.size();
   if (exchange.header_bytes > kMaxHeaderBytes) {
     exchange.failure =
-        Error{Code::kLimit, "headers of more than " + std::to_string(kMaxHeaderBytes) + " bytes"};
+        Error{Code::kLimit, fmt::format("headers of more than {} bytes", kMaxHeaderBytes)};
     return 0;
   }
   if (line.starts_with("HTTP/")) {  // a status line, perhaps behind that of "100 Continue"
@@ -91,9 +92,8 @@ size_t take_body(char* data, size_t size, size_t count, void* user) {
     return bytes;
   }
   if (bytes > exchange.most_answer_bytes - exchange.answer.body.size()) {
-    exchange.failure =
-        Error{Code::kLimit,
-              "an answer of more than " + std::to_string(exchange.most_answer_bytes) + " bytes"};
+    exchange.failure = Error{
+        Code::kLimit, fmt::format("an answer of more than {} bytes", exchange.most_answer_bytes)};
     return 0;
   }
   exchange.answer.body.append(data, bytes);
@@ -209,7 +209,7 @@ Result<HttpAnswer> HttpConnection::perform(const HttpRequest& request, ByteSink*
   for (const HttpField& field : request.headers) {
     // libcurl leaves out a field whose value is empty, unless it is written with ';'.
     const std::string line =
-        field.value.empty() ? field.name + ";" : field.name + ": " + field.value;
+        field.value.empty() ? field.name + ";" : fmt::format("{}: {}", field.name, field.value);
     curl_slist* longer = curl_slist_append(headers.get(), line.c_str());
     COLLECT_CHECK(longer != nullptr);
     (void)headers.release();
@@ -223,7 +223,7 @@ Result<HttpAnswer> HttpConnection::perform(const HttpRequest& request, ByteSink*
   curl_easy_setopt(state_->easy, CURLOPT_ERRORBUFFER, nullptr);
 
   const std::string what =
-      request.method + " " + request.url.substr(0, request.url.find('?')) + ": ";
+      fmt::format("{} {}: ", request.method, request.url.substr(0, request.url.find('?')));
   if (!done.ok()) return Error{done.code(), what + done.error().message};
   if (!exchange.failure.ok()) {
     return Error{exchange.failure.code(), what + exchange.failure.error().message};

@@ -1,6 +1,7 @@
 #include "daemon/upload/s3/s3_client.h"
 
 #include <curl/curl.h>
+#include <fmt/core.h>
 
 #include "daemon/upload/s3/digests.h"
 #include "daemon/upload/s3/s3_failure.h"
@@ -46,8 +47,8 @@ Result<std::string> listed_key(const XmlElement& page, const XmlElement& entry) 
 
 Status check_key(std::string_view key) {
   if (!key.empty() && key.size() <= kMaxKeyBytes) return {};
-  return Error{Code::kInvalidArgument, "a key of " + std::to_string(key.size()) + " bytes; 1 to " +
-                                           std::to_string(kMaxKeyBytes) + " are possible"};
+  return Error{Code::kInvalidArgument,
+               fmt::format("a key of {} bytes; 1 to {} are possible", key.size(), kMaxKeyBytes)};
 }
 
 // Ends an answer that is longer than the range that was asked for.
@@ -147,8 +148,7 @@ bool S3Client::correct_clock(const HttpAnswer& answer) {
 
 Error S3Client::error_of(const Call& call, int status, std::string_view body) const {
   const S3Failure failure = read_failure(body);
-  std::string text = call.method + " " + endpoint_.name() + "/" + std::string(call.key) + ": " +
-                     std::to_string(status);
+  std::string text = fmt::format("{} {}/{}: {}", call.method, endpoint_.name(), call.key, status);
   if (!failure.code.empty()) text += " " + failure.code;
   if (!failure.message.empty()) text += ": " + failure.message;
   return {code_of(status, failure.code), std::move(text)};
@@ -156,7 +156,7 @@ Error S3Client::error_of(const Call& call, int status, std::string_view body) co
 
 Error S3Client::damaged(const Call& call, const Error& why) const {
   return {why.code,
-          call.method + " " + endpoint_.name() + "/" + std::string(call.key) + ": " + why.message};
+          fmt::format("{} {}/{}: {}", call.method, endpoint_.name(), call.key, why.message)};
 }
 
 Result<XmlElement> S3Client::ask_xml(Call call, std::string_view root) {
@@ -167,8 +167,8 @@ Result<XmlElement> S3Client::ask_xml(Call call, std::string_view root) {
   if (!xml.ok()) return damaged(call, xml.error());
   if (xml->name == "Error") return error_of(call, answer->status, answer->body);
   if (xml->name != root) {
-    return damaged(call, {Code::kDamaged, "<" + xml->name.substr(0, 100) + "> where <" +
-                                              std::string(root) + "> is due"});
+    return damaged(call, {Code::kDamaged,
+                          fmt::format("<{}> where <{}> is due", xml->name.substr(0, 100), root)});
   }
   return xml;
 }
@@ -188,9 +188,8 @@ Result<std::string> S3Client::ask_etag(const Call& call) {
 Result<std::string> S3Client::put(std::string_view key, Bytes body, const PutOptions& options) {
   COLLECT_TRY(check_key(key));
   if (body.size() > kMaxPutBytes) {
-    return Error{Code::kLimit, "an object of " + std::to_string(body.size()) +
-                                   " bytes: more than " + std::to_string(kMaxPutBytes) +
-                                   " need parts"};
+    return Error{Code::kLimit, fmt::format("an object of {} bytes: more than {} need parts",
+                                           body.size(), kMaxPutBytes)};
   }
   Call call{"PUT", key, {}, checksum_fields(body, options.crc32c), body};
   call.headers.push_back({"content-type", options.content_type});
@@ -209,8 +208,8 @@ Result<uint64_t> S3Client::get(std::string_view key, ByteSink& sink,
     if (!answer.ok()) return answer.error();
     return answer->body_bytes;
   }
-  call.headers.push_back({"range", "bytes=" + std::to_string(range->first) + "-" +
-                                       (range->last ? std::to_string(*range->last) : "")});
+  call.headers.push_back({"range", fmt::format("bytes={}-{}", range->first,
+                                               range->last ? std::to_string(*range->last) : "")});
   std::optional<uint64_t> most;
   if (range->last) most = *range->last - range->first + 1;
   RangeSink bounded(sink, most);
@@ -218,7 +217,7 @@ Result<uint64_t> S3Client::get(std::string_view key, ByteSink& sink,
   call.sink_status = 206;
   const Result<HttpAnswer> answer = ask(call);
   if (!answer.ok()) return answer.error();
-  const std::string place = "bytes " + std::to_string(range->first) + "-";
+  const std::string place = fmt::format("bytes {}-", range->first);
   if (answer->status != 206 || !field_of(*answer, "content-range").starts_with(place)) {
     return damaged(call, {Code::kUnsupported, "the server ignores the range that was asked for"});
   }
@@ -236,7 +235,7 @@ Result<ObjectInfo> S3Client::head(std::string_view key) {
   const std::string size = field_of(*answer, "content-length");
   if (size.empty() || size.size() > 18 ||
       size.find_first_not_of("0123456789") != std::string::npos) {
-    return Error{Code::kDamaged, "HEAD " + info.key + ": no content-length"};
+    return Error{Code::kDamaged, fmt::format("HEAD {}: no content-length", info.key)};
   }
   info.bytes = std::stoull(size);
   return info;
@@ -266,7 +265,7 @@ Result<ListPage<ObjectInfo>> S3Client::list(std::string_view prefix, const std::
     const Result<uint64_t> bytes = entry.child_number("Size");
     if (!bytes.ok()) return damaged(call, bytes.error());
     if (key->size() > kMaxKeyBytes) {
-      return damaged(call, {Code::kDamaged, "a key of " + std::to_string(key->size()) + " bytes"});
+      return damaged(call, {Code::kDamaged, fmt::format("a key of {} bytes", key->size())});
     }
     if (!key->starts_with(prefix)) {
       return damaged(call, {Code::kUnsupported, "the server ignores the prefix of a list"});
@@ -310,9 +309,10 @@ Result<std::string> S3Client::complete_upload(std::string_view key, const std::s
                                               const std::vector<PartInfo>& parts, uint32_t crc32c) {
   std::string body = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
   for (const PartInfo& part : parts) {
-    body += "<Part><PartNumber>" + std::to_string(part.number) + "</PartNumber><ETag>&quot;" +
-            escape_xml(part.etag) + "&quot;</ETag><ChecksumCRC32C>" + base64_crc32c(part.crc32c) +
-            "</ChecksumCRC32C></Part>";
+    body += fmt::format(
+        "<Part><PartNumber>{}</PartNumber><ETag>&quot;{}&quot;</ETag><ChecksumCRC32C>{}</"
+        "ChecksumCRC32C></Part>",
+        part.number, escape_xml(part.etag), base64_crc32c(part.crc32c));
   }
   body += "</CompleteMultipartUpload>";
   Call call{"POST", key, {{"uploadId", upload_id}}};
@@ -344,7 +344,7 @@ Result<ListPage<PartInfo>> S3Client::list_parts(std::string_view key, const std:
     if (!number.ok()) return damaged(call, number.error());
     if (!bytes.ok()) return damaged(call, bytes.error());
     if (*number < 1 || *number > kMaxParts) {
-      return damaged(call, {Code::kDamaged, "part " + std::to_string(*number) + " cannot be"});
+      return damaged(call, {Code::kDamaged, fmt::format("part {} cannot be", *number)});
     }
     page.entries.push_back(
         {static_cast<uint32_t>(*number), *bytes, without_quotes(entry.child_text("ETag"))});
@@ -377,7 +377,8 @@ Result<ListPage<OpenUpload>> S3Client::list_uploads(std::string_view prefix,
     if (open.key.starts_with(prefix) && !open.id.empty()) page.entries.push_back(std::move(open));
   }
   if (xml->child_text("IsTruncated") == "true") {
-    page.next = xml->child_text("NextKeyMarker") + "\n" + xml->child_text("NextUploadIdMarker");
+    page.next = fmt::format("{}\n{}", xml->child_text("NextKeyMarker"),
+                            xml->child_text("NextUploadIdMarker"));
     if (page.next == "\n") {
       return damaged(call, {Code::kDamaged, "truncated list without a continuation token"});
     }

@@ -1,5 +1,7 @@
 #include "daemon/upload/s3/s3_endpoint.h"
 
+#include <fmt/core.h>
+
 #include "daemon/upload/s3/uri.h"
 
 namespace collect::upload {
@@ -36,22 +38,22 @@ Result<S3Endpoint> S3Endpoint::parse(std::string_view url, std::string bucket, B
     rest.remove_prefix(7);
   } else {
     return Error{Code::kInvalidArgument,
-                 "endpoint '" + std::string(url) + "': must begin with https:// or http://"};
+                 fmt::format("endpoint '{}': must begin with https:// or http://", url)};
   }
   if (rest.ends_with('/')) rest.remove_suffix(1);
   if (!is_host(rest)) {
-    return Error{Code::kInvalidArgument, "endpoint '" + std::string(url) +
-                                             "': a host and perhaps a port must follow, no more"};
+    return Error{Code::kInvalidArgument,
+                 fmt::format("endpoint '{}': a host and perhaps a port must follow, no more", url)};
   }
   if (!is_bucket_name(bucket)) {
     return Error{Code::kInvalidArgument,
-                 "bucket '" + bucket + "': 3 to 63 of a–z, 0–9, '-' and '.'"};
+                 fmt::format("bucket '{}': 3 to 63 of a–z, 0–9, '-' and '.'", bucket)};
   }
   const std::string_view usual_port = endpoint.is_tls_ ? ":443" : ":80";
   if (rest.ends_with(usual_port)) rest.remove_suffix(usual_port.size());
   endpoint.style_ = style;
   endpoint.host_ =
-      style == BucketStyle::kPath ? std::string(rest) : bucket + "." + std::string(rest);
+      style == BucketStyle::kPath ? std::string(rest) : fmt::format("{}.{}", bucket, rest);
   endpoint.bucket_ = std::move(bucket);
   return endpoint;
 }

@@ -1,5 +1,7 @@
 #include "daemon/upload/s3/s3_signer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <ctime>
 
@@ -57,17 +59,18 @@ void S3Signer::sign(const RequestToSign& request, const Credentials& credentials
   }
   canonical.append("\n").append(names).append("\n").append(request.payload_hash);
 
-  const std::string scope = time.substr(0, 8) + "/" + region_ + "/" + service_ + "/aws4_request";
+  const std::string scope =
+      fmt::format("{}/{}/{}/aws4_request", time.substr(0, 8), region_, service_);
   headers.push_back(
-      {"authorization", std::string(kAlgorithm) + " Credential=" + credentials.access_key_id + "/" +
-                            scope + ",SignedHeaders=" + names +
-                            ",Signature=" + signature(credentials, time, scope, canonical)});
+      {"authorization", fmt::format("{} Credential={}/{},SignedHeaders={},Signature={}", kAlgorithm,
+                                    credentials.access_key_id, scope, names,
+                                    signature(credentials, time, scope, canonical))});
 }
 
 std::string S3Signer::signature(const Credentials& credentials, const std::string& time,
                                 const std::string& scope, const std::string& canonical) const {
-  const std::string text = std::string(kAlgorithm) + "\n" + time + "\n" + scope + "\n" +
-                           hex_bytes(sha256(bytes_of(canonical)));
+  const std::string text = fmt::format("{}\n{}\n{}\n{}", kAlgorithm, time, scope,
+                                       hex_bytes(sha256(bytes_of(canonical))));
   Sha256 key = hmac_sha256(bytes_of("AWS4" + credentials.secret_access_key), time.substr(0, 8));
   key = hmac_sha256(key, region_);
   key = hmac_sha256(key, service_);

@@ -1,6 +1,7 @@
 #include "daemon/upload/s3/s3_xml.h"
 
 #include <expat.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <memory>
@@ -76,14 +77,14 @@ Result<uint64_t> XmlElement::child_number(std::string_view wanted) const {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size()) {
-    return Error{Code::kDamaged, "<" + name + "> has no number <" + std::string(wanted) + ">"};
+    return Error{Code::kDamaged, fmt::format("<{}> has no number <{}>", name, wanted)};
   }
   return number;
 }
 
 Result<XmlElement> read_xml(std::string_view xml) {
   if (xml.size() > kMaxXmlBytes) {
-    return Error{Code::kLimit, "XML of more than " + std::to_string(kMaxXmlBytes) + " bytes"};
+    return Error{Code::kLimit, fmt::format("XML of more than {} bytes", kMaxXmlBytes)};
   }
   // While S3 completes a large object it sends spaces, which may come before the declaration.
   const size_t start = xml.find_first_not_of(" \t\r\n");
@@ -101,11 +102,9 @@ Result<XmlElement> read_xml(std::string_view xml) {
   const bool is_whole =
       XML_Parse(parser.get(), xml.data(), static_cast<int>(xml.size()), 1) == XML_STATUS_OK;
   if (is_whole && !reading.failure) return std::move(reading.root);
-  const std::string place =
-      "XML at byte " +
-      std::to_string(static_cast<uint64_t>(start) +
-                     static_cast<uint64_t>(XML_GetCurrentByteIndex(parser.get()))) +
-      ": ";
+  const std::string place = fmt::format(
+      "XML at byte {}: ",
+      static_cast<uint64_t>(start) + static_cast<uint64_t>(XML_GetCurrentByteIndex(parser.get())));
   if (reading.failure) return Error{reading.failure->code, place + reading.failure->message};
   return Error{Code::kDamaged, place + XML_ErrorString(XML_GetErrorCode(parser.get()))};
 }

@@ -1,6 +1,7 @@
 #include "daemon/upload/s3/web_identity.h"
 
 #include <curl/curl.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
@@ -78,10 +79,11 @@ Result<Credentials> WebIdentityCredentials::get() {
 Result<Credentials> WebIdentityCredentials::ask() {
   const auto token = read_secret_file(settings_.token_file, kMaxTokenBytes);
   if (!token.ok()) return token.error();
-  const std::string form = "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=" +
-                           encode_uri(settings_.role_arn) +
-                           "&RoleSessionName=" + encode_uri(settings_.session_name) +
-                           "&WebIdentityToken=" + encode_uri(without_end_of_line(*token));
+  const std::string form = fmt::format(
+      "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn={}&RoleSessionName={}&"
+      "WebIdentityToken={}",
+      encode_uri(settings_.role_arn), encode_uri(settings_.session_name),
+      encode_uri(without_end_of_line(*token)));
   HttpRequest request;
   request.method = "POST";
   request.url = settings_.sts_endpoint + (settings_.sts_endpoint.ends_with('/') ? "" : "/");
@@ -90,14 +92,13 @@ Result<Credentials> WebIdentityCredentials::ask() {
   request.most_answer_bytes = kMaxTokenBytes;
   const auto answer = http_.perform(request);
   if (!answer.ok()) return answer.error();
-  const std::string place =
-      settings_.sts_endpoint + ": AssumeRoleWithWebIdentity of " + settings_.role_arn + ": ";
+  const std::string place = fmt::format(
+      "{}: AssumeRoleWithWebIdentity of {}: ", settings_.sts_endpoint, settings_.role_arn);
   if (answer->status != 200) {
     const S3Failure failure = read_failure(answer->body);
     const Code code = code_of(answer->status, failure.code);
-    return Error{
-        code == Code::kUnavailable ? code : Code::kPermission,
-        place + std::to_string(answer->status) + " " + failure.code + " " + failure.message};
+    return Error{code == Code::kUnavailable ? code : Code::kPermission,
+                 fmt::format("{}{} {} {}", place, answer->status, failure.code, failure.message)};
   }
   const auto xml = read_xml(answer->body);
   if (!xml.ok()) return Error{Code::kUnavailable, place + xml.error().message};

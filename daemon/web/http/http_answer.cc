@@ -1,5 +1,7 @@
 #include "daemon/web/http/http_answer.h"
 
+#include <fmt/core.h>
+
 #include "formats/core/text/printable.h"
 
 namespace collect::web {
@@ -73,13 +75,14 @@ int status_of(Code code) {
 }  // namespace
 
 std::string head_of(const HttpAnswer& answer, bool closes) {
-  std::string head = "HTTP/1.1 " + std::to_string(answer.status) + " ";
+  std::string head = fmt::format("HTTP/1.1 {} ", answer.status);
   head += reason_of(answer.status);
   head += "\r\nContent-Type: " + answer.content_type;
-  if (!answer.is_stream) head += "\r\nContent-Length: " + std::to_string(answer.body.size());
+  if (!answer.is_stream) head += fmt::format("\r\nContent-Length: {}", answer.body.size());
   if (!answer.is_foreign) {
-    head += "\r\nContent-Security-Policy: " + answer.content_policy +
-            "\r\nCross-Origin-Opener-Policy: same-origin";
+    head +=
+        fmt::format("\r\nContent-Security-Policy: {}\r\nCross-Origin-Opener-Policy: same-origin",
+                    answer.content_policy);
     if (answer.opens_windows) head += "-allow-popups";
   }
   head +=
@@ -88,7 +91,7 @@ std::string head_of(const HttpAnswer& answer, bool closes) {
       "\r\nReferrer-Policy: no-referrer"
       "\r\nCross-Origin-Resource-Policy: same-origin"
       "\r\nCache-Control: no-store";
-  for (const auto& [name, value] : answer.fields) head += "\r\n" + name + ": " + value;
+  for (const auto& [name, value] : answer.fields) head += fmt::format("\r\n{}: {}", name, value);
   head += closes ? "\r\nConnection: close\r\n\r\n" : "\r\n\r\n";
   return head;
 }

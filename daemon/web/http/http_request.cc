@@ -1,5 +1,7 @@
 #include "daemon/web/http/http_request.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -86,7 +88,7 @@ HttpReader::Step HttpReader::push_head(std::string_view& bytes) {
     head_ += c;
     if (head_.ends_with(kHeadEnd)) return read_head();
     if (head_.size() >= kMaxHeadBytes) {
-      fail(431, "the head has more than " + std::to_string(kMaxHeadBytes) + " bytes");
+      fail(431, fmt::format("the head has more than {} bytes", kMaxHeadBytes));
       return Step::kBad;
     }
   }
@@ -119,7 +121,7 @@ bool HttpReader::read_request_line(std::string_view line) {
   const std::string_view version = line.substr(last + 1);
   if (!is_token(method)) return fail(400, "the method is no token");
   if (target.size() > kMaxTargetBytes) {
-    return fail(414, "the path has more than " + std::to_string(kMaxTargetBytes) + " bytes");
+    return fail(414, fmt::format("the path has more than {} bytes", kMaxTargetBytes));
   }
   if (!target.starts_with('/') || !std::all_of(target.begin(), target.end(), is_visible)) {
     return fail(400, "the path does not begin with a slash, or has blanks");
@@ -132,7 +134,7 @@ bool HttpReader::read_request_line(std::string_view line) {
 
 bool HttpReader::read_field(std::string_view line) {
   if (request_.fields.size() == kMaxFields) {
-    return fail(431, "more than " + std::to_string(kMaxFields) + " header fields");
+    return fail(431, fmt::format("more than {} header fields", kMaxFields));
   }
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) {
@@ -161,7 +163,7 @@ bool HttpReader::check_fields() {
     const auto read = std::from_chars(length->data(), end, bytes);
     if (length->empty() || read.ptr != end) return fail(400, "Content-Length is no number");
     if (read.ec != std::errc() || bytes > kMaxBodyBytes) {
-      return fail(413, "the body has more than " + std::to_string(kMaxBodyBytes) + " bytes");
+      return fail(413, fmt::format("the body has more than {} bytes", kMaxBodyBytes));
     }
     body_bytes_ = bytes;
   }

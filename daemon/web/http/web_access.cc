@@ -1,6 +1,7 @@
 #include "daemon/web/http/web_access.h"
 
 #include <arpa/inet.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -52,12 +53,12 @@ Result<WebSecrets> WebSecrets::make() {
 
 WebAccess::WebAccess(WebSecrets secrets, std::string host, uint16_t port)
     : secrets_(std::move(secrets)),
-      host_(host.find(':') == std::string::npos ? host : "[" + host + "]"),
-      address_(host_ + ":" + std::to_string(port)),
-      cookie_name_("collectord_" + std::to_string(port)) {}
+      host_(host.find(':') == std::string::npos ? host : fmt::format("[{}]", host)),
+      address_(fmt::format("{}:{}", host_, port)),
+      cookie_name_(fmt::format("collectord_{}", port)) {}
 
 std::string WebAccess::url() const {
-  return address() + "/#token=" + secrets_.token;
+  return fmt::format("{}/#token={}", address(), secrets_.token);
 }
 
 std::optional<HttpAnswer> WebAccess::refusal(const HttpRequest& request) const {
@@ -106,8 +107,8 @@ HttpAnswer WebAccess::sign_in(std::string_view token) const {
     return error_answer(403, "this is not the token: take the address that collectord printed");
   }
   HttpAnswer answer = json_answer("{}\n");
-  answer.fields.emplace_back(
-      "Set-Cookie", cookie_name_ + "=" + secrets_.cookie + "; Path=/; HttpOnly; SameSite=Strict");
+  answer.fields.emplace_back("Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict",
+                                                       cookie_name_, secrets_.cookie));
   return answer;
 }
 

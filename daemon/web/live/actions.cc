@@ -1,5 +1,6 @@
 #include "daemon/web/live/actions.h"
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -54,9 +55,8 @@ Result<api::AnnotateRequest> marker_of(const api::Selector& target, const std::s
   const auto text = word_in(body, "text");
   if (!text.ok()) return text.error();
   if (text->empty() || text->size() > control::kMaxAnnotationBytes) {
-    return Error{
-        Code::kInvalidArgument,
-        "the text of a marker has 1 to " + std::to_string(control::kMaxAnnotationBytes) + " bytes"};
+    return Error{Code::kInvalidArgument, fmt::format("the text of a marker has 1 to {} bytes",
+                                                     control::kMaxAnnotationBytes)};
   }
   api::AnnotateRequest marker;
   *marker.mutable_target() = target;
@@ -71,7 +71,7 @@ Result<std::string> word_in(const std::string& body, const char* key) {
   if (!json.is_object()) return Error{Code::kInvalidArgument, "the body is no JSON object"};
   const auto found = json.find(key);
   if (found == json.end() || !found->is_string()) {
-    return Error{Code::kInvalidArgument, "the body has no text \"" + std::string(key) + "\""};
+    return Error{Code::kInvalidArgument, fmt::format("the body has no text \"{}\"", key)};
   }
   return found->get<std::string>();
 }

@@ -1,12 +1,14 @@
 #include "daemon/web/live/live_feed.h"
 
+#include <fmt/core.h>
+
 #include "daemon/web/limits.h"
 
 namespace collect::web {
 namespace {
 
 std::string event_of(const std::string& json) {
-  return "event: state\ndata: " + json + "\n\n";
+  return fmt::format("event: state\ndata: {}\n\n", json);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "formats/calls/lod/lod_reader.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "formats/calls/lod/lod_summary.h"
@@ -9,7 +11,7 @@ namespace collect::calls {
 namespace {
 
 Error damaged(uint64_t offset, const char* what) {
-  return {Code::kDamaged, "offset " + std::to_string(offset) + ": " + what};
+  return {Code::kDamaged, fmt::format("offset {}: {}", offset, what)};
 }
 
 }  // namespace
@@ -26,7 +28,7 @@ Result<LodReader> LodReader::open(Bytes file) {
     return damaged(0, "the header's checksum is wrong");
   }
   if (const uint32_t version = in.u32(); version != kLodVersion) {
-    return Error{Code::kUnsupported, "version " + std::to_string(version)};
+    return Error{Code::kUnsupported, fmt::format("version {}", version)};
   }
   LodReader reader;
   reader.file_ = file;

@@ -1,5 +1,7 @@
 #include "formats/dial9/read/decoder.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 
@@ -13,32 +15,32 @@ std::string sentence_of(Rule rule, uint64_t detail) {
     case Rule::kHeader:
       return "this is no dial9 header";
     case Rule::kVersion:
-      return "the header says version " + number + ", only " + std::to_string(kFormatVersion) +
-             " is known";
+      return fmt::format("the header says version {}, only {} is known", number, kFormatVersion);
     case Rule::kTruncated:
-      return "the stream ends within a frame, which has at least " + number + " bytes";
+      return fmt::format("the stream ends within a frame, which has at least {} bytes", number);
     case Rule::kTag:
       return "no frame has the tag " + number;
     case Rule::kName:
       return "a name is not UTF-8";
     case Rule::kFieldType:
-      return "field type " + number + " does not exist";
+      return fmt::format("field type {} does not exist", number);
     case Rule::kSchemaConflict:
-      return "type_id " + number + " is registered again with another schema";
+      return fmt::format("type_id {} is registered again with another schema", number);
     case Rule::kUnknownType:
       return "no schema has been given for type_id " + number;
     case Rule::kVarint:
       return "a LEB128 number has more than 64 bits";
     case Rule::kElementType:
-      return "element type " + number + " does not exist in lists and maps";
+      return fmt::format("element type {} does not exist in lists and maps", number);
     case Rule::kNesting:
-      return "lists and maps are nested deeper than " + std::to_string(kMaxNestingDepth);
+      return fmt::format("lists and maps are nested deeper than {}", kMaxNestingDepth);
     case Rule::kTime:
       return "the event's time is beyond 64 bits";
     case Rule::kFrameSize:
-      return "a frame of at least " + number + " bytes is longer than is taken here";
+      return fmt::format("a frame of at least {} bytes is longer than is taken here", number);
     case Rule::kState:
-      return "schemas and pools of one sub-stream take " + number + " bytes, more than is given";
+      return fmt::format("schemas and pools of one sub-stream take {} bytes, more than is given",
+                         number);
     case Rule::kNone:
       break;
   }

@@ -1,5 +1,7 @@
 #include "formats/rtc/meta/decimal.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <bit>
 #include <charconv>
@@ -152,7 +154,7 @@ std::optional<Decimal> Decimal::parse(std::string_view text) {
 }
 
 double Decimal::to_double() const {
-  const std::string digits = std::to_string(mantissa) + "e" + std::to_string(exponent);
+  const std::string digits = fmt::format("{}e{}", mantissa, exponent);
   double number = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (read.ec == std::errc{}) return number;

@@ -1,5 +1,6 @@
 #include "formats/rtc/meta/meta.h"
 
+#include <fmt/core.h>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -149,7 +150,7 @@ class EntryReader {
     if (!number.is_number_unsigned()) return refuse("a stream has no id");
     info_.id = number.get<uint64_t>();
     if (info_.id < kFirstStreamId || info_.id > kMaxStreamId) {
-      return refuse("stream id " + std::to_string(info_.id) + " is not for streams");
+      return refuse(fmt::format("stream id {} is not for streams", info_.id));
     }
     for (const auto& [key, text] : members) {
       if (!read_key(key, text)) return std::nullopt;
@@ -196,9 +197,9 @@ class EntryReader {
     out = Decimal::parse(text);
     if (out) return;
     out = Decimal(value.get<double>());
-    complaints_.push_back(label() + ": \"" + std::string(key) +
-                          "\" has more digits than can be kept: " + text.substr(0, 40) +
-                          " is read as " + out->text());
+    complaints_.push_back(
+        fmt::format("{}: \"{}\" has more digits than can be kept: {} is read as {}", label(), key,
+                    text.substr(0, 40), out->text()));
   }
 
   // False when the stream cannot be read at all.
@@ -213,7 +214,8 @@ class EntryReader {
     } else if (key == "length") {
       if (value.is_null()) return true;
       if (!value.is_number_unsigned() || value.get<uint64_t>() > kMaxPayloadBytes) {
-        refuse(label() + ": length " + dump(value).substr(0, 40) + " is no frame's length");
+        refuse(
+            fmt::format("{}: length {} is no frame's length", label(), dump(value).substr(0, 40)));
         return false;
       }
       info_.length = static_cast<uint32_t>(value.get<uint64_t>());
@@ -254,7 +256,7 @@ class EntryReader {
 
 Result<Meta> parse_meta(Bytes bytes) {
   if (bytes.size() > kMaxMetaBytes) {
-    return Error{Code::kLimit, "Meta has " + std::to_string(bytes.size()) + " bytes"};
+    return Error{Code::kLimit, fmt::format("Meta has {} bytes", bytes.size())};
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (too_deep(text)) return Error{Code::kLimit, "Meta is nested too deeply"};
@@ -265,7 +267,7 @@ Result<Meta> parse_meta(Bytes bytes) {
     return Error{Code::kDamaged, "Meta is no array that ends with the next free id"};
   }
   if (elements->size() - 1 > kMaxStreams) {
-    return Error{Code::kLimit, "Meta has " + std::to_string(elements->size() - 1) + " streams"};
+    return Error{Code::kLimit, fmt::format("Meta has {} streams", elements->size() - 1)};
   }
   Meta meta;
   meta.next_id = last.get<uint64_t>();
@@ -274,12 +276,11 @@ Result<Meta> parse_meta(Bytes bytes) {
     auto info = EntryReader((*elements)[i], meta.complaints).read();
     if (!info) continue;
     if (!ids.insert(info->id).second) {
-      meta.complaints.push_back("stream " + std::to_string(info->id) +
-                                " is described twice; the last one counts");
+      meta.complaints.push_back(
+          fmt::format("stream {} is described twice; the last one counts", info->id));
     }
     if (info->id >= meta.next_id) {
-      meta.complaints.push_back("stream " + std::to_string(info->id) +
-                                " is not below the next free id");
+      meta.complaints.push_back(fmt::format("stream {} is not below the next free id", info->id));
     }
     meta.streams.push_back(std::move(*info));
   }
@@ -287,7 +288,7 @@ Result<Meta> parse_meta(Bytes bytes) {
 }
 
 Result<std::string> stream_json(const StreamInfo& stream) {
-  std::string out = "{\"id\":" + std::to_string(stream.id);
+  std::string out = fmt::format("{{\"id\":{}", stream.id);
   Status status;
   const auto put_text = [&](const char* key, const std::string& text) {
     const Bytes bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());
@@ -298,7 +299,7 @@ Result<std::string> stream_json(const StreamInfo& stream) {
     out.append(",\"").append(key).append("\":").append(dump(json(text)));
   };
   if (!stream.name.empty()) put_text("name", stream.name);
-  if (stream.length) out += ",\"length\":" + std::to_string(*stream.length);
+  if (stream.length) out += fmt::format(",\"length\":{}", *stream.length);
   if (stream.cont) out += ",\"cont\":true";
   if (stream.is_clock) {
     out += ",\"clock\":true";
@@ -314,12 +315,12 @@ Result<std::string> stream_json(const StreamInfo& stream) {
   for (const auto& [key, text] : stream.extra) {
     const Bytes bytes(reinterpret_cast<const uint8_t*>(key.data()), key.size());
     if (is_own_key(key) || !is_utf8(bytes)) {
-      return Error{Code::kInvalidArgument, "extra key " + key + " is not free"};
+      return Error{Code::kInvalidArgument, fmt::format("extra key {} is not free", key)};
     }
     if (too_deep(text) || value_of(text).is_discarded()) {
-      return Error{Code::kInvalidArgument, "extra key " + key + " holds no JSON"};
+      return Error{Code::kInvalidArgument, fmt::format("extra key {} holds no JSON", key)};
     }
-    const auto compact = ElementReader::read("[{\"value\":" + text + "}]");
+    const auto compact = ElementReader::read(fmt::format("[{{\"value\":{}}}]", text));
     out.append(",").append(dump(json(key))).append(":");
     out.append(compact->front().members.at("value"));
   }

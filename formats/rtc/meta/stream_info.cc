@@ -1,5 +1,7 @@
 #include "formats/rtc/meta/stream_info.h"
 
+#include <fmt/core.h>
+
 namespace collect::rtc {
 namespace {
 
@@ -87,7 +89,7 @@ Format Format::annotated() const {
 }
 
 std::string StreamInfo::label() const {
-  return name.empty() ? "id " + std::to_string(id) : name;
+  return name.empty() ? fmt::format("id {}", id) : name;
 }
 
 std::string_view StreamInfo::extra_json(std::string_view key) const {

@@ -1,5 +1,7 @@
 #include "formats/rtc/meta/value.h"
 
+#include <fmt/core.h>
+
 #include <bit>
 
 #include "formats/core/encoding/leb128.h"
@@ -23,8 +25,8 @@ Timespec load_timespec(Bytes bytes, Endian endian) {
 }
 
 Error size_error(const StreamInfo& stream, Bytes payload) {
-  return {Code::kDamaged, stream.label() + ": " + std::to_string(payload.size()) +
-                              " bytes are no " + stream.format.text};
+  return {Code::kDamaged, fmt::format("{}: {} bytes are no {}", stream.label(), payload.size(),
+                                      stream.format.text)};
 }
 
 // The number as it is in the file; absent when the format is none.
@@ -109,7 +111,8 @@ Result<ExactTime> decode_clock(const StreamInfo& clock, Bytes payload, Endian wr
   auto number = decode_number(clock, payload, writer, false);
   if (!number) return number.error();
   if (!*number) {
-    return Error{Code::kUnsupported, clock.label() + ": " + clock.format.text + " is no number"};
+    return Error{Code::kUnsupported,
+                 fmt::format("{}: {} is no number", clock.label(), clock.format.text)};
   }
   const RawValue& raw = **number;
   if (const auto* time = std::get_if<Timespec>(&raw)) {
@@ -131,7 +134,7 @@ Result<ExactTime> decode_clock(const StreamInfo& clock, Bytes payload, Endian wr
 
 Result<AnnotationText> decode_annotation(Bytes payload, Endian writer) {
   if (payload.size() < kTimespecBytes) {
-    return Error{Code::kDamaged, "an annotation of " + std::to_string(payload.size()) + " bytes"};
+    return Error{Code::kDamaged, fmt::format("an annotation of {} bytes", payload.size())};
   }
   return AnnotationText{load_timespec(payload, writer), payload.subspan(kTimespecBytes)};
 }

@@ -1,4 +1,6 @@
 // Frames and objects: the part of a reader that every byte passes.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -44,7 +46,7 @@ Reader::Impl::Parsed Reader::Impl::parse(uint64_t at, Header& header) {
     header.stream = table_.find(header.id);
     if (header.stream == nullptr) {
       return bad(table_.empty() ? Rule::kMetaMissing : Rule::kUnknownStream,
-                 "unknown stream id " + std::to_string(header.id));
+                 fmt::format("unknown stream id {}", header.id));
     }
     fixed = header.stream->torn_rest != 0 ? header.stream->torn_rest : header.stream->fixed_length;
   } else if (header.id == kNulId) {
@@ -63,7 +65,7 @@ Reader::Impl::Parsed Reader::Impl::parse(uint64_t at, Header& header) {
       return length.truncated ? Parsed::kEnds : bad(Rule::kFrame, "a length of more than 64 bits");
     }
     if (length.value > kMaxPayloadBytes) {
-      return bad(Rule::kFrame, "payload of " + std::to_string(length.value) + " bytes");
+      return bad(Rule::kFrame, fmt::format("payload of {} bytes", length.value));
     }
     header.payload_bytes = length.value;
     header.head_bytes += length.size;
@@ -79,7 +81,7 @@ Reader::Impl::Parsed Reader::Impl::parse(uint64_t at, Header& header) {
 bool Reader::Impl::crosses_grid(uint64_t at, uint64_t id, uint64_t end) {
   if (unit_end_ < end) {
     if (at < unit_end_ && is_marker(file_, unit_end_)) {
-      bad(Rule::kMarkerOverrun, "a frame reaches over the Marker at " + std::to_string(unit_end_));
+      bad(Rule::kMarkerOverrun, fmt::format("a frame reaches over the Marker at {}", unit_end_));
       return true;
     }
     unit_end_ = kNowhere;
@@ -88,11 +90,11 @@ bool Reader::Impl::crosses_grid(uint64_t at, uint64_t id, uint64_t end) {
     const uint64_t place = next_minor_;
     if (at < place) {
       if (options_.repair_torn_frames && is_minor_index(file_, place, marker_ + kMarkerBytes)) {
-        bad(Rule::kMinorOverrun, "a frame reaches over the index at " + std::to_string(place));
+        bad(Rule::kMinorOverrun, fmt::format("a frame reaches over the index at {}", place));
         return true;
       }
       findings_.add_lazily(Severity::kWarning, Rule::kMinorOverrun, at, [&] {
-        return "a frame reaches over the place of an index at " + std::to_string(place);
+        return fmt::format("a frame reaches over the place of an index at {}", place);
       });
     } else if (id != kMinorIndexId && id != kMarkerId) {
       findings_.add_lazily(Severity::kWarning, Rule::kMinorMissing, at,
@@ -125,7 +127,7 @@ bool Reader::Impl::is_torn(uint64_t at, Header& header) {
                       (place + kCrcPayloadBytes >= file_.size() || is_marker(file_, unit_end_));
   if (!is_index && !is_crc) return false;
   findings_.add_lazily(Severity::kWarning, Rule::kTornFrame, at, [&] {
-    return header.stream->info.label() + ": a frame is torn at " + std::to_string(place);
+    return fmt::format("{}: a frame is torn at {}", header.stream->info.label(), place);
   });
   header.stream->torn_rest = static_cast<int>(begin + header.payload_bytes - place);
   header.payload_bytes = place - begin;
@@ -283,7 +285,7 @@ void Reader::Impl::tick(StreamState& stream, uint64_t at, Object& object) {
   if (clock.exact) clock.ns = clock.exact->nanoseconds();
   if (before && clock.ns && *clock.ns < *before) {
     findings_.add_lazily(Severity::kWarning, Rule::kClockBackwards, at, [&] {
-      return stream.info.label() + " steps back by " + std::to_string(*before - *clock.ns) + " ns";
+      return fmt::format("{} steps back by {} ns", stream.info.label(), *before - *clock.ns);
     });
   }
   object.time_ns = clock.ns;
@@ -304,7 +306,7 @@ void Reader::Impl::drop_open_objects(const char* why) {
     stream.torn_rest = 0;
     if (!stream.discarding) {
       findings_.add_lazily(Severity::kWarning, Rule::kObjectDropped, stream.offset, [&] {
-        return stream.info.label() + ": an object is incomplete: " + why;
+        return fmt::format("{}: an object is incomplete: {}", stream.info.label(), why);
       });
       if (options_.observer != nullptr) {
         options_.observer->object_dropped(stream.info, stream.offset);
@@ -326,7 +328,7 @@ void Reader::Impl::end_of_file(uint64_t tail) {
   tail_ = tail;
   if (tail != 0) {
     findings_.add(Severity::kWarning, Rule::kTail, file_.size() - tail,
-                  std::to_string(tail) + " bytes of an unfinished frame at the end");
+                  fmt::format("{} bytes of an unfinished frame at the end", tail));
   }
   drop_open_objects("the file ends");
   if (in_unit_) end_unit(true);

@@ -1,5 +1,7 @@
 // Moving: to a Unit, to a position, to a time. Reads what is at the target, never all that is
 // between.
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "formats/core/encoding/leb128.h"
@@ -9,7 +11,7 @@ namespace collect::rtc {
 
 Status Reader::Impl::open() {
   if (file_.size() < kMarkerBytes) {
-    return Error{Code::kTruncated, "no Unit fits in " + std::to_string(file_.size()) + " bytes"};
+    return Error{Code::kTruncated, fmt::format("no Unit fits in {} bytes", file_.size())};
   }
   const auto found = next_credible_marker(0);
   if (!found) return Error{Code::kDamaged, "no Marker found"};
@@ -30,7 +32,7 @@ Status Reader::Impl::open() {
   head_ = head.offset;
   if (head_ != 0) {
     findings_.add(Severity::kWarning, Rule::kHead, 0,
-                  std::to_string(head_) + " bytes before the first Marker");
+                  fmt::format("{} bytes before the first Marker", head_));
   }
   enter_unit(head);
   return {};
@@ -153,7 +155,7 @@ uint64_t Reader::Impl::enter_minor(uint64_t offset) {
 }
 
 Result<uint64_t> Reader::Impl::seek_unit(uint64_t k) {
-  const Error none{Code::kNotFound, "no Unit can be read from " + std::to_string(k) + " on"};
+  const Error none{Code::kNotFound, fmt::format("no Unit can be read from {} on", k)};
   if (k >= unit_count()) return none;
   const uint64_t wanted = head_ + k * geometry_.unit_bytes;
   auto head = read_unit_head(file_, wanted);
@@ -167,7 +169,7 @@ Result<uint64_t> Reader::Impl::seek_offset(uint64_t offset) {
   auto head = last_unit_until(offset);
   if (!head) head = first_unit_from(head_);
   if (!head || offset >= file_.size()) {
-    return Error{Code::kNotFound, "nothing to read from " + std::to_string(offset) + " on"};
+    return Error{Code::kNotFound, fmt::format("nothing to read from {} on", offset)};
   }
   enter_unit(*head);
   if (head->truncated) return pos_;
@@ -280,7 +282,7 @@ Result<uint64_t> Reader::Impl::seek_time(int64_t time_ns, std::string_view wante
     held_ = object;
     return object.offset;
   }
-  return Error{Code::kNotFound, "nothing has a time of " + std::to_string(time_ns) + " or later"};
+  return Error{Code::kNotFound, fmt::format("nothing has a time of {} or later", time_ns)};
 }
 
 }  // namespace collect::rtc

@@ -1,5 +1,7 @@
 // What Marker, Index, index, Meta, meta, platform and Crc change, and where reading continues after
 // something that is no frame.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -14,7 +16,7 @@ void Reader::Impl::on_special(uint64_t at, const Header& header, Bytes payload) 
   const bool may_continue = header.id >= kIndexId && header.id <= kMetaDeltaId;
   if (header.more && !may_continue) {
     findings_.add_lazily(Severity::kWarning, Rule::kMoreFlag, at, [&] {
-      return "nothing can continue a frame of id " + std::to_string(header.id);
+      return fmt::format("nothing can continue a frame of id {}", header.id);
     });
   }
   switch (header.id) {
@@ -49,7 +51,7 @@ void Reader::Impl::on_special(uint64_t at, const Header& header, Bytes payload) 
   special.fragments.clear();
   if (special.size > limit) {
     findings_.add(Severity::kError, header.id < kMetaId ? Rule::kIndexSyntax : Rule::kMeta,
-                  special.offset, "beyond the limit of " + std::to_string(limit) + " bytes");
+                  special.offset, fmt::format("beyond the limit of {} bytes", limit));
     return;
   }
   on_whole_special(header.id, special.offset, special_payload_);
@@ -65,7 +67,7 @@ void Reader::Impl::on_marker(uint64_t at) {
   if (marker_ != kNowhere && in_unit_) {
     if ((at - marker_) % geometry_.unit_bytes != 0) {
       findings_.add(Severity::kError, Rule::kMarkerGrid, at,
-                    "Marker off the grid (distance " + std::to_string(at - marker_) + ")");
+                    fmt::format("Marker off the grid (distance {})", at - marker_));
     }
     end_unit(false);
   }
@@ -114,10 +116,10 @@ void Reader::Impl::on_index(uint64_t at, Bytes payload) {
   if (count_ && count != *count_ + 1) {
     if (count > *count_) {
       findings_.add(Severity::kWarning, Rule::kUnitsMissing, at,
-                    std::to_string(count - *count_ - 1) + " Units are missing before this one");
+                    fmt::format("{} Units are missing before this one", count - *count_ - 1));
     } else {
       findings_.add(Severity::kNote, Rule::kSession, at,
-                    "another recording begins, with Unit " + std::to_string(count));
+                    fmt::format("another recording begins, with Unit {}", count));
     }
     begin_recording(count == 0);
   }
@@ -161,8 +163,8 @@ void Reader::Impl::check_targets(uint64_t at, const IndexEntries& index, bool ma
     const uint64_t target = at - entry.distance;
     if (target < head_ || hits(target, entry.id)) continue;
     findings_.add_lazily(Severity::kError, Rule::kIndexTarget, at, [&] {
-      return std::string(major ? "Index" : "index") + " entry for id " + std::to_string(entry.id) +
-             " does not hit a frame of it that can be read";
+      return fmt::format("{} entry for id {} does not hit a frame of it that can be read",
+                         major ? "Index" : "index", entry.id);
     });
   }
 }
@@ -195,7 +197,7 @@ bool Reader::Impl::learn(Meta& meta, uint64_t at, bool delta, bool quiet) {
   for (StreamInfo& info : meta.streams) {
     StreamState* stream = table_.add(std::move(info));
     if (stream == nullptr) {
-      complaints.push_back("more than " + std::to_string(kMaxStreams) + " streams");
+      complaints.push_back(fmt::format("more than {} streams", kMaxStreams));
       break;
     }
     // Its first object cannot have begun before.
@@ -213,7 +215,8 @@ bool Reader::Impl::learn(Meta& meta, uint64_t at, bool delta, bool quiet) {
     clean = false;
     if (quiet) break;
     findings_.add_lazily(Severity::kWarning, Rule::kClockUnknown, at, [&] {
-      return info->label() + " refers to a clock \"" + info->clock + "\" that is not there";
+      return fmt::format("{} refers to a clock \"{}\" that is not there", info->label(),
+                         info->clock);
     });
   }
   return clean;
@@ -296,7 +299,7 @@ bool Reader::Impl::resync(uint64_t at) {
   }
   if (skipped_.size() < kMaxSkippedKept) skipped_.emplace_back(at, *to);
   findings_.add(Severity::kNote, Rule::kResync, at,
-                std::to_string(*to - at) + " bytes skipped, on to " + std::to_string(*to));
+                fmt::format("{} bytes skipped, on to {}", *to - at, *to));
   if (options_.observer != nullptr) options_.observer->skipped(at, *to);
   pos_ = *to;
   if (minor) {

@@ -1,5 +1,7 @@
 #include "formats/rtc/read/unit_room.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "formats/core/encoding/leb128.h"
@@ -39,10 +41,9 @@ UnitRoom::UnitRoom(const Geometry& geometry) : geometry_(geometry) {
 }
 
 Error UnitRoom::full(const StreamInfo& info, const Geometry& geometry) {
-  return {Code::kLimit, "Index, Meta and clocks with \"" + info.name +
-                            "\" leave no room for data in a Unit of " +
-                            std::to_string(geometry.unit_bytes) + " bytes with units of " +
-                            std::to_string(geometry.minor_bytes)};
+  return {Code::kLimit, fmt::format("Index, Meta and clocks with \"{}\" leave no room for data in "
+                                    "a Unit of {} bytes with units of {}",
+                                    info.name, geometry.unit_bytes, geometry.minor_bytes)};
 }
 
 Status UnitRoom::add(const StreamInfo& info, size_t json_bytes) {

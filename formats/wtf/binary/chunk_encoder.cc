@@ -1,5 +1,7 @@
 #include "formats/wtf/binary/chunk_encoder.h"
 
+#include <fmt/core.h>
+
 #include <string>
 #include <vector>
 
@@ -16,7 +18,7 @@ Status write_chunk(ByteSink& sink, const ChunkOut& chunk, std::span<const PartOu
   uint64_t length = kChunkHeaderBytes + parts.size() * kPartEntryBytes;
   for (const PartOut& part : parts) length += padded(part.bytes.size());
   if (length > UINT32_MAX) {
-    return Error{Code::kLimit, "a chunk of " + std::to_string(length) + " bytes"};
+    return Error{Code::kLimit, fmt::format("a chunk of {} bytes", length)};
   }
   std::vector<uint8_t> head;
   for (const uint32_t word : {chunk.id, chunk.type, static_cast<uint32_t>(length), chunk.start_time,

@@ -1,5 +1,7 @@
 #include "formats/wtf/binary/chunks.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 
@@ -52,11 +54,11 @@ bool ChunkCursor::damaged() {
   const uint64_t skipped = found - at_;
   if (found == file_.size()) {
     findings_->add(Severity::kError, Rule::kTrailing, at_,
-                   std::to_string(skipped) + " bytes behind the last chunk are no chunk");
+                   fmt::format("{} bytes behind the last chunk are no chunk", skipped));
   } else {
-    findings_->add(Severity::kError, Rule::kChunkHeader, at_,
-                   "no chunk begins here; " + std::to_string(skipped) +
-                       " bytes are passed over, up to the next one");
+    findings_->add(
+        Severity::kError, Rule::kChunkHeader, at_,
+        fmt::format("no chunk begins here; {} bytes are passed over, up to the next one", skipped));
   }
   at_ = found;
   return found != file_.size();
@@ -68,7 +70,7 @@ bool ChunkCursor::next(Chunk& chunk) {
     if (at_ >= file_.size()) return false;
     if (file_.size() - at_ < kChunkHeaderBytes) {
       findings_->add(Severity::kError, Rule::kTrailing, at_,
-                     std::to_string(file_.size() - at_) + " bytes behind the last chunk");
+                     fmt::format("{} bytes behind the last chunk", file_.size() - at_));
       at_ = file_.size();
       return false;
     }
@@ -88,13 +90,13 @@ bool ChunkCursor::next(Chunk& chunk) {
   if (chunk.cut) {
     end = search(at_ + kChunkHeaderBytes);  // this one takes that at least
     const bool goes_on = end != file_.size();
-    findings_->add(Severity::kError, goes_on ? Rule::kChunkHeader : Rule::kTruncated, at_,
-                   "chunk " + std::to_string(chunk.id) + " says " + std::to_string(chunk.length) +
-                       " bytes, and " + std::to_string(end - at_) +
-                       (goes_on ? " are there before the next one" : " are there"));
+    findings_->add(
+        Severity::kError, goes_on ? Rule::kChunkHeader : Rule::kTruncated, at_,
+        fmt::format("chunk {} says {} bytes, and {}{}", chunk.id, chunk.length, end - at_,
+                    goes_on ? " are there before the next one" : " are there"));
   } else if (chunk.length % 4 != 0) {
     findings_->add(Severity::kError, Rule::kChunkHeader, at_,
-                   "chunk " + std::to_string(chunk.id) + " has a length that is no multiple of 4");
+                   fmt::format("chunk {} has a length that is no multiple of 4", chunk.id));
   }
   read_parts(chunk, end);
   check_parts(chunk);
@@ -110,8 +112,7 @@ void ChunkCursor::read_parts(Chunk& chunk, uint64_t end) {
   const uint64_t count = std::min<uint64_t>({stated, there, kMaxParts});
   if (stated > kMaxParts) {
     findings_->add(Severity::kError, Rule::kLimit, chunk.offset,
-                   "a chunk with " + std::to_string(stated) + " parts; " +
-                       std::to_string(kMaxParts) + " are read");
+                   fmt::format("a chunk with {} parts; {} are read", stated, kMaxParts));
   }
   const uint64_t data = table + uint64_t{stated} * kPartEntryBytes;
   for (uint64_t i = 0; i < count; ++i) {
@@ -123,9 +124,8 @@ void ChunkCursor::read_parts(Chunk& chunk, uint64_t end) {
     const uint64_t part_end = part.offset + length;
     if (part_end > chunk.offset + chunk.length) {
       findings_->add(Severity::kError, Rule::kPartRange, table + i * kPartEntryBytes,
-                     "part " + std::to_string(i) + " reaches " +
-                         std::to_string(part_end - chunk.offset - chunk.length) +
-                         " bytes out of its chunk");
+                     fmt::format("part {} reaches {} bytes out of its chunk", i,
+                                 part_end - chunk.offset - chunk.length));
     }
     part.cut = part_end > end;
     if (part.cut && part.offset >= end) continue;  // nothing of it is there
@@ -139,7 +139,7 @@ void ChunkCursor::read_parts(Chunk& chunk, uint64_t end) {
 void ChunkCursor::check_parts(const Chunk& chunk) {
   if (chunk_type_name(chunk.type).empty()) {
     findings_->add(Severity::kNote, Rule::kChunkUnknown, chunk.offset,
-                   "a chunk of type " + std::to_string(chunk.type) + " is passed over");
+                   fmt::format("a chunk of type {} is passed over", chunk.type));
     return;
   }
   const bool header = chunk.type == static_cast<uint32_t>(ChunkType::kFileHeader);
@@ -158,19 +158,20 @@ void ChunkCursor::check_parts(const Chunk& chunk) {
     const bool header_part = part.type == static_cast<uint32_t>(PartType::kFileHeader);
     if (part_type_name(part.type).empty()) {
       findings_->add(Severity::kNote, Rule::kPartUnknown, part.offset,
-                     "a part of type " + std::to_string(part.type) + " is passed over");
+                     fmt::format("a part of type {} is passed over", part.type));
     } else if (header_part != header) {
       findings_->add(Severity::kError, Rule::kPartPlacement, part.offset,
-                     "a part '" + std::string(part_type_name(part.type)) + "' in a chunk '" +
-                         std::string(chunk_type_name(chunk.type)) + "'");
+                     fmt::format("a part '{}' in a chunk '{}'", part_type_name(part.type),
+                                 chunk_type_name(chunk.type)));
     }
     if (part.type == static_cast<uint32_t>(PartType::kBinaryEventBuffer)) ++buffers;
     if (part.type == static_cast<uint32_t>(PartType::kStringTable)) ++tables;
   }
   if (buffers > 1 || tables > 1) {
-    findings_->add(Severity::kWarning, Rule::kPartRepeated, chunk.offset,
-                   "a chunk with " + std::to_string(buffers) + " event buffers and " +
-                       std::to_string(tables) + " string tables; the last of each is used");
+    findings_->add(
+        Severity::kWarning, Rule::kPartRepeated, chunk.offset,
+        fmt::format("a chunk with {} event buffers and {} string tables; the last of each is used",
+                    buffers, tables));
   }
   if (!chunk.cut && !(regular && expected == chunk.offset + chunk.length)) {
     findings_->add(Severity::kNote, Rule::kPartLayout, chunk.offset,

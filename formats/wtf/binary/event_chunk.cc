@@ -1,5 +1,7 @@
 #include "formats/wtf/binary/event_chunk.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -12,8 +14,8 @@ namespace collect::wtf {
 namespace {
 
 Error misfit(const Argument& argument, const char* why) {
-  return refused("argument '" + argument.name + "' (" + std::string(arg_type_name(argument.type)) +
-                 (argument.array ? "[]): " : "): ") + why);
+  return refused(fmt::format("argument '{}' ({}{}{}", argument.name, arg_type_name(argument.type),
+                             argument.array ? "[]): " : "): ", why));
 }
 
 struct Range {
@@ -59,8 +61,8 @@ void EventChunk::reserve(size_t chunk_bytes) {
 
 Status EventChunk::put(const EventType& known, uint32_t us, std::span<const Arg> arguments) {
   if (known.arguments.size() != arguments.size()) {
-    return refused("event '" + known.name + "' has " + std::to_string(known.arguments.size()) +
-                   " arguments, not " + std::to_string(arguments.size()));
+    return refused(fmt::format("event '{}' has {} arguments, not {}", known.name,
+                               known.arguments.size(), arguments.size()));
   }
   const size_t before = used_;
   put_word(known.wire_id);

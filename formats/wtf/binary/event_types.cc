@@ -1,5 +1,7 @@
 #include "formats/wtf/binary/event_types.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 
@@ -84,7 +86,7 @@ std::optional<ArgType> find_type(std::string_view name) {
 }
 
 Error bad_piece(std::string_view piece, const char* why) {
-  return {Code::kDamaged, "argument '" + safe_text(piece.substr(0, 80)) + "': " + why};
+  return {Code::kDamaged, fmt::format("argument '{}': {}", safe_text(piece.substr(0, 80)), why)};
 }
 
 // One argument: everything up to the last space is the type, the rest the name.
@@ -164,7 +166,7 @@ Result<std::vector<Argument>> parse_signature(std::string_view text, bool* odd) 
   std::vector<Argument> arguments;
   if (text.empty()) return arguments;
   if (text.size() > kMaxSignatureBytes) {
-    return Error{Code::kLimit, "an argument list of " + std::to_string(text.size()) + " bytes"};
+    return Error{Code::kLimit, fmt::format("an argument list of {} bytes", text.size())};
   }
   bool any_odd = false;
   size_t begin = 0;
@@ -173,8 +175,7 @@ Result<std::vector<Argument>> parse_signature(std::string_view text, bool* odd) 
     auto argument = parse_argument(trimmed(text.substr(begin, comma - begin)), any_odd);
     if (!argument) return argument.error();
     if (arguments.size() == kMaxArguments) {
-      return Error{Code::kLimit,
-                   "more than " + std::to_string(kMaxArguments) + " arguments of one event"};
+      return Error{Code::kLimit, fmt::format("more than {} arguments of one event", kMaxArguments)};
     }
     arguments.push_back(std::move(argument).value());
     if (comma == text.size()) break;
@@ -282,8 +283,7 @@ std::string safe_text(std::string_view bytes) {
 
 std::string thread_zone_name(std::string_view process, uint64_t pid, std::string_view thread,
                              uint64_t tid) {
-  return safe_text(process) + " (" + std::to_string(pid) + ") / " + safe_text(thread) + " (" +
-         std::to_string(tid) + ")";
+  return fmt::format("{} ({}) / {} ({})", safe_text(process), pid, safe_text(thread), tid);
 }
 
 }  // namespace collect::wtf

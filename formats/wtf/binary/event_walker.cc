@@ -1,5 +1,7 @@
 #include "formats/wtf/binary/event_walker.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace collect::wtf {
@@ -13,15 +15,16 @@ bool EventWalker::end(size_t left) {
   if (left != 0) {
     findings_->add(Severity::kError, cut_off_ ? Rule::kTruncated : Rule::kEventTrailing,
                    offset_ + at_,
-                   std::to_string(left) + " bytes behind the last event, too few for another");
+                   fmt::format("{} bytes behind the last event, too few for another", left));
   }
   return false;
 }
 
 bool EventWalker::undefined(uint32_t wire_id) {
-  findings_->add(Severity::kError, Rule::kWireId, offset_ + at_,
-                 "wire id " + std::to_string(wire_id) + " is not defined: the last " +
-                     std::to_string(buffer_.size() - at_) + " bytes of the buffer are unreadable");
+  findings_->add(
+      Severity::kError, Rule::kWireId, offset_ + at_,
+      fmt::format("wire id {} is not defined: the last {} bytes of the buffer are unreadable",
+                  wire_id, buffer_.size() - at_));
   return false;
 }
 
@@ -37,17 +40,19 @@ bool EventWalker::take_variable(Event& event, size_t arguments) {
   const size_t taken = static_cast<size_t>(std::min<uint64_t>(walk.consumed(), arguments));
   event.argument_bytes = rest.first(taken);
   if (event.cut) {
-    findings_->add(Severity::kError, Rule::kEventCut, offset_ + at_,
-                   "the arguments of the last event, '" + safe_text(event.type->name) +
-                       "', are cut off at the end of the buffer");
+    findings_->add(
+        Severity::kError, Rule::kEventCut, offset_ + at_,
+        fmt::format("the arguments of the last event, '{}', are cut off at the end of the buffer",
+                    safe_text(event.type->name)));
   }
   at_ += kEventHeaderBytes + taken;
   return true;
 }
 
 bool EventWalker::left_out(const EventType& type) {
-  findings_->add(Severity::kError, Rule::kTruncated, offset_ + at_,
-                 "the file ends within an event '" + safe_text(type.name) + "', which is left out");
+  findings_->add(
+      Severity::kError, Rule::kTruncated, offset_ + at_,
+      fmt::format("the file ends within an event '{}', which is left out", safe_text(type.name)));
   return false;
 }
 

@@ -1,5 +1,7 @@
 #include "formats/wtf/binary/header.h"
 
+#include <fmt/core.h>
+
 #include <cmath>
 
 #include "formats/wtf/json_cursor.h"
@@ -153,7 +155,7 @@ std::string print_header(const FileHeader& header) {
 
 std::optional<FileHeader> parse_header(std::string_view json, uint64_t offset, Findings& findings) {
   if (json.size() > kMaxHeaderJsonBytes) {
-    wrong(findings, offset, "a header of " + std::to_string(json.size()) + " bytes");
+    wrong(findings, offset, fmt::format("a header of {} bytes", json.size()));
     return std::nullopt;
   }
   FileHeader header;
@@ -193,7 +195,8 @@ std::optional<FileHeader> parse_header(std::string_view json, uint64_t offset, F
   }
   if (!has_timebase) wrong(findings, offset, "the header has no timebase");
   if (header.context && context_type != "script") {
-    wrong(findings, offset, "the header's contextType is '" + context_type + "', not 'script'");
+    wrong(findings, offset,
+          fmt::format("the header's contextType is '{}', not 'script'", context_type));
   }
   return header;
 }

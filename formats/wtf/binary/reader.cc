@@ -1,5 +1,7 @@
 #include "formats/wtf/binary/reader.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "formats/wtf/json_cursor.h"
@@ -34,7 +36,7 @@ Result<std::unique_ptr<Reader>> Reader::open(Bytes file, Findings& findings) {
   };
   if (file.size() < kFileHeaderBytes) {
     return refuse(Code::kTruncated, Rule::kFileHeader,
-                  "the file has " + std::to_string(file.size()) + " bytes, too few for a header");
+                  fmt::format("the file has {} bytes, too few for a header", file.size()));
   }
   const uint32_t magic = load_le<uint32_t>(file.data());
   const bool legacy = __builtin_bswap32(magic) == kMagic;
@@ -50,8 +52,8 @@ Result<std::unique_ptr<Reader>> Reader::open(Bytes file, Findings& findings) {
   const uint32_t wanted = legacy ? kLegacyFormatVersion : kFormatVersion;
   if (reader->format_version_ != wanted) {
     return refuse(Code::kUnsupported, Rule::kVersion,
-                  "format version " + std::to_string(reader->format_version_) +
-                      (legacy ? " in big-endian order" : "") + "; read are 10 and, big-endian, 3");
+                  fmt::format("format version {}{}; read are 10 and, big-endian, 3",
+                              reader->format_version_, legacy ? " in big-endian order" : ""));
   }
   const Status opened = legacy ? reader->open_legacy() : reader->open_chunked();
   if (!opened.ok()) return opened.error();
@@ -62,8 +64,8 @@ Result<std::unique_ptr<Reader>> Reader::open(Bytes file, Findings& findings) {
 Status Reader::open_chunked() {
   if (file_.size() % 4 != 0 || file_.size() < kMinFileBytes) {
     findings_->add(Severity::kError, Rule::kFileLength, file_.size(),
-                   "the file has " + std::to_string(file_.size()) +
-                       " bytes: not a multiple of 4, or under " + std::to_string(kMinFileBytes));
+                   fmt::format("the file has {} bytes: not a multiple of 4, or under {}",
+                               file_.size(), kMinFileBytes));
   }
   position_ = kFileHeaderBytes;
   Findings again;  // the walk over the chunks reports them
@@ -79,7 +81,7 @@ Status Reader::open_chunked() {
     }
     if (header_text_.empty() && index != 0) {
       findings_->add(Severity::kNote, Rule::kHeaderOrder, chunk.offset,
-                     "the header chunk is number " + std::to_string(index + 1) + " in the file");
+                     fmt::format("the header chunk is number {} in the file", index + 1));
     }
     header_text_ = text_of(part->bytes);
     offset = part->offset;
@@ -164,8 +166,8 @@ bool Reader::take_event_chunk() {
   }
   if (chunk_.cut && (table == nullptr || table->cut)) {
     findings_->add(Severity::kError, Rule::kTruncated, buffer->offset,
-                   std::to_string(buffer->bytes.size()) +
-                       " bytes of events are left out: their string table is cut off");
+                   fmt::format("{} bytes of events are left out: their string table is cut off",
+                               buffer->bytes.size()));
     return false;
   }
   if (table == nullptr) {
@@ -178,9 +180,9 @@ bool Reader::take_event_chunk() {
   }
   strings_.assign(table == nullptr ? Bytes() : table->bytes);
   if (strings_.over_limit()) {
-    findings_->add(Severity::kError, Rule::kLimit, table->offset,
-                   "a string table of more than " + std::to_string(kMaxStrings) +
-                       " strings; the rest read as null");
+    findings_->add(
+        Severity::kError, Rule::kLimit, table->offset,
+        fmt::format("a string table of more than {} strings; the rest read as null", kMaxStrings));
   }
   walker_.emplace(buffer->bytes, buffer->offset, Encoding::kWords, strings_, types_, *findings_,
                   buffer->cut);
@@ -262,8 +264,8 @@ void Reader::create_zone(const Event& event) {
     index = known->second;
     if (id >= zone_of_id_.size() || zone_of_id_[id] != index) {
       findings_->add_lazily(Severity::kWarning, Rule::kZoneMerged, event.offset, [&] {
-        return "zone " + std::to_string(id) +
-               " has name, type and location of an earlier one and merges with it";
+        return fmt::format(
+            "zone {} has name, type and location of an earlier one and merges with it", id);
       });
     }
   } else if (!zones_[0].created) {
@@ -290,7 +292,7 @@ void Reader::set_zone(const Event& event) {
 uint32_t Reader::current_zone(const Event& event) {
   if (current_ == kNoZone) {
     findings_->add(Severity::kError, Rule::kZoneUndefined, event.offset,
-                   "events in zone " + std::to_string(current_id_) + ", which was never created");
+                   fmt::format("events in zone {}, which was never created", current_id_));
     Zone zone;
     zone.undefined = true;
     zone.zone_id = current_id_;

@@ -1,5 +1,7 @@
 #include "formats/wtf/binary/type_table.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace collect::wtf {
@@ -46,8 +48,8 @@ void TypeTable::define(const Definition& definition, uint64_t offset, Findings& 
   }
   const auto refuse = [&](Severity severity, Rule rule, std::string why) {
     findings.add_lazily(severity, rule, offset, [&] {
-      return "event type " + quoted(definition.name) + " with wire id " +
-             std::to_string(definition.wire_id) + ": " + why;
+      return fmt::format("event type {} with wire id {}: {}", quoted(definition.name),
+                         definition.wire_id, why);
     });
     if (old != nullptr) by_wire_id_[definition.wire_id] = nullptr;
   };
@@ -76,8 +78,8 @@ void TypeTable::define(const Definition& definition, uint64_t offset, Findings& 
   type->finish();
   if (old != nullptr) {
     findings.add_lazily(Severity::kWarning, Rule::kRedefinition, offset, [&] {
-      return "wire id " + std::to_string(definition.wire_id) + " was " + quoted(old->name) +
-             " and is now " + quoted(definition.name);
+      return fmt::format("wire id {} was {} and is now {}", definition.wire_id, quoted(old->name),
+                         quoted(definition.name));
     });
   }
   remark(*type, odd_names, offset, findings);
@@ -90,22 +92,25 @@ void TypeTable::define(const Definition& definition, uint64_t offset, Findings& 
 void TypeTable::remark(const EventType& type, bool odd_names, uint64_t offset, Findings& findings) {
   if (odd_names) {
     findings.add_lazily(Severity::kWarning, Rule::kDefinitionName, offset, [&] {
-      return "event type " + quoted(type.name) +
-             ": an argument name is repeated, or cut at an odd character";
+      return fmt::format("event type {}: an argument name is repeated, or cut at an odd character",
+                         quoted(type.name));
     });
   }
   if (has_line_end(type.name)) {
     findings.add_lazily(Severity::kWarning, Rule::kEventName, offset, [&] {
-      return "event type " + quoted(type.name) +
-             ": what follows a line end in a name is compiled as code by the published viewer";
+      return fmt::format(
+          "event type {}: what follows a line end in a name is compiled as code by the published "
+          "viewer",
+          quoted(type.name));
     });
   }
   const auto [first, is_new] = first_of_name_.emplace(type.name, &type);
   if (!is_new && first->second->arguments != type.arguments) {
     findings.add_lazily(Severity::kWarning, Rule::kRedefinition, offset, [&] {
-      return "event type " + quoted(type.name) +
-             " is defined again with other arguments; the published viewer reads both with the "
-             "first ones";
+      return fmt::format(
+          "event type {} is defined again with other arguments; the published viewer reads both "
+          "with the first ones",
+          quoted(type.name));
     });
   }
   for (const Builtin& known : builtins()) {
@@ -114,13 +119,14 @@ void TypeTable::remark(const EventType& type, bool odd_names, uint64_t offset, F
     const bool zone = known.role == Role::kZoneCreate || known.role == Role::kZoneSet ||
                       known.role == Role::kZoneDelete;
     if (unflagged && zone) {
-      findings.add(Severity::kWarning, Rule::kZoneBuiltin, offset,
-                   "event type " + quoted(type.name) +
-                       " is defined without the BUILTIN flag and has no effect");
-    } else {
       findings.add(
-          Severity::kWarning, Rule::kBuiltinSignature, offset,
-          "event type " + quoted(type.name) + " is defined with arguments that are not its own");
+          Severity::kWarning, Rule::kZoneBuiltin, offset,
+          fmt::format("event type {} is defined without the BUILTIN flag and has no effect",
+                      quoted(type.name)));
+    } else {
+      findings.add(Severity::kWarning, Rule::kBuiltinSignature, offset,
+                   fmt::format("event type {} is defined with arguments that are not its own",
+                               quoted(type.name)));
     }
   }
 }

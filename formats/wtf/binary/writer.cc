@@ -1,5 +1,7 @@
 #include "formats/wtf/binary/writer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "formats/wtf/binary/chunk_encoder.h"
@@ -119,15 +121,14 @@ Result<uint32_t> Writer::define(uint16_t event_class, uint32_t flags, std::strin
     if (type.event_class == event_class && type.flags == flags && type.arguments == *arguments) {
       return known->second;
     }
-    return Error{Code::kAlreadyExists,
-                 "event type '" + std::string(name) + "' is defined otherwise"};
+    return Error{Code::kAlreadyExists, fmt::format("event type '{}' is defined otherwise", name)};
   }
   for (const Builtin& builtin_event : builtins()) {
     if (builtin_event.name != name) continue;
     if (options_.foreign_builtins && !writes_by_itself(builtin_event.role)) continue;
     if (event_class != builtin_event.event_class || flags != builtin_event.flags ||
         *arguments != parse_signature(builtin_event.signature).value()) {
-      return Error{Code::kAlreadyExists, "'" + std::string(name) + "' is a builtin event"};
+      return Error{Code::kAlreadyExists, fmt::format("'{}' is a builtin event", name)};
     }
   }
   if (types_.size() > kMaxWireId) {
@@ -171,7 +172,7 @@ Result<uint16_t> Writer::create_zone(std::string_view name, Text type, Text loca
   }
   std::string key = zone_key(name, type, location);
   if (zone_keys_.count(key) != 0) {
-    return Error{Code::kAlreadyExists, "zone '" + std::string(name) + "' exists already"};
+    return Error{Code::kAlreadyExists, fmt::format("zone '{}' exists already", name)};
   }
   const auto create = define_builtin(Role::kZoneCreate);
   if (!create) return create.error();
@@ -317,10 +318,11 @@ Status Writer::finish() {
 
 Error Writer::bad_time(uint64_t ns) const {
   if (ns < options_.epoch_ns) {
-    return refused("an event at " + std::to_string(ns) + " ns, before the file's epoch");
+    return refused(fmt::format("an event at {} ns, before the file's epoch", ns));
   }
-  return {Code::kLimit, "an event " + std::to_string((ns - options_.epoch_ns) / 1'000'000'000) +
-                            " s behind the timebase; a file holds 71 minutes, begin another"};
+  return {Code::kLimit,
+          fmt::format("an event {} s behind the timebase; a file holds 71 minutes, begin another",
+                      (ns - options_.epoch_ns) / 1'000'000'000)};
 }
 
 // Everything that comes before an event: the time, and this chunk's zone#set.
@@ -347,7 +349,7 @@ Status Writer::enter(uint32_t scope_type, uint64_t ns, std::span<const Arg> argu
   COLLECT_TRY(usable());
   if (scope_type >= types_.size() || types_[scope_type] == nullptr ||
       !types_[scope_type]->is_scope()) {
-    return refused("wire id " + std::to_string(scope_type) + " is no scope type");
+    return refused(fmt::format("wire id {} is no scope type", scope_type));
   }
   uint32_t us = 0;
   COLLECT_TRY(prepare(ns, us));
@@ -405,7 +407,7 @@ Status Writer::leave_all(std::optional<uint32_t> us) {
 Status Writer::event(uint32_t type, uint64_t ns, std::span<const Arg> arguments) {
   COLLECT_TRY(usable());
   if (type >= types_.size() || types_[type] == nullptr) {
-    return refused("wire id " + std::to_string(type) + " is not defined");
+    return refused(fmt::format("wire id {} is not defined", type));
   }
   const EventType& known = *types_[type];
   if (known.is_scope()) return enter(type, ns, arguments);
@@ -416,7 +418,7 @@ Status Writer::event(uint32_t type, uint64_t ns, std::span<const Arg> arguments)
     case Role::kZoneCreate:
     case Role::kZoneSet:
     case Role::kZoneDelete:
-      return refused("'" + known.name + "' is this writer's to write");
+      return refused(fmt::format("'{}' is this writer's to write", known.name));
     default:
       break;
   }

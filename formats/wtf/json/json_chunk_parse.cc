@@ -1,5 +1,7 @@
 #include "formats/wtf/json/json_chunk_parse.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -64,7 +66,7 @@ Status ChunkParser::put(const ChunkMembers& members) {
   const std::string table = parser_.appended() ? parser_.table_bytes() : std::string();
   if (parser_.over_limit()) {
     wrong(Rule::kLimit, members.offset,
-          "a chunk with more than " + std::to_string(kMaxJsonStrings) + " strings is left out");
+          fmt::format("a chunk with more than {} strings is left out", kMaxJsonStrings));
     return {};
   }
   if (parser_.appended() && last_table == parts.size()) {

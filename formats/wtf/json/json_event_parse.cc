@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -78,7 +80,8 @@ bool EventParser::read_members(JsonCursor& cursor, Members& members) {
       cursor.number(number);
       const auto value = json_integer(number);
       const bool fits = value && *value >= 0 && *value <= UINT32_MAX;
-      if (!fits && good) good = misfit(offset, "its '" + key + "' is no number of 32 bits");
+      if (!fits && good)
+        good = misfit(offset, fmt::format("its '{}' is no number of 32 bits", key));
       (key == "time" ? members.time : members.wire_id) = value;
     } else if (key == "event" && kind == JsonKind::kString) {
       members.has_name = cursor.string(members.name);
@@ -105,8 +108,8 @@ bool EventParser::put_event(const Members& members, uint64_t offset, std::vector
   const EventType* const type = type_of(members);
   if (type == nullptr) {
     return misfit(offset, members.wire_id
-                              ? "wire id " + std::to_string(*members.wire_id) + " is not defined"
-                              : "event '" + members.name + "' is not defined");
+                              ? fmt::format("wire id {} is not defined", *members.wire_id)
+                              : fmt::format("event '{}' is not defined", members.name));
   }
   if (!members.time) return misfit(offset, "it has no 'time'");
   put_word(buffer, type->wire_id);
@@ -160,7 +163,8 @@ bool EventParser::put_arguments(const EventType& type, const Members& members,
   for (; next < type.arguments.size(); ++next) {
     const auto found = others.find(type.arguments[next].name);
     if (found == others.end()) {
-      return misfit(cursor.offset(), "argument '" + type.arguments[next].name + "' is missing");
+      return misfit(cursor.offset(),
+                    fmt::format("argument '{}' is missing", type.arguments[next].name));
     }
     JsonCursor value(found->second.first, found->second.second);
     if (!put_argument(type.arguments[next], value, buffer)) return false;
@@ -178,10 +182,9 @@ bool EventParser::put_argument(const Argument& argument, JsonCursor& cursor,
                    : is_string(argument.type) ? put_text(argument, cursor, buffer)
                                               : put_scalar(argument, cursor, buffer);
   if (put && cursor.ok()) return true;
-  return misfit(offset, "argument '" + argument.name + "' (" +
-                            std::string(arg_type_name(argument.type)) +
-                            (argument.array ? "[])" : ")") + " cannot be what is there" +
-                            (kind == JsonKind::kEnd ? ", which is nothing" : ""));
+  return misfit(offset, fmt::format("argument '{}' ({}{} cannot be what is there{}", argument.name,
+                                    arg_type_name(argument.type), argument.array ? "[])" : ")",
+                                    kind == JsonKind::kEnd ? ", which is nothing" : ""));
 }
 
 bool EventParser::put_number(ArgType type, JsonCursor& cursor, uint32_t& word) {

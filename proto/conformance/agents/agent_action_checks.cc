@@ -1,4 +1,6 @@
 // What an agent does when something is done to it: a program of its own for each.
+#include <fmt/core.h>
+
 #include <array>
 #include <memory>
 #include <utility>
@@ -146,9 +148,9 @@ Verdict pair_ends(AgentBench& bench) {
     own.connection(ended)->link.close();
     own.connection(ended)->is_over = true;
     if (!own.wait([&other] { return other.is_over; })) {
-      return Verdict::failed("that both connections end with one of them",
-                             std::string("the other one of ") +
-                                 (ended == kControl ? "control" : "data") + " stays open");
+      return Verdict::failed(
+          "that both connections end with one of them",
+          fmt::format("the other one of {} stays open", ended == kControl ? "control" : "data"));
     }
   }
   return Verdict::ok();

@@ -1,4 +1,6 @@
 // What one whole session of the program shows.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 
@@ -178,7 +180,7 @@ Verdict commands(AgentBench& bench) {
     return one.command_id() == kFlushCommand;
   });
   if (count != 1) {
-    return Verdict::failed("one CommandResult for Flush", std::to_string(count) + " came");
+    return Verdict::failed("one CommandResult for Flush", fmt::format("{} came", count));
   }
   const auto result = std::find_if(results.begin(), results.end(), [](const auto& one) {
     return one.command_id() == kFlushCommand;

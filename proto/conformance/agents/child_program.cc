@@ -1,6 +1,7 @@
 #include "proto/conformance/agents/child_program.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -84,7 +85,7 @@ Result<std::string> find_program(const std::string& name) {
     const size_t end = path.find(':');
     is_last = end == std::string_view::npos;
     const std::string_view folder = path.substr(0, end);
-    std::string candidate = (folder.empty() ? "." : std::string(folder)) + "/" + name;
+    std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : std::string(folder), name);
     if (is_program(candidate)) return candidate;
     if (!is_last) path.remove_prefix(end + 1);
   }

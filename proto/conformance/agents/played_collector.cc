@@ -1,5 +1,7 @@
 #include "proto/conformance/agents/played_collector.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -77,7 +79,7 @@ std::string PlayedCollector::why_not_open() const {
     const Connection* one = connection(channel);
     const std::string name = name_of(channel);
     if (one == nullptr) return "no Hello came for " + name;
-    if (one->refuse) return refusal_text(*one->refuse) + " came on " + name;
+    if (one->refuse) return fmt::format("{} came on {}", refusal_text(*one->refuse), name);
     if (one->is_over) return "the agent ended " + name;
     if (one->stage == Stage::kProof) return "no Proof came on " + name;
   }
@@ -118,7 +120,8 @@ void PlayedCollector::take_all(Connection& connection) {
 void PlayedCollector::on_frame(Connection& connection, const ReceivedFrame& frame) {
   connection.frame_at = frame.at;
   if (!frame.has_zeros) {
-    faults.add("whole-frames", "flags or reserved of a " + type_text(frame.type) + " are not zero");
+    faults.add("whole-frames",
+               fmt::format("flags or reserved of a {} are not zero", type_text(frame.type)));
   }
   if (connection.refuse) faults.add("refusals", type_text(frame.type) + " came after Refuse");
   if (frame.type == FrameType::kRefuse) return on_refuse(connection, frame);
@@ -187,22 +190,22 @@ void PlayedCollector::on_hello(Connection& connection, const ReceivedFrame& fram
 
 void PlayedCollector::look_at_hello(const wire::Hello& hello) {
   if (hello.channel() != wire::CHANNEL_CONTROL && hello.channel() != wire::CHANNEL_DATA) {
-    faults.add("hello", "channel is " + std::to_string(hello.channel()));
+    faults.add("hello", fmt::format("channel is {}", hello.channel()));
   }
   if (hello.min_version() > wire::kProtocolVersion ||
       hello.max_version() < wire::kProtocolVersion) {
-    faults.add("hello", "its versions are " + std::to_string(hello.min_version()) + " to " +
-                            std::to_string(hello.max_version()));
+    faults.add("hello",
+               fmt::format("its versions are {} to {}", hello.min_version(), hello.max_version()));
   }
   if (hello.process_id().size() != wire::kProcessIdBytes) {
-    faults.add("hello", "process_id has " + std::to_string(hello.process_id().size()) + " bytes");
+    faults.add("hello", fmt::format("process_id has {} bytes", hello.process_id().size()));
   }
   if (hello.nonce().size() != wire::kNonceBytes) {
-    faults.add("hello", "nonce has " + std::to_string(hello.nonce().size()) + " bytes");
+    faults.add("hello", fmt::format("nonce has {} bytes", hello.nonce().size()));
   }
   if (hello.pid() == 0) faults.add("hello", "pid is 0");
   if (hello.atf_version() != 1 && hello.atf_version() != 2) {
-    faults.add("hello", "atf_version is " + std::to_string(hello.atf_version()));
+    faults.add("hello", fmt::format("atf_version is {}", hello.atf_version()));
   }
   if (std::find(nonces_.begin(), nonces_.end(), hello.nonce()) != nonces_.end()) {
     faults.add("fresh-nonces", "two connections have the same nonce");

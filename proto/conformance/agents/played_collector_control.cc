@@ -1,4 +1,6 @@
 // What a PlayedCollector does once the channels are open.
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "proto/conformance/agents/played_collector.h"
@@ -40,13 +42,14 @@ void PlayedCollector::beat() {
 void PlayedCollector::look_at_silence(const Connection& control) {
   if (bye || Clock::now() - control.frame_at < kSilentIntervals * milliseconds(heartbeat_ms))
     return;
-  faults.add("heartbeats", "nothing came on control for three intervals of " +
-                               std::to_string(heartbeat_ms) + " ms");
+  faults.add("heartbeats",
+             fmt::format("nothing came on control for three intervals of {} ms", heartbeat_ms));
 }
 
 void PlayedCollector::on_control(Connection& connection, const ReceivedFrame& frame) {
   const auto no_message = [&] {
-    faults.add("whole-frames", "the body of a " + type_text(frame.type) + " is no message");
+    faults.add("whole-frames",
+               fmt::format("the body of a {} is no message", type_text(frame.type)));
   };
   switch (frame.type) {
     case FrameType::kClockReply:
@@ -97,8 +100,7 @@ void PlayedCollector::on_clock_reply(const ReceivedFrame& frame) {
     faults.add("clock-reply", "it does not repeat burst, number and t1 of its probe");
   }
   if (reply->t2_ns() == 0 || reply->t3_ns() < reply->t2_ns()) {
-    faults.add("clock-reply", "t2 is " + std::to_string(reply->t2_ns()) + " and t3 " +
-                                  std::to_string(reply->t3_ns()));
+    faults.add("clock-reply", fmt::format("t2 is {} and t3 {}", reply->t2_ns(), reply->t3_ns()));
   }
   if (reply->t2_ns() < last_t3_ns_) faults.add("clock-reply", "t2 is before the last t3");
   last_t3_ns_ = reply->t3_ns();
@@ -162,7 +164,8 @@ Verdict PlayedCollector::refused(wire::Channel channel, wire::RefuseCode code) {
     return Verdict::skipped("not reached: " + faults.of("whole-frames"));
   }
   std::string name = wire::RefuseCode_Name(code);
-  const std::string expected = "Refuse(" + name.erase(0, 7) + ") and the end of the connection";
+  const std::string expected =
+      fmt::format("Refuse({}) and the end of the connection", name.erase(0, 7));
   if (!own.refuse) {
     return Verdict::failed(expected,
                            over ? "the connection ended without a Refuse" : "the agent continued");

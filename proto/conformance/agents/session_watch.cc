@@ -1,5 +1,7 @@
 #include "proto/conformance/agents/session_watch.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "formats/core/bytes.h"
@@ -23,8 +25,8 @@ std::string number(uint64_t value) {
 }
 
 std::string name_of(const PageHeader& page) {
-  return "a page of stream " + number(page.stream_id) +
-         (page.lane == collect::Lane::kIndex ? ", index lane" : ", detail lane");
+  return fmt::format("a page of stream {}{}", number(page.stream_id),
+                     page.lane == collect::Lane::kIndex ? ", index lane" : ", detail lane");
 }
 
 }  // namespace
@@ -42,7 +44,8 @@ template <class Message>
 std::optional<Message> SessionWatch::message(const ReceivedFrame& frame) {
   auto parsed = frame.parsed<Message>();
   if (!parsed)
-    faults_.add("whole-frames", "the body of a " + type_text(frame.type) + " is no message");
+    faults_.add("whole-frames",
+                fmt::format("the body of a {} is no message", type_text(frame.type)));
   return parsed;
 }
 
@@ -83,8 +86,8 @@ void SessionWatch::on_start(const ReceivedFrame& frame) {
   if (!start) return;
   if (start->recording() == 0) faults_.add("recording-first", "a recording has the number 0");
   if (start->atf_version() != atf_version_) {
-    faults_.add("recording-first", "its ATF version is " + number(start->atf_version()) +
-                                       ", and that of the Hello " + number(atf_version_));
+    faults_.add("recording-first", fmt::format("its ATF version is {}, and that of the Hello {}",
+                                               number(start->atf_version()), number(atf_version_)));
   }
   if (start->recording() != recording_) modules_.clear();
   recording_ = start->recording();
@@ -110,14 +113,16 @@ void SessionWatch::on_stream_open(const ReceivedFrame& frame) {
   const auto open = message<wire::StreamOpen>(frame);
   if (!open) return;
   if (open->recording() != recording_) {
-    faults_.add("streams-first", "stream " + number(open->stream_id()) + " belongs to recording " +
-                                     number(open->recording()) + " within recording " +
-                                     number(recording_));
+    faults_.add(
+        "streams-first",
+        fmt::format("stream {} belongs to recording {} within recording {}",
+                    number(open->stream_id()), number(open->recording()), number(recording_)));
   }
   if (open->thread_name().size() > 31) faults_.add("limits", "the name of a thread is too long");
   const auto [known, is_new] = streams_.try_emplace(open->stream_id());
   if (!is_new && known->second.recording != open->recording()) {
-    faults_.add("streams-first", "stream id " + number(open->stream_id()) + " was used before");
+    faults_.add("streams-first",
+                fmt::format("stream id {} was used before", number(open->stream_id())));
   }
   known->second.recording = open->recording();
   known->second.is_open = true;
@@ -134,41 +139,44 @@ void SessionWatch::on_page(const ReceivedFrame& frame) {
     faults_.add("stream-close", name_of(page) + " came after StreamClose");
   if ((page.flags & ~uint32_t{kPagePreRoll}) != 0 ||
       (page.lane == collect::Lane::kIndex && page.flags != 0)) {
-    faults_.add("page-header", name_of(page) + " has flags " + number(page.flags));
+    faults_.add("page-header", fmt::format("{} has flags {}", name_of(page), number(page.flags)));
   }
   Lane& lane = known->second.lanes[static_cast<size_t>(page.lane)];
   look_at_number(page, lane);
   if (page.codec == Codec::kRaw) return on_records(page, frame.page_bytes, lane);
   ++encoded_pages_;
   if (!wire::is_agreed(page.codec, features_)) {
-    faults_.add("page-codecs", name_of(page) + " has codec " +
-                                   number(static_cast<uint64_t>(page.codec)) +
-                                   ", which was not agreed to");
+    faults_.add("page-codecs",
+                fmt::format("{} has codec {}, which was not agreed to", name_of(page),
+                            number(static_cast<uint64_t>(page.codec))));
   }
   Octets records(page.raw_bytes);
   Octets scratch(page.raw_bytes);
   const auto error = wire::decode_page(page, frame.page_bytes, scratch, records);
   if (error == wire::PageCodecError::kNone) return on_records(page, records, lane);
-  faults_.add("page-codecs", name_of(page) + ": " + wire::page_codec_error_text(error));
+  faults_.add("page-codecs",
+              fmt::format("{}: {}", name_of(page), wire::page_codec_error_text(error)));
 }
 
 void SessionWatch::look_at_number(const PageHeader& page, Lane& lane) {
   const bool overlaps = lane.may_overlap && page.first_seq < lane.next;
   lane.may_overlap = false;
   if (page.first_seq < lane.next && !overlaps) {
-    faults_.add("record-numbers", name_of(page) + " begins with record " + number(page.first_seq) +
-                                      ", and " + number(lane.next) + " is next");
+    faults_.add("record-numbers",
+                fmt::format("{} begins with record {}, and {} is next", name_of(page),
+                            number(page.first_seq), number(lane.next)));
   } else if (page.first_seq > lane.next) {
     if ((page.lost_reasons & kLostOverwritten) == 0) {
-      faults_.add("record-numbers", name_of(page) + " begins with record " +
-                                        number(page.first_seq) + ", and " + number(lane.next) +
-                                        " is next; nothing says that records were overwritten");
+      faults_.add("record-numbers",
+                  fmt::format("{} begins with record {}, and {} is next; nothing says that records "
+                              "were overwritten",
+                              name_of(page), number(page.first_seq), number(lane.next)));
     }
     lane.has_jumped = true;
   }
   if (page.lost_total < lane.lost_total) {
-    faults_.add("lost-totals", name_of(page) + " has lost_total " + number(page.lost_total) +
-                                   " after " + number(lane.lost_total));
+    faults_.add("lost-totals", fmt::format("{} has lost_total {} after {}", name_of(page),
+                                           number(page.lost_total), number(lane.lost_total)));
   }
   lane.lost_total = std::max(lane.lost_total, page.lost_total);
   lane.next = page.first_seq + page.record_count;
@@ -194,18 +202,20 @@ void SessionWatch::on_records(const PageHeader& page, Bytes records, Lane& lane)
     times.push_back(load_le<uint64_t>(record));
     const uint32_t module = static_cast<uint32_t>(load_le<uint64_t>(record + 8) >> 32);
     if (module != kNoModule && !modules_.contains(module)) {
-      faults_.add("modules-first", name_of(page) + " has a function of module " + number(module) +
-                                       ", which was not sent before");
+      faults_.add("modules-first",
+                  fmt::format("{} has a function of module {}, which was not sent before",
+                              name_of(page), number(module)));
     }
     const uint32_t kind = atf_version_ == 1 ? load_le<uint32_t>(record + kKindV1) : record[kKindV2];
     if (kind == 0 || kind > kLastKind) {
-      faults_.add("whole-records", name_of(page) + " has an event of kind " + number(kind));
+      faults_.add("whole-records",
+                  fmt::format("{} has an event of kind {}", name_of(page), number(kind)));
     }
     at += kIndexBytes;
   }
   if (at != records.size() || times.size() != page.record_count) {
-    faults_.add("whole-records", name_of(page) + " has " + number(times.size()) +
-                                     " whole records and says " + number(page.record_count));
+    faults_.add("whole-records", fmt::format("{} has {} whole records and says {}", name_of(page),
+                                             number(times.size()), number(page.record_count)));
   }
   look_at_times(page, times, lane);
 }
@@ -215,8 +225,8 @@ void SessionWatch::look_at_repeat(const PageHeader& page, uint64_t record_number
   const uint32_t sum = crc32c(record);
   if (record_number < lane.known.size()) {
     if (lane.known[record_number] == sum) return;
-    faults_.add("resume", name_of(page) + " has record " + number(record_number) +
-                              " again, with other bytes than before");
+    faults_.add("resume", fmt::format("{} has record {} again, with other bytes than before",
+                                      name_of(page), number(record_number)));
   } else if (record_number == lane.known.size() && lane.known.size() < kKnownRecords) {
     lane.known.push_back(sum);
   }
@@ -227,14 +237,14 @@ void SessionWatch::look_at_times(const PageHeader& page, const std::vector<uint6
   const uint64_t first = times.empty() ? 0 : times.front();
   const uint64_t last = times.empty() ? 0 : times.back();
   if (page.first_ns != first || page.last_ns != last) {
-    faults_.add("page-header", name_of(page) + " says times " + number(page.first_ns) + " to " +
-                                   number(page.last_ns) + ", and its records have " +
-                                   number(first) + " to " + number(last));
+    faults_.add("page-header", fmt::format("{} says times {} to {}, and its records have {} to {}",
+                                           name_of(page), number(page.first_ns),
+                                           number(page.last_ns), number(first), number(last)));
   }
   for (const uint64_t time : times) {
     if (time < lane.last_ns) {
-      faults_.add("record-times", name_of(page) + " steps back from " + number(lane.last_ns) +
-                                      " to " + number(time));
+      faults_.add("record-times", fmt::format("{} steps back from {} to {}", name_of(page),
+                                              number(lane.last_ns), number(time)));
     }
     lane.last_ns = time;
   }
@@ -255,12 +265,12 @@ void SessionWatch::on_stream_close(const ReceivedFrame& frame) {
   for (size_t i = 0; i < 2; ++i) {
     const Lane& lane = known->second.lanes[i];
     if (counts[i] < lane.next || (counts[i] > lane.next && !lane.has_jumped)) {
-      faults_.add("stream-close", name + " counts " + number(counts[i]) + " records, and " +
-                                      number(lane.next) + " came");
+      faults_.add("stream-close", fmt::format("{} counts {} records, and {} came", name,
+                                              number(counts[i]), number(lane.next)));
     }
     if (lost[i] < lane.lost_total) {
-      faults_.add("lost-totals", name + " counts " + number(lost[i]) + " lost records, and pages " +
-                                     number(lane.lost_total));
+      faults_.add("lost-totals", fmt::format("{} counts {} lost records, and pages {}", name,
+                                             number(lost[i]), number(lane.lost_total)));
     }
   }
 }
@@ -286,8 +296,8 @@ void SessionWatch::on_end(const ReceivedFrame& frame) {
   if (!end) return;
   has_ended_ = true;
   if (end->recording() != recording_) {
-    faults_.add("recording-end", "RecordingEnd names recording " + number(end->recording()) +
-                                     " within recording " + number(recording_));
+    faults_.add("recording-end", fmt::format("RecordingEnd names recording {} within recording {}",
+                                             number(end->recording()), number(recording_)));
   }
   for (const auto& [id, stream] : streams_) {
     if (stream.recording == end->recording() && !stream.is_closed) {

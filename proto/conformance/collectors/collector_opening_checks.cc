@@ -1,4 +1,6 @@
 // WIRE.md "Opening a connection", "Proofs".
+#include <fmt/core.h>
+
 #include <array>
 #include <cstring>
 
@@ -27,11 +29,11 @@ Verdict opening(const Target& target) {
     const wire::Welcome& welcome = *channel->welcome;
     if (welcome.version() != wire::kProtocolVersion) {
       return Verdict::failed("a Welcome of version 2",
-                             "it names " + std::to_string(welcome.version()));
+                             fmt::format("it names {}", welcome.version()));
     }
     const uint32_t beat = welcome.heartbeat_ms();
     if (beat != 0 && (beat < 50 || beat > 60'000)) {
-      return Verdict::failed("heartbeat_ms between 50 and 60,000", "it is " + std::to_string(beat));
+      return Verdict::failed("heartbeat_ms between 50 and 60,000", fmt::format("it is {}", beat));
     }
   }
   return Verdict::ok();
@@ -78,7 +80,7 @@ Verdict version_range(const Target& target) {
   if (!step.ok()) return Verdict::failed("a Welcome for versions 2 to 1000", step.error().message);
   const uint32_t named = agent.control.welcome->version();
   if (named >= wire::kProtocolVersion && named <= kUnknownVersion) return Verdict::ok();
-  return Verdict::failed("a version between 2 and 1000", "Welcome names " + std::to_string(named));
+  return Verdict::failed("a version between 2 and 1000", fmt::format("Welcome names {}", named));
 }
 
 Verdict features(const Target& target) {
@@ -95,7 +97,7 @@ Verdict features(const Target& target) {
     const uint64_t agreed = agent.control.welcome->features();
     if ((agreed & ~(offered & kDefinedFeatures)) != 0) {
       return Verdict::failed("features that were offered and are defined",
-                             "Welcome has " + std::to_string(agreed));
+                             fmt::format("Welcome has {}", agreed));
     }
   }
   return Verdict::ok();
@@ -175,7 +177,7 @@ Verdict resume_key(const Target& target) {
   if (const Status step = agent.open_channel(kControl); !step.ok()) return not_reached(step);
   if (agent.resume_key.size() != wire::kResumeKeyBytes) {
     return Verdict::failed("a resume key of 16 bytes in the first Welcome",
-                           std::to_string(agent.resume_key.size()) + " bytes came");
+                           fmt::format("{} bytes came", agent.resume_key.size()));
   }
   PlayedAgent other(target);
   if (const Status step = other.open_channel(kControl); !step.ok()) return not_reached(step);
@@ -216,8 +218,7 @@ Verdict collector_token(const Target& target) {
   const std::string& proof = agent.control.challenge->token_proof();
   if (target.settings.token.empty()) {
     if (proof.empty() || proof.size() == wire::kProofBytes) return Verdict::ok();
-    return Verdict::failed("a token proof of 0 or 32 bytes",
-                           std::to_string(proof.size()) + " came");
+    return Verdict::failed("a token proof of 0 or 32 bytes", fmt::format("{} came", proof.size()));
   }
   wire::ProofContext context;
   context.channel = static_cast<uint8_t>(kControl);

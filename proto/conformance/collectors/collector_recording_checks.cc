@@ -1,4 +1,6 @@
 // WIRE.md from "Metadata before records" to "Counters".
+#include <fmt/core.h>
+
 #include <array>
 
 #include "proto/conformance/collectors/collector_checks.h"
@@ -23,8 +25,7 @@ std::string came(const PlayedAgent& agent, const std::string& otherwise) {
 
 Verdict stored(PlayedAgent& agent, uint64_t next) {
   if (agent.wait_stored(kStream, next)) return Verdict::ok();
-  return Verdict::failed("an Ack of records below " + std::to_string(next),
-                         came(agent, "none came"));
+  return Verdict::failed(fmt::format("an Ack of records below {}", next), came(agent, "none came"));
 }
 
 Verdict page_before_stream(const Target& target) {
@@ -105,8 +106,8 @@ Verdict resume(const Target& target) {
     return Verdict::failed("a Welcome with resumed", "it is not set");
   }
   if (position->index_next() < *acked || position->index_next() > 2 * kPage) {
-    return Verdict::failed("a position from " + std::to_string(*acked) + " to 200",
-                           "it is " + std::to_string(position->index_next()));
+    return Verdict::failed(fmt::format("a position from {} to 200", *acked),
+                           fmt::format("it is {}", position->index_next()));
   }
   announce(agent);
   agent.send_page(kStream, 2 * kPage, kPage);
@@ -127,7 +128,7 @@ Verdict page_twice(const Target& target) {
   if (!position.ok()) return Verdict::failed("a Resume of the stream", position.error().message);
   if (position->index_next() == 3 * kPage) return Verdict::ok();
   return Verdict::failed("position 300 after records 0 to 299, of which 100 came twice",
-                         "it is " + std::to_string(position->index_next()));
+                         fmt::format("it is {}", position->index_next()));
 }
 
 Verdict unknown_recording(const Target& target) {
@@ -269,7 +270,7 @@ Verdict clock_probes(const Target& target) {
   if (const Status step = agent.open(); !step.ok()) return not_reached(step);
   if (!agent.wait([&] { return agent.brought.probes.size() >= 2; })) {
     return Verdict::failed("ClockProbes after the Welcome on control",
-                           std::to_string(agent.brought.probes.size()) + " came");
+                           fmt::format("{} came", agent.brought.probes.size()));
   }
   for (size_t i = 1; i < agent.brought.probes.size(); ++i) {
     if (agent.brought.probes[i].t1_ns() < agent.brought.probes[i - 1].t1_ns()) {
@@ -288,8 +289,7 @@ Verdict heartbeats(const Target& target) {
   PlayedAgent agent(target);
   if (const Status step = agent.open(); !step.ok()) return not_reached(step);
   const milliseconds beat = beat_of(agent);
-  if (beat > kLongestBeat)
-    return Verdict::skipped("heartbeat_ms is " + std::to_string(beat.count()));
+  if (beat > kLongestBeat) return Verdict::skipped(fmt::format("heartbeat_ms is {}", beat.count()));
   size_t before = 0;
   for (int i = 0; i < 3; ++i) {
     before = agent.brought.frames_at.size();
@@ -304,8 +304,7 @@ Verdict silent_agent(const Target& target) {
   PlayedAgent agent(target);
   if (const Status step = agent.open(); !step.ok()) return not_reached(step);
   const milliseconds beat = beat_of(agent);
-  if (beat > kLongestBeat)
-    return Verdict::skipped("heartbeat_ms is " + std::to_string(beat.count()));
+  if (beat > kLongestBeat) return Verdict::skipped(fmt::format("heartbeat_ms is {}", beat.count()));
   agent.is_silent = true;
   if (agent.wait([&] { return agent.control.is_over && agent.data.is_over; },
                  3 * beat + target.settings.timeout)) {

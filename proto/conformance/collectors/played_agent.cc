@@ -1,5 +1,6 @@
 #include "proto/conformance/collectors/played_agent.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -99,8 +100,8 @@ Status PlayedAgent::prove(wire::Channel which) {
     return Error{Code::kUnavailable, "no Challenge came" + (why.empty() ? "" : ": " + why)};
   }
   if (own.challenge->nonce().size() != wire::kNonceBytes) {
-    return Error{Code::kDamaged, "the Challenge's nonce has " +
-                                     std::to_string(own.challenge->nonce().size()) + " bytes"};
+    return Error{Code::kDamaged,
+                 fmt::format("the Challenge's nonce has {} bytes", own.challenge->nonce().size())};
   }
   if (own.link.send(wire::FrameType::kProof, proof(which))) return {};
   return Error{Code::kUnavailable, "the connection broke at the Proof"};
@@ -156,7 +157,7 @@ bool PlayedAgent::open_stream(uint32_t stream) {
   open.set_recording(1);
   open.set_stream_id(stream);
   open.set_thread_id(stream);
-  open.set_thread_name("thread " + std::to_string(stream));
+  open.set_thread_name(fmt::format("thread {}", stream));
   open.set_start_ns(record_ns(0));
   return data.link.send(wire::FrameType::kStreamOpen, open);
 }
@@ -240,7 +241,7 @@ void PlayedAgent::take_all(wire::Channel which) {
 void PlayedAgent::on_frame(wire::Channel which, const ReceivedFrame& frame) {
   Channel& own = channel(which);
   if (!frame.has_zeros && own.fault.empty()) {
-    own.fault = "flags or reserved of its " + type_text(frame.type) + " are not zero";
+    own.fault = fmt::format("flags or reserved of its {} are not zero", type_text(frame.type));
   }
   if (own.refuse && own.fault.empty()) own.fault = type_text(frame.type) + " came after Refuse";
   switch (frame.type) {
@@ -293,15 +294,13 @@ void PlayedAgent::on_ack(const wire::Ack& ack) {
   ++brought.ack_frames;
   for (const wire::StreamPosition& position : ack.positions()) {
     wire::StreamPosition& known = brought.acked[position.stream_id()];
-    const std::string stream = "stream " + std::to_string(position.stream_id());
+    const std::string stream = fmt::format("stream {}", position.stream_id());
     if (position.index_next() < known.index_next()) {
-      brought.ack_fault = "the position of " + stream + " went back from " +
-                          std::to_string(known.index_next()) + " to " +
-                          std::to_string(position.index_next());
+      brought.ack_fault = fmt::format("the position of {} went back from {} to {}", stream,
+                                      known.index_next(), position.index_next());
     } else if (position.index_next() > sent_[position.stream_id()]) {
-      brought.ack_fault = stream + " is acknowledged up to record " +
-                          std::to_string(position.index_next()) + ", and " +
-                          std::to_string(sent_[position.stream_id()]) + " were sent";
+      brought.ack_fault = fmt::format("{} is acknowledged up to record {}, and {} were sent",
+                                      stream, position.index_next(), sent_[position.stream_id()]);
     }
     known = position;
   }
@@ -341,7 +340,8 @@ Verdict PlayedAgent::refused(wire::Channel which, wire::RefuseCode code) {
   wire::Refuse wanted;
   wanted.set_code(code);
   std::string name = wire::RefuseCode_Name(code);
-  const std::string expected = "Refuse(" + name.erase(0, 7) + ") and the end of the connection";
+  const std::string expected =
+      fmt::format("Refuse({}) and the end of the connection", name.erase(0, 7));
   if (!own.refuse) {
     return Verdict::failed(
         expected, over ? "the connection ended without a Refuse" : "the collector continued");

@@ -1,5 +1,7 @@
 #include "storage/convert/dial9/dial9_session_reader.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -297,8 +299,9 @@ Status Dial9SessionReader::detail(const SessionEventType& type, const dial9::Eve
     return {};
   }
   if (payload.empty() || payload.size() > storage::kMaxPageBytes / 2) {
-    log_.leave_out("detail records without a payload, or with one of more than " +
-                   std::to_string(storage::kMaxPageBytes / 2) + " bytes");
+    log_.leave_out(
+        fmt::format("detail records without a payload, or with one of more than {} bytes",
+                    storage::kMaxPageBytes / 2));
     return flush_call();
   }
   const Call call = *std::exchange(call_, std::nullopt);
@@ -353,8 +356,7 @@ void Dial9SessionReader::module(const SessionEventType& type, const dial9::Event
 std::string Dial9SessionReader::text_of(const dial9::Event& event, size_t field) {
   const std::string_view text = event.text(field).value_or("");
   if (text.size() > storage::kMaxTextBytes) {
-    log_.leave_out("ends of texts of more than " + std::to_string(storage::kMaxTextBytes) +
-                   " bytes");
+    log_.leave_out(fmt::format("ends of texts of more than {} bytes", storage::kMaxTextBytes));
   }
   return std::string(text.substr(0, storage::kMaxTextBytes));
 }
@@ -373,9 +375,8 @@ void Dial9SessionReader::function(const SessionEventType& type, const dial9::Eve
   if (!symbol.file.empty() && line <= UINT32_MAX) symbol.line = static_cast<uint32_t>(line);
   const size_t bytes = name.size() + symbol.file.size();
   if (named_.size() == kMaxNamedFunctions || bytes > kMaxFunctionNameBytes - name_bytes_) {
-    log_.leave_out("names beyond those of " + std::to_string(kMaxNamedFunctions) +
-                   " functions, or beyond " + std::to_string(kMaxFunctionNameBytes) +
-                   " bytes of names");
+    log_.leave_out(fmt::format("names beyond those of {} functions, or beyond {} bytes of names",
+                               kMaxNamedFunctions, kMaxFunctionNameBytes));
     return;
   }
   named_.insert(id);

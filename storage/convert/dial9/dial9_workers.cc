@@ -1,5 +1,7 @@
 #include "storage/convert/dial9/dial9_workers.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace collect::convert {
@@ -105,7 +107,7 @@ uint64_t Dial9Workers::function_of(const WorkerEventType& type, const dial9::Eve
   if (location && !location->empty()) {
     name = location->substr(0, kMaxWorkerFunctionBytes);
   } else if (type.task && event[*type.task].present()) {
-    name = "task " + std::to_string(event[*type.task].u64());
+    name = fmt::format("task {}", event[*type.task].u64());
   }
   const auto known = function_ids_.find(name);
   if (known != function_ids_.end()) return known->second;
@@ -125,7 +127,7 @@ Status Dial9Workers::give_on() {
   if (!worker.thread) {
     const auto thread =
         session_.add_thread(worker.tid != 0 ? worker.tid : static_cast<uint32_t>(worker.id),
-                            "worker " + std::to_string(worker.id), event.ns);
+                            fmt::format("worker {}", worker.id), event.ns);
     if (!thread.ok()) return thread.error();
     worker.thread = *thread;
   }
@@ -135,8 +137,9 @@ Status Dial9Workers::give_on() {
 // A worker does one thing at a time: what is still open has lost its end.
 Status Dial9Workers::start(Worker& worker, const Pending& event) {
   if (worker.open != WorkerKind::kOther) {
-    log_.leave_out("ends of " + std::string(word_for(worker.open)) +
-                   " that the stream does not have: ended where the next one starts");
+    log_.leave_out(
+        fmt::format("ends of {} that the stream does not have: ended where the next one starts",
+                    word_for(worker.open)));
     COLLECT_TRY(
         session_.event(*worker.thread, event.ns, worker.function_id, atf::EventKind::kReturn));
   }
@@ -148,8 +151,8 @@ Status Dial9Workers::start(Worker& worker, const Pending& event) {
 Status Dial9Workers::end(Worker& worker, const Pending& event) {
   const WorkerKind wanted = start_of(event.kind);
   if (worker.open != wanted) {
-    log_.leave_out("ends of " + std::string(word_for(wanted)) +
-                   " whose start the stream does not have");
+    log_.leave_out(
+        fmt::format("ends of {} whose start the stream does not have", word_for(wanted)));
     return {};
   }
   worker.open = WorkerKind::kOther;
@@ -159,7 +162,7 @@ Status Dial9Workers::end(Worker& worker, const Pending& event) {
 Status Dial9Workers::finish() {
   while (!window_.empty()) COLLECT_TRY(give_on());
   left_out_.report(log_, "an ATF session has calls and returns of threads");
-  too_many_workers_.report(log_, "of more than " + std::to_string(kMaxWorkers) + " workers");
+  too_many_workers_.report(log_, fmt::format("of more than {} workers", kMaxWorkers));
   return {};
 }
 

@@ -1,5 +1,7 @@
 // An ATF session into WTF-trace files that the published viewer loads: one zone per thread, one
 // scope type per function.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -250,7 +252,7 @@ Status AtfToWtf::write(const Item& item) {
 }
 
 Status AtfToWtf::write_gap(const storage::Gap& gap, uint64_t ns) {
-  std::string name = std::to_string(gap.lost) + " events are missing";
+  std::string name = fmt::format("{} events are missing", gap.lost);
   const char* between = " (";
   for (const std::string& reason : storage::lost_reason_names(gap.reasons)) {
     name += between + reason;
@@ -259,9 +261,8 @@ Status AtfToWtf::write_gap(const storage::Gap& gap, uint64_t ns) {
   if (*between == ',') name += ")";
   lost_ += gap.lost;
   return scopes_.mark(ns, name,
-                      "{\"" + std::string(kLostEventsKey) + "\":" + std::to_string(gap.lost) +
-                          ",\"" + std::string(kLostReasonsKey) +
-                          "\":" + std::to_string(gap.reasons) + "}");
+                      fmt::format("{{\"{}\":{},\"{}\":{}}}", kLostEventsKey, gap.lost,
+                                  kLostReasonsKey, gap.reasons));
 }
 
 Status AtfToWtf::finish() {

@@ -1,5 +1,6 @@
 #include "storage/convert/wtf/wtf_files.h"
 
+#include <fmt/core.h>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -37,8 +38,8 @@ WtfFiles::WtfFiles(const storage::Manifest& session, std::string output)
 Status WtfFiles::begin(uint64_t first_ns) {
   const size_t number = written_.size() + 1;
   if (number > kMaxWtfFiles) {
-    return Error{Code::kLimit, output_ + ": it would take more than " +
-                                   std::to_string(kMaxWtfFiles) + " files of 71 minutes"};
+    return Error{Code::kLimit, fmt::format("{}: it would take more than {} files of 71 minutes",
+                                           output_, kMaxWtfFiles)};
   }
   auto file = storage::OutputFile::create(path_of(number), number == 1 || replaces_);
   if (!file.ok()) return file.error();
@@ -75,8 +76,8 @@ void WtfFiles::finish(ConvertLog& log) {
 std::string WtfFiles::path_of(size_t number) const {
   if (number == 1) return output_;
   const fs::path whole(output_);
-  return (whole.parent_path() / whole.stem()).string() + "." + std::to_string(number) +
-         whole.extension().string();
+  return fmt::format("{}.{}{}", (whole.parent_path() / whole.stem()).string(), number,
+                     whole.extension().string());
 }
 
 // The time of day at `ns` of the device clock; absent where the manifest has none.

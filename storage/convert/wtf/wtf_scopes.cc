@@ -1,5 +1,7 @@
 #include "storage/convert/wtf/wtf_scopes.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -31,7 +33,7 @@ void WtfScopes::add_thread(uint32_t n, uint32_t thread_id, const std::string& na
   Thread& thread = threads_.emplace_back();
   thread.n = n;
   thread.thread_id = thread_id;
-  thread.name = name.empty() ? "thread " + std::to_string(n) : name.substr(0, kMaxLabelBytes);
+  thread.name = name.empty() ? fmt::format("thread {}", n) : name.substr(0, kMaxLabelBytes);
 }
 
 // Before any function, so that these ids are the same in every file and never run out.

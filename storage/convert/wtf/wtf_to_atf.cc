@@ -1,4 +1,5 @@
 // A WTF-trace file into an ATF session: zones become threads, scopes become calls and returns.
+#include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -165,7 +166,7 @@ Status WtfToAtf::begin(std::string_view first_zone) {
 std::string WtfToAtf::zone_name(uint32_t index) const {
   const wtf::Zone& zone = reader_->zones()[index];
   if (zone.name && !zone.name->empty()) return *zone.name;
-  return "zone " + std::to_string(zone.zone_id);
+  return fmt::format("zone {}", zone.zone_id);
 }
 
 Status WtfToAtf::add_thread(uint32_t zone, uint64_t ns) {
@@ -232,7 +233,7 @@ Status WtfToAtf::run() {
   if (!begun_) COLLECT_TRY(begin(""));
   for (const wtf::Finding& finding : findings_.list()) {
     if (finding.severity != Severity::kError) continue;
-    log_.missing("at " + std::to_string(finding.offset) + ": " + finding.sentence);
+    log_.missing(fmt::format("at {}: {}", finding.offset, finding.sentence));
   }
   for (size_t role = 0; role < std::size(events_); ++role) {
     log_.leave_out(left_out_name(static_cast<wtf::Role>(role)), events_[role]);

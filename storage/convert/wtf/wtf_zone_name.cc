@@ -1,5 +1,7 @@
 #include "storage/convert/wtf/wtf_zone_name.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 
 namespace collect::convert {
@@ -46,7 +48,7 @@ ZoneName parse_zone_name(std::string_view text) {
 }
 
 std::string numbered_zone_name(std::string_view name, uint32_t n) {
-  return std::string(name) + std::string(kNumberMark) + std::to_string(n) + "]";
+  return fmt::format("{}{}{}]", name, kNumberMark, n);
 }
 
 }  // namespace collect::convert

@@ -1,5 +1,7 @@
 // collectctl upload
 #include "daemon/ctl/command_line/shared_options.h"
+
+#include <fmt/core.h>
 #include "daemon/ctl/commands/commands.h"
 
 namespace collect::ctl {
@@ -18,11 +20,11 @@ void add_upload(const CommandGroup& group) {
                "second), or all (each call and event too)");
   command.json();
   command.footer(
-      "What is there already is not sent again, so an interrupted upload continues. A session\n"
-      "counts only when its last object, COMMIT, is there. The sessions stay on the disk.\n" +
-      std::string(kStoreVariables) +
-      "Exit code 1: some sessions were not uploaded; a message says why.\n"
-      "Example: collectctl upload ada_traces --store s3://traces");
+      fmt::format("What is there already is not sent again, so an interrupted upload continues. A "
+                  "session\ncounts only when its last object, COMMIT, is there. The sessions stay "
+                  "on the disk.\n{}Exit code 1: some sessions were not uploaded; a message says "
+                  "why.\nExample: collectctl upload ada_traces --store s3://traces",
+                  kStoreVariables));
   command.run([request](const Invocation& invocation) {
     return become_store_program(*request, invocation.json);
   });

@@ -1,5 +1,7 @@
 // collectctl attach: a process of this machine by its number, or an agent that listens by its
 // address.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <iostream>
 
@@ -74,8 +76,9 @@ void add_attach(const CommandGroup& group) {
         options->process.pid = process_in(options->target);
         if (options->process.pid != 0) return "";
         if (!is_address(options->target)) {
-          return "\"" + options->target +
-                 "\" is neither the number of a process nor the address of an agent";
+          return fmt::format(
+              "\"{}\" is neither the number of a process nor the address of an agent",
+              options->target);
         }
         for (const Argument& argument : of_process) {
           if (!argument.is_given()) continue;

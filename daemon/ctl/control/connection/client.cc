@@ -1,5 +1,7 @@
 #include "daemon/ctl/control/connection/client.h"
 
+#include <fmt/core.h>
+
 #include <optional>
 #include <utility>
 
@@ -40,9 +42,9 @@ Status check_path(const api::Session& session) {
                                   path.find("/../") == std::string::npos &&
                                   path.find('\0') == std::string::npos;
   if (path.empty() || is_directory_of_it) return {};
-  return Error{Code::kDamaged, "the collector says that " + session.name().substr(0, 200) +
-                                   " is in " + path.substr(0, 200) +
-                                   ", which is no directory of it"};
+  return Error{Code::kDamaged,
+               fmt::format("the collector says that {} is in {}, which is no directory of it",
+                           session.name().substr(0, 200), path.substr(0, 200))};
 }
 
 Result<api::Session> checked(Result<api::Session> session) {
@@ -182,8 +184,10 @@ Result<api::DownloadEnd> Client::download(
     }
     const Bytes bytes(reinterpret_cast<const uint8_t*>(chunk.data().data()), chunk.data().size());
     if (chunk.offset() != at || chunk.crc32c() != crc32c(bytes)) {
-      failure = Error{Code::kDamaged, path + ": what came at byte " + std::to_string(at) +
-                                          " is not what was sent; download it again"};
+      failure =
+          Error{Code::kDamaged,
+                fmt::format("{}: what came at byte {} is not what was sent; download it again",
+                            path, at)};
       return false;
     }
     crc = crc32c(bytes, crc);
@@ -196,8 +200,10 @@ Result<api::DownloadEnd> Client::download(
   if (!failure.ok()) return failure.error();
   if (!read.ok()) return read.error();
   if (!end || end->size_bytes() != at - offset || end->crc32c() != crc) {
-    return Error{Code::kDamaged, path + ": the download ended at byte " + std::to_string(at) +
-                                     " without being whole; download it again"};
+    return Error{
+        Code::kDamaged,
+        fmt::format("{}: the download ended at byte {} without being whole; download it again",
+                    path, at)};
   }
   return *end;
 }

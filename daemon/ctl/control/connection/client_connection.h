@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <grpc/support/log.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
@@ -103,13 +104,17 @@ struct Client::Connection {
       if (is_unknown && where.ok()) return no_host(where->host);
       const std::string advice = tls_advice(target, status.error_message());
       if (!advice.empty()) {
-        return {Code::kUnavailable, "the collector at " + address + ": " + advice};
+        return {Code::kUnavailable, fmt::format("the collector at {}: {}", address, advice)};
       }
-      return {Code::kUnavailable, "no collector answers at " + address +
-                                      "; start collectord, or name its address with --control"};
+      return {
+          Code::kUnavailable,
+          fmt::format(
+              "no collector answers at {}; start collectord, or name its address with --control",
+              address)};
     }
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      return {Code::kUnavailable, "the collector at " + address + " did not answer in time"};
+      return {Code::kUnavailable,
+              fmt::format("the collector at {} did not answer in time", address)};
     }
     return {code_of(status.error_code()), status.error_message()};
   }

@@ -1,5 +1,7 @@
 #include "daemon/ctl/control/connection/collector_choice.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -20,7 +22,7 @@ constexpr std::chrono::milliseconds kLookDeadline{1000};
 constexpr size_t kMaxNamedCollectors = 8;
 
 std::string text_of(const RunningCollector& collector) {
-  return dialable(collector.control) + " (" + collector.root + ")";
+  return fmt::format("{} ({})", dialable(collector.control), collector.root);
 }
 
 bool records(const RunningCollector& collector, ControlTarget target) {
@@ -35,7 +37,7 @@ std::string list_of(const std::vector<RunningCollector>& collectors) {
     list += (list.empty() ? "" : ", ") + text_of(collectors[i]);
   }
   const size_t more = collectors.size() - std::min(collectors.size(), kMaxNamedCollectors);
-  return more == 0 ? list : list + " and " + std::to_string(more) + " more";
+  return more == 0 ? list : fmt::format("{} and {} more", list, more);
 }
 
 }  // namespace
@@ -62,9 +64,9 @@ void choose_collector(ControlTarget& target, std::ostream& err) {
         << " collectors the one that records: " << printable(text_of(recording.front())) << "\n";
     return;
   }
-  target.unresolved =
-      "several collectors of yours " + std::string(recording.empty() ? "run" : "record") + ": " +
-      list_of(recording.empty() ? running : recording) + "; choose one with --control ADDRESS";
+  target.unresolved = fmt::format(
+      "several collectors of yours {}: {}; choose one with --control ADDRESS",
+      recording.empty() ? "run" : "record", list_of(recording.empty() ? running : recording));
 }
 
 }  // namespace collect::ctl

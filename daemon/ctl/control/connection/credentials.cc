@@ -1,5 +1,6 @@
 #include "daemon/ctl/control/connection/credentials.h"
 
+#include <fmt/core.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include <cerrno>
@@ -62,9 +63,9 @@ Result<std::string> read_token(const char* option, const std::string& path) {
     if (c < 0x20 || c > 0x7e) token->clear();
   }
   if (!token->empty() && token->size() <= kMaxTokenBytes) return token;
-  return Error{Code::kInvalidArgument, std::string(option) + ": " + path + ": a token has 1 to " +
-                                           std::to_string(kMaxTokenBytes) +
-                                           " printable characters on one line"};
+  return Error{Code::kInvalidArgument,
+               fmt::format("{}: {}: a token has 1 to {} printable characters on one line", option,
+                           path, kMaxTokenBytes)};
 }
 
 Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const ControlTarget& target) {
@@ -112,8 +113,10 @@ std::string tls_advice(const ControlTarget& target, const std::string& reason) {
                : "";
   }
   if (holds(reason, "CERTIFICATE_VERIFY_FAILED") || holds(reason, "certificate verify failed")) {
-    return "its certificate is not signed by " + target.tls_ca +
-           ", or is out of date; --tls-ca FILE is the CA certificate that signed it";
+    return fmt::format(
+        "its certificate is not signed by {}, or is out of date; --tls-ca FILE is the CA "
+        "certificate that signed it",
+        target.tls_ca);
   }
   if (holds(reason, "Hostname Verification") || holds(reason, "Peer name") ||
       holds(reason, "not in peer certificate")) {
@@ -127,8 +130,10 @@ std::string tls_advice(const ControlTarget& target, const std::string& reason) {
     return target.tls_certificate.empty()
                ? "it ends the connection; if it asks for a client certificate, show one with "
                  "--tls-certificate FILE --tls-key FILE"
-               : "it ends the connection; perhaps it does not trust the CA that signed " +
-                     target.tls_certificate + ", or that is out of date";
+               : fmt::format(
+                     "it ends the connection; perhaps it does not trust the CA that signed {}, or "
+                     "that is out of date",
+                     target.tls_certificate);
   }
   return {};
 }

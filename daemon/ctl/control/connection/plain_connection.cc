@@ -1,6 +1,7 @@
 #include "daemon/ctl/control/connection/plain_connection.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -20,16 +21,18 @@ namespace {
 constexpr int kConnectSeconds = 10;
 
 Error no_answer(const std::string& address) {
-  return {Code::kUnavailable, "no collector answers at " + address +
-                                  "; start collectord, or name its address with --control"};
+  return {Code::kUnavailable,
+          fmt::format(
+              "no collector answers at {}; start collectord, or name its address with --control",
+              address)};
 }
 
 }  // namespace
 
 Error no_host(const std::string& host) {
-  return {Code::kNotFound, "there is no host \"" + host +
-                               "\", or its name cannot be looked up now; name the collector's "
-                               "address with --control"};
+  return {Code::kNotFound, fmt::format("there is no host \"{}\", or its name cannot be looked up "
+                                       "now; name the collector's address with --control",
+                                       host)};
 }
 
 namespace {
@@ -52,9 +55,9 @@ Result<int> checked(int fd, const std::string& address, const std::string& path)
   if (!served.ok()) {
     ::close(fd);
     return Error{served.error().code,
-                 address + " " + served.error().message +
-                     ": nothing was sent; name the collector's own socket with --control "
-                     "unix:/path, or use TLS"};
+                 fmt::format("{} {}: nothing was sent; name the collector's own socket with "
+                             "--control unix:/path, or use TLS",
+                             address, served.error().message)};
   }
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   return fd;

@@ -1,5 +1,7 @@
 #include "daemon/ctl/control/messages/message_json.h"
 
+#include <fmt/core.h>
+
 #include <google/protobuf/duration.pb.h>
 #include <google/protobuf/timestamp.pb.h>
 #include <google/rpc/status.pb.h>
@@ -132,14 +134,14 @@ class MessageReader {
     for (const auto& [key, value] : object.items()) {
       const FieldDescriptor* field = find(key);
       if (field == nullptr) return unknown(key);
-      const std::string where = where_.empty() ? key : where_ + "." + key;
+      const std::string where = where_.empty() ? key : fmt::format("{}.{}", where_, key);
       if (!field->is_repeated()) {
         COLLECT_TRY(read_value(*field, value, where));
         continue;
       }
       if (!value.is_array()) return wrong(where, "a list […] is wanted");
       for (size_t i = 0; i < value.size(); ++i) {
-        COLLECT_TRY(read_value(*field, value[i], where + "[" + std::to_string(i) + "]"));
+        COLLECT_TRY(read_value(*field, value[i], fmt::format("{}[{}]", where, i)));
       }
     }
     return {};
@@ -162,14 +164,14 @@ class MessageReader {
     const pb::Descriptor& type = *message_.GetDescriptor();
     std::vector<std::string> names;
     for (int i = 0; i < type.field_count(); ++i) names.push_back(key_of(*type.field(i)));
-    return wrong(where_, "there is no \"" + key + "\"" + nearest(key, names));
+    return wrong(where_, fmt::format("there is no \"{}\"{}", key, nearest(key, names)));
   }
 
   // "; did you mean X?", or all of them.
   static std::string nearest(const std::string& word, const std::vector<std::string>& known) {
     const std::vector<std::string_view> candidates(known.begin(), known.end());
     const std::string_view near = nearest_word(word, candidates.data(), candidates.size());
-    if (!near.empty()) return "; did you mean " + std::string(near) + "?";
+    if (!near.empty()) return fmt::format("; did you mean {}?", near);
     std::string list;
     for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
     return "; there is " + list;
@@ -184,8 +186,7 @@ class MessageReader {
     if (!value.is_number_integer() ||
         (value.is_number_unsigned() ? !std::in_range<Number>(value.get<uint64_t>())
                                     : !std::in_range<Number>(value.get<int64_t>()))) {
-      return wrong(where, "a whole number from " + std::to_string(kMin) + " to " +
-                              std::to_string(kMax) + " is wanted");
+      return wrong(where, fmt::format("a whole number from {} to {} is wanted", kMin, kMax));
     }
     (of_.*set)(&message_, &field, value.get<Number>());
     return {};
@@ -213,7 +214,8 @@ class MessageReader {
       }
     }
     const std::string word = value.is_string() ? value.get<std::string>() : value.dump();
-    return wrong(where, "\"" + word + "\" is not one of its words" + nearest(word, words));
+    return wrong(where,
+                 fmt::format("\"{}\" is not one of its words{}", word, nearest(word, words)));
   }
 
   Status put_message(const FieldDescriptor& field, const Json& value, const std::string& where) {
@@ -314,13 +316,13 @@ Status from_json(const std::string& text, pb::Message& message) {
   try {
     document = Json::parse(text);
   } catch (const Json::parse_error& error) {
-    return Error{Code::kInvalidArgument, "not JSON, at byte " + std::to_string(error.byte)};
+    return Error{Code::kInvalidArgument, fmt::format("not JSON, at byte {}", error.byte)};
   }
   if (document.is_object()) {
     const auto version = document.find("version");
     if (version != document.end() && *version != kJsonVersion) {
-      return Error{Code::kInvalidArgument, "version " + version->dump() + " is not known, only " +
-                                               std::to_string(kJsonVersion)};
+      return Error{Code::kInvalidArgument,
+                   fmt::format("version {} is not known, only {}", version->dump(), kJsonVersion)};
     }
     if (version != document.end()) document.erase(version);
   }

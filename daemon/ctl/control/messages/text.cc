@@ -1,5 +1,6 @@
 #include "daemon/ctl/control/messages/text.h"
 
+#include <fmt/core.h>
 #include <time.h>
 
 #include <algorithm>
@@ -72,7 +73,7 @@ std::string loss_count(const api::Session& session) {
   std::string text = with_thousands(lost);
   if (is_sealed(session) && !session.losses_known()) text = lost == 0 ? "?" : text + "+?";
   if (session.lost_detail_records() != 0) {
-    text += ", " + with_thousands(session.lost_detail_records()) + " detail";
+    text += fmt::format(", {} detail", with_thousands(session.lost_detail_records()));
   }
   return text;
 }
@@ -128,7 +129,7 @@ Result<uint64_t> parse_size(std::string_view text) {
   if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || number == 0 ||
       number > (kMaxSize >> shift)) {
     return Error{Code::kInvalidArgument,
-                 "\"" + std::string(text) + "\" is no size; write 4096, 512K, 10M or 2G"};
+                 fmt::format("\"{}\" is no size; write 4096, 512K, 10M or 2G", text)};
   }
   return number << shift;
 }

@@ -1,5 +1,7 @@
 #include "daemon/ctl/export/page/page_export.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -123,9 +125,9 @@ class PageExport {
     }
     html::Thread shown;
     const std::string name = session.name_of_thread(thread.n);
-    shown.name = (sessions_.size() == 1 ? "" : session.name_of_process() + ": ") +
-                 (name.empty() ? "thread" : name) + " (" +
-                 std::to_string(thread.index->header().thread_id) + ")";
+    shown.name =
+        fmt::format("{}{} ({})", sessions_.size() == 1 ? "" : session.name_of_process() + ": ",
+                    name.empty() ? "thread" : name, thread.index->header().thread_id);
     shown.number = thread.n;
     if (!show_from_lod(part, shown, slots, totals)) show_from_calls(part, shown, slots, totals);
     for (const calls::Stall& stall : part.stalls) {
@@ -251,8 +253,8 @@ class PageExport {
 
   void say() {
     for (const auto& session : sessions_) {
-      page_.title += (page_.title.empty() ? "" : ", ") + session->name_of_process() + " (" +
-                     std::to_string(session->about.identity.pid) + ")";
+      page_.title += fmt::format("{}{} ({})", page_.title.empty() ? "" : ", ",
+                                 session->name_of_process(), session->about.identity.pid);
       if (!session->device().empty()) page_.facts.emplace_back("device", session->device());
     }
     page_.facts.emplace_back("time", milliseconds(page_.last_ns - page_.first_ns));
@@ -274,21 +276,23 @@ class PageExport {
     log_.leave_out("calls nested deeper than can be followed", counts_.too_deep);
     log_.leave_out("events of an unknown kind", counts_.unknown_kinds);
     log_.leave_out("short stalls and gaps on the time line", intervals_);
-    log_.leave_out("threads with fewer events than the " + with_thousands(kMaxPageThreads) +
-                       " that a page shows: --thread chooses others",
-                   threads_left_out_);
+    log_.leave_out(
+        fmt::format(
+            "threads with fewer events than the {} that a page shows: --thread chooses others",
+            with_thousands(kMaxPageThreads)),
+        threads_left_out_);
     for (const storage::MissingInput& one : log_.missing()) {
-      page_.missing.push_back(one.what +
-                              (one.count == 0 ? "" : " (" + with_thousands(one.count) + ")"));
+      page_.missing.push_back(
+          one.what + (one.count == 0 ? "" : fmt::format(" ({})", with_thousands(one.count))));
     }
     for (const std::string& remark : log_.remarks()) page_.missing.push_back(remark);
     for (const auto& [what, count] : log_.left_out()) {
-      page_.missing.push_back("left out: " + what + " (" + with_thousands(count) + ")");
+      page_.missing.push_back(fmt::format("left out: {} ({})", what, with_thousands(count)));
     }
   }
 
   static std::string milliseconds(uint64_t ns) {
-    return with_thousands(ns / 1'000'000) + "." + std::to_string(ns / 100'000 % 10) + " ms";
+    return fmt::format("{}.{} ms", with_thousands(ns / 1'000'000), ns / 100'000 % 10);
   }
 
   ExportedSessions& sessions_;

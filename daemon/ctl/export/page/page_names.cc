@@ -1,5 +1,7 @@
 #include "daemon/ctl/export/page/page_names.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 namespace collect::ctl {
@@ -17,7 +19,7 @@ uint64_t PageNames::number_of(const ExportedSession& session, const FunctionName
   }
   std::string& place = page_.places[known->second];
   const read::SourceLocation* source = place.empty() ? functions.source_of(slot) : nullptr;
-  if (source != nullptr) place = source->file + ":" + std::to_string(source->line);
+  if (source != nullptr) place = fmt::format("{}:{}", source->file, source->line);
   std::string& module = page_.modules[known->second];
   const uint64_t id = functions.id_of(slot);
   if (module.empty() && id != calls::FunctionSlots::kOther) {

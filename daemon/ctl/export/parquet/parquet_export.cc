@@ -1,5 +1,7 @@
 #include "daemon/ctl/export/parquet/parquet_export.h"
 
+#include <fmt/core.h>
+
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -64,7 +66,7 @@ struct Tables {
 
 Result<Tables> Tables::create(const std::string& directory, ParquetTables which) {
   const auto table = [&](const char* name, std::vector<Column> columns) {
-    return ParquetTable::create(directory + "/" + name + ".parquet", std::move(columns));
+    return ParquetTable::create(fmt::format("{}/{}.parquet", directory, name), std::move(columns));
   };
   auto functions =
       table("functions",
@@ -278,7 +280,9 @@ Status export_parquet(ExportedSessions& sessions, ParquetTables which, const std
                  directory + ": is a file, and tables of Parquet need a directory"};
   }
   const bool is_new = std::filesystem::create_directory(directory, error);
-  if (error) return Error{Code::kIo, directory + ": no directory can be made: " + error.message()};
+  if (error)
+    return Error{Code::kIo,
+                 fmt::format("{}: no directory can be made: {}", directory, error.message())};
   auto tables = Tables::create(directory, which);
   Status made = tables.ok() ? fill(*tables, sessions, log) : tables.error();
   if (made.ok()) made = check();

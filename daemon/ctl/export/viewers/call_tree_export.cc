@@ -1,5 +1,7 @@
 #include "daemon/ctl/export/viewers/call_tree_export.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -158,10 +160,10 @@ class StackExport {
 
   void report(convert::ConvertLog& log) const {
     const std::string folded =
-        ": they are one frame, " + std::string(kDeeper) + "; chrome and parquet have each of them";
-    log.leave_out("calls nested deeper than " + std::to_string(kMaxFrames) + folded, deeper_);
-    log.leave_out("calls of more stacks than " + std::to_string(CallTree::kMaxNodes) +
-                      " of a thread: they are one frame, " + std::string(kOther),
+        fmt::format(": they are one frame, {}; chrome and parquet have each of them", kDeeper);
+    log.leave_out(fmt::format("calls nested deeper than {}{}", kMaxFrames, folded), deeper_);
+    log.leave_out(fmt::format("calls of more stacks than {} of a thread: they are one frame, {}",
+                              CallTree::kMaxNodes, kOther),
                   other_);
     log.leave_out("calls nested so deep that the file would grow out of proportion" + folded, cut_);
   }
@@ -220,7 +222,7 @@ struct Mapping {
 
 std::string name_of_thread(const ExportedSession& session, const ThreadResult& thread) {
   const std::string name = session.name_of_thread(thread.n);
-  return name.empty() ? "thread " + std::to_string(thread.tid) : name;
+  return name.empty() ? fmt::format("thread {}", thread.tid) : name;
 }
 
 std::string_view name_of_node(uint32_t number, const CallTree::Node& node,
@@ -313,7 +315,7 @@ Status export_folded(ExportedSessions& sessions, ByteSink& out, convert::Convert
   for (const auto& session : sessions) {
     const std::string device = sessions.size() == 1 ? "" : session->device();
     writer.push(device.empty() ? session->name_of_process()
-                               : device + ": " + session->name_of_process());
+                               : fmt::format("{}: {}", device, session->name_of_process()));
     COLLECT_TRY(for_each_tree(
         *session, log,
         [&](const ThreadResult& thread, const CallTree& tree, const calls::FunctionSlots& slots) {
@@ -359,8 +361,8 @@ Status export_pprof(ExportedSessions& sessions, ByteSink& out, convert::ConvertL
         }));
     const auto range = session->time_range(session->window());
     if (range) duration_ns = std::max(duration_ns, range->last_ns - range->first_ns);
-    comments.push_back("function calls of " + session->name_of_process() + ", pid " +
-                       std::to_string(identity.pid) + ", recorded by collectord");
+    comments.push_back(fmt::format("function calls of {}, pid {}, recorded by collectord",
+                                   session->name_of_process(), identity.pid));
   }
   stacks.report(log);
   for (const std::string& remark : log.remarks()) comments.push_back(remark);

@@ -1,5 +1,7 @@
 #include "daemon/ctl/export/viewers/chrome_target.h"
 
+#include <fmt/core.h>
+
 #include "formats/core/text/figures.h"
 #include "storage/manifest/manifest.h"
 
@@ -9,9 +11,10 @@ void ChromeTarget::begin_process(const ExportedProcess& process, const FunctionN
   names_ = &names;
   writer_.forget_functions();
   pid_ = pids_.take(process.pid);
-  std::string name = process.device.empty() ? process.name : process.device + ": " + process.name;
+  std::string name =
+      process.device.empty() ? process.name : fmt::format("{}: {}", process.device, process.name);
   if (static_cast<uint32_t>(pid_) != process.pid && process.pid != 0) {
-    name += " (pid " + std::to_string(process.pid) + ")";
+    name += fmt::format(" (pid {})", process.pid);
   }
   writer_.add_process(pid_, name);
 }
@@ -26,9 +29,9 @@ void ChromeTarget::events_per_second(uint64_t ns, uint64_t count) {
 
 void ChromeTarget::begin_thread(const ExportedThread& thread, uint64_t /*first_ns*/) {
   tid_ = tids_.take(thread.tid);
-  std::string name = thread.name.empty() ? "thread_" + std::to_string(thread.n) : thread.name;
+  std::string name = thread.name.empty() ? fmt::format("thread_{}", thread.n) : thread.name;
   if (static_cast<uint32_t>(tid_) != thread.tid) {
-    name += " (tid " + std::to_string(thread.tid) + ")";
+    name += fmt::format(" (tid {})", thread.tid);
   }
   writer_.begin_thread(pid_, tid_, name);
 }
@@ -46,7 +49,7 @@ void ChromeTarget::lose(uint64_t first_ns, uint64_t last_ns, uint64_t events,
   EventNotes notes = {{"events", EventNote::Kind::kNumber, events, {}}};
   if (!reasons.empty()) notes.push_back({"reasons", EventNote::Kind::kText, 0, reasons});
   writer_.interval(pid_, tid_, "lost", ++intervals_, first_ns, last_ns,
-                   "lost: " + with_thousands(events) + " events", notes);
+                   fmt::format("lost: {} events", with_thousands(events)), notes);
 }
 
 void ChromeTarget::stall(const ExportedThread* thread, const storage::Stall& stall,

@@ -1,5 +1,7 @@
 #include "daemon/ctl/export/viewers/perfetto_target.h"
 
+#include <fmt/core.h>
+
 #include "formats/core/text/figures.h"
 #include "storage/manifest/manifest.h"
 
@@ -38,9 +40,9 @@ void PerfettoTarget::begin_process(const ExportedProcess& process, const Functio
   writer_.forget_functions();
   pid_ = pids_.take(process.pid);
   perfetto::ProcessTrack track{uuid(nullptr, Role::kCalls), pid_, process.name, {}};
-  if (!process.device.empty()) track.name = process.device + ": " + process.name;
+  if (!process.device.empty()) track.name = fmt::format("{}: {}", process.device, process.name);
   if (static_cast<uint32_t>(pid_) != process.pid && process.pid != 0) {
-    track.name += " (pid " + std::to_string(process.pid) + ")";
+    track.name += fmt::format(" (pid {})", process.pid);
   }
   writer_.add_process(track, process.start_ns);
 }
@@ -90,7 +92,7 @@ void PerfettoTarget::lose(uint64_t first_ns, uint64_t last_ns, uint64_t events,
   if (!reasons.empty()) notes.push_back({"reasons", EventNote::Kind::kText, 0, reasons});
   writer_.lose(first_ns, last_ns);
   writer_.slice(plain_track(thread_, Role::kLost, "lost events", first_ns), first_ns, last_ns,
-                "lost: " + with_thousands(events) + " events", notes);
+                fmt::format("lost: {} events", with_thousands(events)), notes);
 }
 
 void PerfettoTarget::stall(const ExportedThread* thread, const storage::Stall& stall,
@@ -111,8 +113,9 @@ void PerfettoTarget::end_thread(uint64_t /*last_ns*/) {
 }
 
 Status PerfettoTarget::finish(convert::ConvertLog& log) {
-  log.leave_out("calls nested deeper than " + std::to_string(perfetto::kMaxDepth) +
-                    ", which Perfetto drops: they are folded into the calls around them",
+  log.leave_out(fmt::format("calls nested deeper than {}, which Perfetto drops: they are folded "
+                            "into the calls around them",
+                            perfetto::kMaxDepth),
                 writer_.folded_calls());
   return writer_.finish();
 }

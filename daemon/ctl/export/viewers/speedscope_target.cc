@@ -1,5 +1,7 @@
 #include "daemon/ctl/export/viewers/speedscope_target.h"
 
+#include <fmt/core.h>
+
 #include "formats/core/text/figures.h"
 #include "storage/manifest/manifest.h"
 
@@ -8,15 +10,16 @@ namespace collect::ctl {
 void SpeedscopeTarget::begin_process(const ExportedProcess& process, const FunctionNames& names) {
   names_ = &names;
   writer_.forget_functions();
-  process_ = process.device.empty() ? process.name : process.device + ": " + process.name;
+  process_ =
+      process.device.empty() ? process.name : fmt::format("{}: {}", process.device, process.name);
   title_ += (title_.empty() ? "" : ", ") + process_;
 }
 
 void SpeedscopeTarget::begin_thread(const ExportedThread& thread, uint64_t /*first_ns*/) {
   too_deep_ = 0;
-  writer_.begin_profile(process_ + ": " +
-                        (thread.name.empty() ? "thread_" + std::to_string(thread.n) : thread.name) +
-                        " (" + std::to_string(thread.tid) + ")");
+  writer_.begin_profile(fmt::format(
+      "{}: {} ({})", process_,
+      thread.name.empty() ? fmt::format("thread_{}", thread.n) : thread.name, thread.tid));
 }
 
 void SpeedscopeTarget::begin_call(uint64_t ns, uint32_t function, const EventNotes* notes) {
@@ -45,7 +48,8 @@ void SpeedscopeTarget::end_call(uint64_t ns, uint32_t /*function*/, const EventN
 // No call is open then.
 void SpeedscopeTarget::lose(uint64_t first_ns, uint64_t last_ns, uint64_t events,
                             std::string_view /*reasons*/) {
-  writer_.open(first_ns, writer_.frame_named("[lost: " + with_thousands(events) + " events]"));
+  writer_.open(first_ns,
+               writer_.frame_named(fmt::format("[lost: {} events]", with_thousands(events))));
   writer_.close(last_ns);
 }
 
@@ -57,7 +61,7 @@ void SpeedscopeTarget::stall_within(const storage::Stall& stall, uint64_t first_
   }
   if (too_deep_ != 0) return;
   writer_.open(first_ns, writer_.frame_named(
-                             "[stall: " + std::string(storage::stall_kind_name(stall.kind)) + "]"));
+                             fmt::format("[stall: {}]", storage::stall_kind_name(stall.kind))));
   writer_.close(last_ns);
 }
 
@@ -68,9 +72,10 @@ void SpeedscopeTarget::end_thread(uint64_t last_ns) {
 Status SpeedscopeTarget::finish(convert::ConvertLog& log) {
   log.leave_out("notes of calls: registers, stack bytes, how a call ended", details_);
   log.leave_out("stalls that were joined: their times are not known one by one", joined_);
-  log.leave_out("calls nested deeper than " + std::to_string(kMaxDepth) +
-                    ": they are folded into the calls around them",
-                folded_);
+  log.leave_out(
+      fmt::format("calls nested deeper than {}: they are folded into the calls around them",
+                  kMaxDepth),
+      folded_);
   return writer_.finish(title_);
 }
 

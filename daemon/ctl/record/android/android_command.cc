@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/android/android_command.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -48,7 +50,7 @@ AppWatch::OnLine log_lines(const AndroidOptions& options, std::ostream& err) {
 
 std::string device_text(const AdbDevice& device) {
   return printable(device.serial()) +
-         (device.model().empty() ? "" : " (" + printable(device.model()) + ")");
+         (device.model().empty() ? "" : fmt::format(" ({})", printable(device.model())));
 }
 
 std::string no_agent_text(End end, const AppWatch& watch, const std::string& package) {
@@ -57,9 +59,10 @@ std::string no_agent_text(End end, const AppWatch& watch, const std::string& pac
     return std::string(watch.was_seen() ? "the app ended" : "the app did not start") +
            " before its agent reached the collector: `adb logcat` says why";
   }
-  return "no agent of " + package + " reached the collector within " +
-         std::to_string(kAgentBound.count() / 1000) +
-         " s: `adb logcat` may say why its library was not loaded";
+  return fmt::format(
+      "no agent of {} reached the collector within {} s: `adb logcat` may say why its library was "
+      "not loaded",
+      package, kAgentBound.count() / 1000);
 }
 
 // One command's way to a device, and the words for what fails.
@@ -134,9 +137,9 @@ Result<Target> look_at_target(const AndroidOptions& options, const AdbDevice& de
   target.app = std::move(*app);
   if (target.app.has_wrap && !target.app.wrap_reads_variables) {
     return Error{Code::kUnsupported,
-                 "the APK of " + options.package +
-                     " has a wrap.sh of its own, which goes before ours: take it out, or take that "
-                     "of deploy/android"};
+                 fmt::format("the APK of {} has a wrap.sh of its own, which goes before ours: take "
+                             "it out, or take that of deploy/android",
+                             options.package)};
   }
   Result<std::string> component = find_activity(device, options.package, options.activity);
   if (!component.ok()) return component.error();
@@ -154,8 +157,9 @@ std::string undo_trouble(AndroidPhone& phone, AppPreparation& preparation,
   phone.interruptible(false);
   const Status undone = preparation.undo();
   if (undone.ok()) return "";
-  return "what was changed on the phone is still there (" + undone.error().message +
-         "): collectctl android undo " + package + " undoes it";
+  return fmt::format(
+      "what was changed on the phone is still there ({}): collectctl android undo {} undoes it",
+      undone.error().message, package);
 }
 
 // The agent is in the app already, and listens.
@@ -211,10 +215,11 @@ Result<RunningTarget> look_at_running(const AndroidOptions& options, const AdbDe
   target.process = std::move(*process);
   if (target.process.has_agent) return target;
   if (target.app.abi != kChangeableAbi) {
-    return Error{Code::kUnsupported,
-                 options.package + " runs as " + target.app.abi + ": only on " + kChangeableAbi +
-                     " can the code of an app be changed while it runs. Build it with "
-                     "-finstrument-functions, and use collectctl android run"};
+    return Error{
+        Code::kUnsupported,
+        fmt::format("{} runs as {}: only on {} can the code of an app be changed while it runs. "
+                    "Build it with -finstrument-functions, and use collectctl android run",
+                    options.package, target.app.abi, kChangeableAbi)};
   }
   Result<std::string> library = find_phone_agent(target.app.abi, options.library);
   if (!library.ok()) return library.error();

@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/android/android_phones.h"
 
+#include <fmt/core.h>
+
 #include <cstdlib>
 #include <vector>
 
@@ -24,7 +26,7 @@ PhoneReport look_at(AdbClient& client, const attach::SourceDevice& found,
   PhoneReport report;
   report.device = found;
   if (!found.is_usable) {
-    report.obstacle = found.reason + "; " + found.advice;
+    report.obstacle = fmt::format("{}; {}", found.reason, found.advice);
     return report;
   }
   const AdbDevice device(client, found.serial, found.model);
@@ -78,7 +80,8 @@ std::string text_of(const std::vector<PhoneReport>& reports, size_t columns) {
   std::string text = table.text(columns);
   for (const PhoneReport& report : reports) {
     if (report.obstacle.empty()) continue;
-    text += printable(report.device.serial) + ": " + printable_sentence(report.obstacle) + "\n";
+    text += fmt::format("{}: {}\n", printable(report.device.serial),
+                        printable_sentence(report.obstacle));
   }
   return text;
 }
@@ -102,7 +105,7 @@ PhonesReport look_at_android_phones(const std::string& serial, const std::string
     phones.push_back(look_at(client, device, library));
     report.any_works = report.any_works || phones.back().obstacle.empty();
   }
-  report.server = client.address() + ", version 1.0." + std::to_string(*version);
+  report.server = fmt::format("{}, version 1.0.{}", client.address(), *version);
   report.devices = phones.size();
   report.text = text_of(phones, columns);
   report.json = Json{{"adb_server", client.address()}, {"adb_version", *version}};

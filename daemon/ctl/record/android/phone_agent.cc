@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/android/phone_agent.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cstdint>
 #include <fstream>
@@ -32,13 +34,13 @@ std::string abi_name(uint16_t machine) {
   for (const Machine& known : kMachines) {
     if (known.number == machine) return known.abi;
   }
-  return "machine " + std::to_string(machine);
+  return fmt::format("machine {}", machine);
 }
 
 }  // namespace
 
 std::string installed_phone_agent(const std::string& abi) {
-  return own_directory() + "/../lib/collectord/android/" + abi + "/libcollect_agent.so";
+  return fmt::format("{}/../lib/collectord/android/{}/libcollect_agent.so", own_directory(), abi);
 }
 
 Result<std::string> find_phone_agent(const std::string& abi, const std::string& given) {
@@ -46,19 +48,21 @@ Result<std::string> find_phone_agent(const std::string& abi, const std::string& 
   const uint16_t machine = machine_of(path);
   if (machine == 0) {
     if (given.empty()) {
-      return Error{Code::kNotFound, "there is no agent for " + abi +
-                                        ": install collectord-agent-android, or build it "
-                                        "(deploy/agents.sh android, with Android's NDK) and name "
-                                        "it by --agent FILE, or put it at " +
-                                        path};
+      return Error{Code::kNotFound,
+                   fmt::format("there is no agent for {}: install collectord-agent-android, or "
+                               "build it (deploy/agents.sh android, with Android's NDK) and name "
+                               "it by --agent FILE, or put it at {}",
+                               abi, path)};
     }
-    return Error{Code::kNotFound,
-                 path + " is no library; --agent names libcollect_agent.so of " + abi};
+    return Error{
+        Code::kNotFound,
+        fmt::format("{} is no library; --agent names libcollect_agent.so of {}", path, abi)};
   }
   if (abi_name(machine) == abi) return path;
-  return Error{Code::kUnsupported, path + " is for " + abi_name(machine) +
-                                       ", and the app runs as " + abi +
-                                       ": name the agent for that by --agent FILE"};
+  return Error{
+      Code::kUnsupported,
+      fmt::format("{} is for {}, and the app runs as {}: name the agent for that by --agent FILE",
+                  path, abi_name(machine), abi)};
 }
 
 }  // namespace collect::ctl

@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/ios/ios_command.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -23,7 +25,7 @@ constexpr std::string_view kBundleCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
 
 std::string device_prefix(const std::string& serial) {
-  return "usbmux:" + serial + ":";
+  return fmt::format("usbmux:{}:", serial);
 }
 
 // As far as usbmuxd knows it. Whether an app runs no one says but its agent.
@@ -97,17 +99,15 @@ Result<std::set<std::string>> finished_names(Client& collector) {
 
 // What has to be done where Xcode is.
 std::string how_to_start(const std::string& udid, const std::string& bundle) {
-  const std::string listen = std::string("\"COLLECT_LISTEN\": \"") + kPorts + "\"";
+  const std::string listen = fmt::format("\"COLLECT_LISTEN\": \"{}\"", kPorts);
   const std::string tag = R"("COLLECT_TAG": ")" + bundle + "\"";
-  return "collectctl: start " + bundle +
-         " now from Xcode, with these variables in its scheme (Run, Arguments):\n"
-         "    COLLECT_LISTEN=" +
-         kPorts + "\n    COLLECT_TAG=" + bundle +
-         "\n"
-         "  or on a Mac that is paired with the phone:\n"
-         "    xcrun devicectl device process launch --terminate-existing --device " +
-         shell_word(udid) + " --environment-variables '{" + listen + ", " + tag + "}' " + bundle +
-         "\n  The agent has to be linked into it: deploy/ios/README.md. Ctrl-C ends the wait.\n";
+  return fmt::format(
+      "collectctl: start {} now from Xcode, with these variables in its scheme (Run, Arguments):\n "
+      "   COLLECT_LISTEN={}\n    COLLECT_TAG={}\n  or on a Mac that is paired with the phone:\n    "
+      "xcrun devicectl device process launch --terminate-existing --device {} "
+      "--environment-variables '{{{}, {}}}' {}\n  The agent has to be linked into it: "
+      "deploy/ios/README.md. Ctrl-C ends the wait.\n",
+      bundle, kPorts, bundle, shell_word(udid), listen, tag, bundle);
 }
 
 // It is shown within a command for a shell.
@@ -153,8 +153,10 @@ std::string no_start(const std::string& bundle) {
 }
 
 std::string no_answer(const std::string& address) {
-  return "nothing was recorded: the agent at " + address +
-         " did not answer the collector; collectctl devices of the same collector says why";
+  return fmt::format(
+      "nothing was recorded: the agent at {} did not answer the collector; collectctl devices of "
+      "the same collector says why",
+      address);
 }
 
 Result<uint16_t> choose_port(Iphone& phone, uint16_t wanted) {
@@ -163,14 +165,16 @@ Result<uint16_t> choose_port(Iphone& phone, uint16_t wanted) {
   if (!ports.ok()) return ports.error();
   if (ports->size() == 1) return ports->front();
   if (ports->empty()) {
-    return Error{Code::kNotFound, "no app with an agent runs on " + printable(phone.serial()) +
-                                      ": start it with COLLECT_LISTEN=" + kPorts +
-                                      " and keep it in the foreground, or use collectctl ios run"};
+    return Error{Code::kNotFound,
+                 fmt::format("no app with an agent runs on {}: start it with COLLECT_LISTEN={} and "
+                             "keep it in the foreground, or use collectctl ios run",
+                             printable(phone.serial()), kPorts)};
   }
   std::string list;
   for (const uint16_t port : *ports) list += (list.empty() ? "" : ", ") + std::to_string(port);
-  return Error{Code::kInvalidArgument, "agents listen on ports " + list + " of " +
-                                           printable(phone.serial()) + ": name one by --port"};
+  return Error{Code::kInvalidArgument,
+               fmt::format("agents listen on ports {} of {}: name one by --port", list,
+                           printable(phone.serial()))};
 }
 
 int finish(const IosOptions& options, const std::string& app, Iphone& phone,

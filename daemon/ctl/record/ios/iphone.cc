@@ -1,5 +1,6 @@
 #include "daemon/ctl/record/ios/iphone.h"
 
+#include <fmt/core.h>
 #include <array>
 #include <asio/buffer.hpp>
 #include <asio/read.hpp>
@@ -91,10 +92,11 @@ class Questions {
     Result<LockdownAnswer> answer = client_.io().answer_of<LockdownAnswer>(
         [&](auto done) { lockdown_->ask(request, std::move(done)); }, kLockdownDeadline,
         "lockdownd of " + serial_);
-    if (!answer.ok()) return Error{answer.code(), serial_ + ": " + answer.error().message};
+    if (!answer.ok())
+      return Error{answer.code(), fmt::format("{}: {}", serial_, answer.error().message)};
     if (answer->request == expected) return answer;
-    return Error{Code::kDamaged, serial_ + ": lockdownd answered " + in_quotes(answer->request) +
-                                     " to " + expected};
+    return Error{Code::kDamaged, fmt::format("{}: lockdownd answered {} to {}", serial_,
+                                             in_quotes(answer->request), expected)};
   }
   // Empty: it does not say. A value that needs a pairing is refused by an error of its own.
   Status value(const char* key, std::string& out) {
@@ -115,17 +117,19 @@ class Questions {
 Result<IphoneFacts> look_at_iphone(UsbmuxClient& client, const std::string& serial) {
   Result<attach::Socket> socket = client.open(serial, kLockdownPort);
   if (!socket.ok()) {
-    return Error{socket.code(), serial + ": its lockdownd can't be reached: " +
-                                    (socket.code() == Code::kNotFound
-                                         ? "no one listens on port " + std::to_string(kLockdownPort)
-                                         : socket.error().message)};
+    return Error{socket.code(),
+                 fmt::format("{}: its lockdownd can't be reached: {}", serial,
+                             socket.code() == Code::kNotFound
+                                 ? fmt::format("no one listens on port {}", kLockdownPort)
+                                 : socket.error().message)};
   }
   Questions questions(client, serial, std::move(*socket));
   const Result<LockdownAnswer> type = questions.ask(lockdown_query_type(), "QueryType");
   if (!type.ok()) return type.error();
   if (type->type != kLockdownType) {
-    return Error{Code::kUnsupported, serial + " does not run iOS now (" + printable(type->type) +
-                                         "): wait until it has started"};
+    return Error{Code::kUnsupported,
+                 fmt::format("{} does not run iOS now ({}): wait until it has started", serial,
+                             printable(type->type))};
   }
   IphoneFacts facts;
   COLLECT_TRY(questions.value("DeviceName", facts.name));
@@ -139,9 +143,9 @@ Status check_ios(const std::string& serial, const IphoneFacts& facts) {
   const std::string& version = facts.version;
   std::from_chars(version.data(), version.data() + version.size(), major);
   if (major == 0 || major >= kLeastIos) return {};
-  return Error{Code::kUnsupported, serial + " runs iOS " + printable(version) +
-                                       "; the agent needs iOS " + std::to_string(kLeastIos) +
-                                       ": take a newer phone"};
+  return Error{Code::kUnsupported,
+               fmt::format("{} runs iOS {}; the agent needs iOS {}: take a newer phone", serial,
+                           printable(version), kLeastIos)};
 }
 
 Result<attach::SourceDevice> choose_iphone(const UsbmuxClient& client, const std::string& wanted) {
@@ -155,11 +159,12 @@ Result<attach::SourceDevice> choose_iphone(const UsbmuxClient& client, const std
                  "usbmuxd knows no device: plug the iPhone in, unlock it, and trust this computer"};
   }
   if (!wanted.empty()) {
-    return Error{Code::kNotFound, "there is no device " + printable(wanted) + "; there is " + list};
+    return Error{Code::kNotFound,
+                 fmt::format("there is no device {}; there is {}", printable(wanted), list)};
   }
   if (client.devices().size() == 1) return client.devices().front();
   return Error{Code::kInvalidArgument,
-               "several devices are there: " + list + "; name one by --udid"};
+               fmt::format("several devices are there: {}; name one by --udid", list)};
 }
 
 std::string iphone_text(const std::string& serial, const IphoneFacts& facts) {

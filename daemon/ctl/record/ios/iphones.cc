@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/ios/iphones.h"
 
+#include <fmt/core.h>
+
 #include <vector>
 
 #include "daemon/ctl/control/messages/text.h"
@@ -73,7 +75,8 @@ std::string text_of(const std::vector<IphoneReport>& reports, size_t columns) {
   for (const IphoneReport& report : reports) {
     for (const std::string& sentence : {report.obstacle, report.remark}) {
       if (sentence.empty()) continue;
-      text += printable(report.device.serial) + ": " + printable_sentence(sentence) + "\n";
+      text +=
+          fmt::format("{}: {}\n", printable(report.device.serial), printable_sentence(sentence));
     }
   }
   return text;

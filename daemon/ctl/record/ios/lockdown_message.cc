@@ -1,6 +1,7 @@
 #include "daemon/ctl/record/ios/lockdown_message.h"
 
 #include <arpa/inet.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <bit>
@@ -41,8 +42,8 @@ Result<uint32_t> decode_lockdown_length(Bytes bytes) {
   if (bytes.size() < kLockdownLengthBytes) return damaged("less than a length");
   const uint32_t length = ntohl(load_le<uint32_t>(bytes.data()));
   if (length != 0 && length <= kMaxLockdownMessageBytes) return length;
-  return damaged("a message of " + std::to_string(length) + " bytes; 1 to " +
-                 std::to_string(kMaxLockdownMessageBytes) + " are expected");
+  return damaged(
+      fmt::format("a message of {} bytes; 1 to {} are expected", length, kMaxLockdownMessageBytes));
 }
 
 Result<LockdownAnswer> decode_lockdown_answer(Bytes body) {
@@ -56,7 +57,7 @@ Result<LockdownAnswer> decode_lockdown_answer(Bytes body) {
   };
   if (!text("Request", answer.request) || !text("Type", answer.type) ||
       !text("Value", answer.value) || !text("Error", answer.error) || !text("Result", result)) {
-    return damaged("a text of more than " + std::to_string(kMaxLockdownTextBytes) + " bytes");
+    return damaged(fmt::format("a text of more than {} bytes", kMaxLockdownTextBytes));
   }
   if (answer.request.empty()) return damaged("an answer without a request");
   // Before iOS 5 "Result" has it.

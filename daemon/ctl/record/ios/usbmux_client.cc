@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/ios/usbmux_client.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -34,7 +36,7 @@ Result<std::vector<std::string>> UsbmuxClient::list() {
   if (!answer.ok()) return answer.error();
   if (answer->kind != attach::UsbmuxMessage::Kind::kDevices) {
     return Error{Code::kUnsupported,
-                 "usbmuxd at " + address() + " lists no devices: install a newer one"};
+                 fmt::format("usbmuxd at {} lists no devices: install a newer one", address())};
   }
   std::vector<std::string> serials;
   for (const attach::UsbmuxMessage& device : answer->devices) serials.push_back(device.serial);
@@ -78,7 +80,7 @@ Result<std::vector<uint16_t>> UsbmuxClient::find_agents(const std::string& seria
 Result<attach::Socket> UsbmuxClient::open(const std::string& serial, uint16_t port) {
   return io_.answer_of<attach::Socket>(
       [&](auto done) { source_.open(serial, attach::port_endpoint(port), std::move(done)); },
-      kUsbmuxAnswerBound, "port " + std::to_string(port) + " of " + serial);
+      kUsbmuxAnswerBound, fmt::format("port {} of {}", port, serial));
 }
 
 }  // namespace collect::ctl

@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/phones/phone_recording.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <sstream>
 #include <utility>
@@ -56,7 +58,7 @@ int run_failed(const RecordingOptions& options, std::ostream& err, const Error& 
 }
 
 std::string ending_text(const std::string& device, AppRecording::End end) {
-  return "on " + device + ": " + phone_end_text(end);
+  return fmt::format("on {}: {}", device, phone_end_text(end));
 }
 
 int conclude(const RecordingOptions& options, const std::string& app, RunCollector& collector,

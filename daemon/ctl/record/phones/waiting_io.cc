@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/phones/waiting_io.h"
 
+#include <fmt/core.h>
+
 namespace collect::ctl {
 
 Status WaitingIo::wait(const Predicate& is_done, std::chrono::milliseconds bound,
@@ -9,7 +11,7 @@ Status WaitingIo::wait(const Predicate& is_done, std::chrono::milliseconds bound
     if (interrupted_ && interrupted_()) return Error{Code::kCancelled, "interrupted"};
     if (std::chrono::steady_clock::now() > deadline) {
       return Error{Code::kUnavailable,
-                   what + ": no answer within " + std::to_string(bound.count() / 1000) + " s"};
+                   fmt::format("{}: no answer within {} s", what, bound.count() / 1000)};
     }
     io_.run_one_for(kInterruptionLook);
   }

@@ -1,5 +1,6 @@
 #include "daemon/ctl/record/processes/attach_process.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -23,7 +24,7 @@ using End = AppRecording::End;
 
 // "nginx (process 812)"
 std::string name_of(const inject::Target& target) {
-  return target.name + " (process " + std::to_string(target.pid) + ")";
+  return fmt::format("{} (process {})", target.name, target.pid);
 }
 
 // The agent's settings: the caller's own COLLECT_* variables, and the options.
@@ -146,7 +147,7 @@ int attach_process(const ProcessOptions& options, std::ostream& err) {
     followed.trouble = "the agent did not reach the collector: " + attached->message;
   }
   RunOutcome outcome;
-  outcome.app_ending = "(process " + std::to_string(options.pid) + ") " + end_text(end);
+  outcome.app_ending = fmt::format("(process {}) {}", options.pid, end_text(end));
   outcome.dynamic = outcome.attached = true;
   outcome.not_covered = plans->not_asked_for;
   return conclude(options, target->name, *collector, std::move(outcome), std::move(followed),

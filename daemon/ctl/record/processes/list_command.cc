@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/processes/list_command.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -109,8 +111,9 @@ int list_file(const ListOptions& options, const Answer& answer, std::ostream& ou
   if (!made.ok()) {
     const std::string& why = made.error().message;
     const bool has_path = why.starts_with(path);
-    return answer.refuse_briefly({made.code(), has_path ? why : options.path + ": " + why},
-                                 code_without_plan(made.error()));
+    return answer.refuse_briefly(
+        {made.code(), has_path ? why : fmt::format("{}: {}", options.path, why)},
+        code_without_plan(made.error()));
   }
   PlanView plan;
   (void)plan.parse(*made);  // plan_of_file() has
@@ -221,8 +224,8 @@ int list_process(const ListOptions& options, const Answer& answer, std::ostream&
     text.put(json_line(document));
   } else {
     text.printable(target->name);
-    text.put(" (" + std::to_string(options.pid) + ")" +
-             (is_attached ? ", which has an agent\n" : ", which can be attached to\n"));
+    text.put(fmt::format(" ({}){}", options.pid,
+                         is_attached ? ", which has an agent\n" : ", which can be attached to\n"));
     text.put(" Functions  Recorded  File\n");
     for (const ListedFile& file : files) print_file(file, text);
   }

@@ -1,5 +1,6 @@
 #include "daemon/ctl/record/processes/local_process.h"
 
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -7,7 +8,7 @@
 namespace collect::ctl {
 
 LocalProcess::LocalProcess(pid_t pid)
-    : name_("process " + std::to_string(pid)),
+    : name_(fmt::format("process {}", pid)),
       handle_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
       ended_(handle_ < 0) {}
 

@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/processes/plan.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -55,22 +57,23 @@ void print_text(const PlanOptions& options, const PlanView& plan, const PlanCove
                 TextOut& out) {
   out.printable(options.path);
   out.put(": ");
-  out.put(with_thousands(coverage.recorded) + " of " + counted(coverage.functions, "function") +
-          " can be recorded (" + percent_text(coverage.recorded, coverage.functions) + "), " +
-          percent_text(coverage.recorded_bytes, coverage.bytes) + " of their code\n");
-  out.put("  " + counted(plan.header().site_count, "jump") + " to " +
-          short_bytes(plan.header().region_bytes) + " of code\n");
+  out.put(fmt::format("{} of {} can be recorded ({}), {} of their code\n",
+                      with_thousands(coverage.recorded), counted(coverage.functions, "function"),
+                      percent_text(coverage.recorded, coverage.functions),
+                      percent_text(coverage.recorded_bytes, coverage.bytes)));
+  out.put(fmt::format("  {} to {} of code\n", counted(plan.header().site_count, "jump"),
+                      short_bytes(plan.header().region_bytes)));
   for (const auto& [count, reason] : coverage.reasons()) {
     const std::string number = with_thousands(count);
     out.repeat(' ', 8 - std::min<size_t>(number.size(), 8));
-    out.put(number + "  " + patch::refusal_text(reason) + "\n");
+    out.put(fmt::format("{}  {}\n", number, patch::refusal_text(reason)));
   }
   if (!options.functions) return;
   for_each_refused(plan, [&out](const PlanFunction& function) {
     out.put("  ");
     out.hex(function.address);
-    out.put("  " + counted(function.bytes, "byte") + "  " +
-            patch::refusal_text(static_cast<Refusal>(function.refusal)) + "\n");
+    out.put(fmt::format("  {}  {}\n", counted(function.bytes, "byte"),
+                        patch::refusal_text(static_cast<Refusal>(function.refusal))));
   });
 }
 
@@ -90,8 +93,9 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream& err) {
   const auto path = std::filesystem::absolute(options.path, error);
   const auto made = patch::plan_of_file(path.string());
   if (!made.ok()) {
-    return answer.refuse_briefly({made.code(), options.path + ": " + made.error().message},
-                                 code_without_plan(made.error()));
+    return answer.refuse_briefly(
+        {made.code(), fmt::format("{}: {}", options.path, made.error().message)},
+        code_without_plan(made.error()));
   }
   PlanView view;
   (void)view.parse(*made);  // plan_of_file() has

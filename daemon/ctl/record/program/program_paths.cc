@@ -1,5 +1,6 @@
 #include "daemon/ctl/record/program/program_paths.h"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ Result<std::string> find_collectord() {
   const std::string path = own_directory() + "/collectord";
   if (is_file(path)) return inject::file_of_variable("", path.c_str());
   return Error{Code::kNotFound,
-               "there is no " + path + "; build or install it, or set COLLECT_COLLECTORD"};
+               fmt::format("there is no {}; build or install it, or set COLLECT_COLLECTORD", path)};
 }
 
 Result<std::string> find_program(const std::string& name) {
@@ -46,7 +47,7 @@ Result<std::string> find_program(const std::string& name) {
   for (size_t at = 0; !name.empty() && at <= path.size();) {
     const size_t end = std::min(path.find(':', at), path.size());
     const std::string directory = end == at ? "." : path.substr(at, end - at);
-    const std::string candidate = directory + "/" + name;
+    const std::string candidate = fmt::format("{}/{}", directory, name);
     const Status status = check(candidate);
     if (status.ok()) return candidate;
     denied = denied || status.code() == Code::kPermission;

@@ -1,5 +1,6 @@
 #include "daemon/ctl/record/program/run_environment.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ bool has_name(const std::string& entry, const std::string& name) {
 
 void set(std::vector<std::string>& environment, const std::string& name, const std::string& value) {
   std::erase_if(environment, [&](const std::string& entry) { return has_name(entry, name); });
-  environment.push_back(name + "=" + value);
+  environment.push_back(fmt::format("{}={}", name, value));
 }
 
 std::string value_of(const std::vector<std::string>& environment, const std::string& name) {
@@ -32,15 +33,16 @@ Result<std::string> join_patterns(const std::vector<std::string>& patterns) {
   std::string text;
   for (const std::string& pattern : patterns) {
     if (pattern.empty() || pattern.find(';') != std::string::npos) {
-      return Error{Code::kInvalidArgument,
-                   "\"" + pattern + "\" is no pattern of functions: it is empty or has a ;"};
+      return Error{
+          Code::kInvalidArgument,
+          fmt::format("\"{}\" is no pattern of functions: it is empty or has a ;", pattern)};
     }
     text += (text.empty() ? "" : ";") + pattern;
   }
   if (text.size() <= kMost) return text;
-  return Error{Code::kInvalidArgument, "the patterns of --only or --except have " +
-                                           std::to_string(text.size()) + " bytes, at most " +
-                                           std::to_string(kMost) + " are taken"};
+  return Error{Code::kInvalidArgument,
+               fmt::format("the patterns of --only or --except have {} bytes, at most {} are taken",
+                           text.size(), kMost)};
 }
 
 }  // namespace
@@ -65,7 +67,7 @@ Status set_recording(std::vector<std::string>& environment, const AgentSettings&
   }
   if (settings.max_time) {
     std::string value = *settings.max_time;
-    if (settings.max_time_since_ns != 0) value += "@" + std::to_string(settings.max_time_since_ns);
+    if (settings.max_time_since_ns != 0) value += fmt::format("@{}", settings.max_time_since_ns);
     set(environment, "COLLECT_MAX_TIME", value);
   }
   if (settings.max_bytes) {
@@ -83,13 +85,14 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
                                                    const AgentSettings& settings) {
   if (settings.library.find_first_of(": \t\n") != std::string::npos) {
     return Error{Code::kInvalidArgument,
-                 "LD_PRELOAD cannot hold the path \"" + settings.library +
-                     "\": spaces and colons separate its entries; install the agent elsewhere"};
+                 fmt::format("LD_PRELOAD cannot hold the path \"{}\": spaces and colons separate "
+                             "its entries; install the agent elsewhere",
+                             settings.library)};
   }
   std::vector<std::string> environment = base;
   const std::string preloaded = value_of(base, "LD_PRELOAD");
   set(environment, "LD_PRELOAD",
-      preloaded.empty() ? settings.library : settings.library + ":" + preloaded);
+      preloaded.empty() ? settings.library : fmt::format("{}:{}", settings.library, preloaded));
   // An agent has one role; a caller's own COLLECT_LISTEN would win over ours.
   std::erase_if(environment,
                 [](const std::string& entry) { return has_name(entry, "COLLECT_LISTEN"); });

@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/run/dynamic_plans.h"
 
+#include <fmt/core.h>
+
 #include <filesystem>
 
 #include "daemon/ctl/record/program/module_list.h"
@@ -22,7 +24,8 @@ Result<patch::ModulePlans> make_dynamic_plans(const std::string& program,
   const fs::path real = fs::canonical(found, error);
   const std::string started = (error ? fs::absolute(found, error) : real).string();
   if (const std::string why = why_no_preload(started); !why.empty()) {
-    return Error{Code::kUnsupported, started + " cannot be traced with --dynamic: it " + why};
+    return Error{Code::kUnsupported,
+                 fmt::format("{} cannot be traced with --dynamic: it {}", started, why)};
   }
   auto loaded = list_modules(started, environment);
   if (!loaded.ok()) {

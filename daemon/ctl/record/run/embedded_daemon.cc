@@ -1,6 +1,7 @@
 #include "daemon/ctl/record/run/embedded_daemon.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -84,8 +85,9 @@ Status lock_root(int log, const std::string& root, std::chrono::milliseconds bou
   const auto deadline = std::chrono::steady_clock::now() + bound;
   while (::flock(log, LOCK_EX | LOCK_NB) != 0) {
     if (std::chrono::steady_clock::now() >= deadline) {
-      return Error{Code::kAlreadyExists,
-                   "another run records into " + root + "; name another directory with -o"};
+      return Error{
+          Code::kAlreadyExists,
+          fmt::format("another run records into {}; name another directory with -o", root)};
     }
     const int signal = signals.wait(kRootLook).number;
     if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
@@ -153,8 +155,8 @@ Result<std::unique_ptr<EmbeddedDaemon>> EmbeddedDaemon::start(const std::string&
   Result<DaemonAddresses> addresses = parse_ready(read_ready(ready_read.get(), kDaemonReadyBound));
   if (!addresses.ok()) {
     const std::string said = log_since(log.get(), log_start);
-    return Error{Code::kUnavailable,
-                 program + " did not start" + (said.empty() ? "; see " + log_path : ": " + said)};
+    return Error{Code::kUnavailable, fmt::format("{} did not start{}", program,
+                                                 said.empty() ? "; see " + log_path : ": " + said)};
   }
   daemon->addresses_ = std::move(*addresses);
   return daemon;
@@ -171,9 +173,9 @@ std::string EmbeddedDaemon::ending() {
   const std::optional<int> code = exit_code_if_ended(pid_);
   if (!code) return {};
   pid_ = 0;
-  ending_ = *code > 128 ? "the collector was ended by a signal (" +
-                              std::string(::strsignal(*code - 128)) + ")"
-                        : "the collector ended with exit code " + std::to_string(*code);
+  ending_ = *code > 128
+                ? fmt::format("the collector was ended by a signal ({})", ::strsignal(*code - 128))
+                : fmt::format("the collector ended with exit code {}", *code);
   ending_ += " before the run did; see " + log_path_;
   return ending_;
 }
@@ -183,13 +185,14 @@ Status EmbeddedDaemon::stop(JobSignals& signals) {
   ::kill(pid_, SIGTERM);
   const std::optional<int> code = wait_bounded(pid_, signals, kDaemonStopBound);
   if (!code) {
-    return Error{Code::kUnavailable, "collectord did not end in time and was killed; see " +
-                                         log_path_ + " (collectctl inspect shows what is stored)"};
+    return Error{Code::kUnavailable, fmt::format("collectord did not end in time and was killed; "
+                                                 "see {} (collectctl inspect shows what is stored)",
+                                                 log_path_)};
   }
   pid_ = 0;
   if (*code == 0) return {};
   return Error{Code::kIo,
-               "collectord ended with exit code " + std::to_string(*code) + "; see " + log_path_};
+               fmt::format("collectord ended with exit code {}; see {}", *code, log_path_)};
 }
 
 }  // namespace collect::ctl

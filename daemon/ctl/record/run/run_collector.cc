@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/run/run_collector.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -40,16 +42,17 @@ Result<bool> finds_phones(const ControlTarget& control, Phones phones) {
 }
 
 Error finds_none(const std::string& collector, Phones phones) {
-  return {Code::kUnsupported, "the collector at " + collector + " looks for no " +
-                                  (phones == Phones::kIos ? "iPhones" : "Android devices") +
-                                  ": start it with --" + via_of(phones) +
-                                  " auto, or use -o DIRECTORY"};
+  return {Code::kUnsupported,
+          fmt::format(
+              "the collector at {} looks for no {}: start it with --{} auto, or use -o DIRECTORY",
+              collector, phones == Phones::kIos ? "iPhones" : "Android devices", via_of(phones))};
 }
 
 Error serves_no_page(const std::string& collector) {
-  return {Code::kUnsupported, "the collector at " + collector +
-                                  " runs already, and its live page is its own: start it with "
-                                  "--web, or let this run start another one with -o DIRECTORY"};
+  return {Code::kUnsupported,
+          fmt::format("the collector at {} runs already, and its live page is its own: start it "
+                      "with --web, or let this run start another one with -o DIRECTORY",
+                      collector)};
 }
 
 }  // namespace
@@ -96,7 +99,7 @@ Result<RunCollector> find_collector(const CollectorRequest& wanted, JobSignals& 
       EmbeddedDaemon::start(*program, collector.root, address, attach, root_bound, signals);
   for (int i = 2; wanted.root.empty() && !daemon.ok() && i <= kMaxDefaultRoots; ++i) {
     if (daemon.code() != Code::kAlreadyExists) break;
-    collector.root = absolute(kDefaultRoot + ("-" + std::to_string(i)));
+    collector.root = absolute(kDefaultRoot + fmt::format("-{}", i));
     daemon = EmbeddedDaemon::start(*program, collector.root, address, attach, root_bound, signals);
   }
   if (!daemon.ok()) return daemon.error();
@@ -108,7 +111,7 @@ Result<RunCollector> find_collector(const CollectorRequest& wanted, JobSignals& 
 }
 
 std::string start_command(const RunCollector& collector) {
-  return "collectctl --control " + collector.control.address + " start";
+  return fmt::format("collectctl --control {} start", collector.control.address);
 }
 
 void announce(const RunCollector& collector, bool idle, std::ostream& err) {

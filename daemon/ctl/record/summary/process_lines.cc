@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/summary/process_lines.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -17,32 +19,30 @@ std::string processes_text(uint64_t count) {
 std::string summary_line(const char* label, const std::string& text) {
   char start[32];
   std::snprintf(start, sizeof(start), "  %-10s ", label);
-  return start + text + "\n";
+  return fmt::format("{}{}\n", start, text);
 }
 
 std::string missing_lines(const RunOutcome& outcome) {
   std::string text;
   for (size_t i = 0; i < std::min(outcome.missing.size(), kMaxListedProcesses); ++i) {
     const MissingProcess& process = outcome.missing[i];
-    text += summary_line("missing", "process " + std::to_string(process.pid) + " (" +
-                                        printable(process.program) + ", user " +
-                                        std::to_string(process.uid) + "):");
+    text += summary_line("missing", fmt::format("process {} ({}, user {}):", process.pid,
+                                                printable(process.program), process.uid));
     text += summary_line("", printable_sentence(process.reason));
   }
   if (outcome.missing.size() > kMaxListedProcesses) {
-    text += summary_line(
-        "", "and " + processes_text(outcome.missing.size() - kMaxListedProcesses) + " more");
+    text += summary_line("", fmt::format("and {} more", processes_text(outcome.missing.size() -
+                                                                       kMaxListedProcesses)));
   }
   if (outcome.unknown_processes != 0) {
-    text +=
-        summary_line("missing", "nothing is known of " + processes_text(outcome.unknown_processes) +
-                                    ": too many ran at once");
+    text += summary_line("missing", fmt::format("nothing is known of {}: too many ran at once",
+                                                processes_text(outcome.unknown_processes)));
   }
   if (!outcome.became.empty()) {
     text +=
         summary_line("missing", printable(outcome.became) + " was not recorded: --dynamic is for");
-    text += summary_line("", printable(outcome.planned) + ", which " + printable(outcome.program) +
-                                 " starts it by.");
+    text += summary_line("", fmt::format("{}, which {} starts it by.", printable(outcome.planned),
+                                         printable(outcome.program)));
     text += summary_line("", "Name it: collectctl run --dynamic -- " + shell_word(outcome.became));
   }
   return text;
@@ -59,12 +59,13 @@ std::string quiet_lines(const RunOutcome& outcome) {
   std::string text = summary_line("ran", "with the agent, but called no traced function:");
   for (size_t i = 0; i < std::min(outcome.quiet.size(), kMaxListedProcesses); ++i) {
     const QuietProgram& program = outcome.quiet[i];
-    text +=
-        summary_line("", processes_text(program.processes) + " of " + printable(program.program));
+    text += summary_line(
+        "", fmt::format("{} of {}", processes_text(program.processes), printable(program.program)));
   }
   if (outcome.quiet.size() > kMaxListedProcesses) {
     text += summary_line(
-        "", "and of " + counted(outcome.quiet.size() - kMaxListedProcesses, "program") + " more");
+        "", fmt::format("and of {} more",
+                        counted(outcome.quiet.size() - kMaxListedProcesses, "program")));
   }
   return text;
 }

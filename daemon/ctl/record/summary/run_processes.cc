@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -92,11 +93,11 @@ Result<std::unique_ptr<RunProcesses>> RunProcesses::make() {
   }
   if (error) return errno_error(error.value(), "the folder for temporary files");
   remove_stale(base);
-  std::string folder = base + "/" + kPrefix + "XXXXXX";
+  std::string folder = fmt::format("{}/{}XXXXXX", base, kPrefix);
   if (::mkdtemp(folder.data()) == nullptr) return errno_error(errno, folder);
   std::unique_ptr<RunProcesses> made(new RunProcesses);
   made->folder_ = folder;
-  made->records_ = folder + "/" + name->substr(0, 32);
+  made->records_ = fmt::format("{}/{}", folder, name->substr(0, 32));
   made->key_ = *key;
   struct stat found{};
   if (::stat("/proc/self/ns/pid", &found) == 0) made->pid_namespace_ = found.st_ino;
@@ -229,7 +230,7 @@ void RunProcesses::look() {
   size_t files = 0;
   while (const dirent* entry = ::readdir(directory)) {
     if (entry->d_name[0] == '.' || ++files > kMaxRunFiles) continue;
-    const std::string path = records_ + "/" + entry->d_name;
+    const std::string path = fmt::format("{}/{}", records_, entry->d_name);
     if (!look_at(path)) ::unlink(path.c_str());
   }
   ::closedir(directory);
@@ -300,7 +301,7 @@ std::vector<MissingProcess> RunProcesses::missing(
     const Record& record = process->record;
     std::string reason = record.reason;
     if (has(record, run_file::kConnected)) {
-      reason = "the collector has no session of it (" + reason + ")";
+      reason = fmt::format("the collector has no session of it ({})", reason);
     } else if (!has(record, run_file::kFailed) && (reason.empty() || reason == "starting")) {
       reason = "it ended before its agent reached the collector";
     }

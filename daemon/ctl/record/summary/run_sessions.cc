@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/summary/run_sessions.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -19,11 +21,10 @@ constexpr std::chrono::milliseconds kLastLook{250};
 // Changes whenever something moves.
 std::string fingerprint(const RunView& view) {
   std::string text;
-  for (const api::Agent& agent : view.agents) text += std::to_string(agent.state()) + ",";
+  for (const api::Agent& agent : view.agents) text += fmt::format("{},", agent.state());
   for (const api::Session& session : view.sessions) {
-    text += std::to_string(session.state()) + ":" + std::to_string(session.events()) + ":" +
-            std::to_string(session.detail_records()) + ":" + std::to_string(session.symbols()) +
-            ";";
+    text += fmt::format("{}:{}:{}:{};", session.state(), session.events(), session.detail_records(),
+                        session.symbols());
   }
   return text;
 }
@@ -62,8 +63,9 @@ class Waiter {
         return std::move(result_);
       }
       if (Clock::now() - last_change_ > kSealStallBound) {
-        result_.trouble = "no progress for " + std::to_string(kSealStallBound.count() / 1000) +
-                          " s; the session was not sealed by its agent";
+        result_.trouble =
+            fmt::format("no progress for {} s; the session was not sealed by its agent",
+                        kSealStallBound.count() / 1000);
         return std::move(result_);
       }
       report_state();

@@ -1,5 +1,6 @@
 #include "daemon/ctl/record/summary/run_summary.h"
 
+#include <fmt/core.h>
 #include <string.h>
 
 #include <algorithm>
@@ -36,12 +37,13 @@ std::string stall_lines(const Session& session) {
   if (session.page_wait_ns() != 0) {
     const char* who =
         session.threads() > 1 ? "its threads waited, all together, " : "the program waited ";
-    text = line("waited", who + seconds(session.page_wait_ns()) + " for the collector");
+    text =
+        line("waited", fmt::format("{}{} for the collector", who, seconds(session.page_wait_ns())));
     text += line("", "(reports leave that out; --when-full drop does not wait)");
   }
   const uint64_t paused_ns = session.stalled_ns() - session.page_wait_ns();
   if (paused_ns != 0)
-    text += line("stopped", "for " + seconds(paused_ns) + ", which reports leave out");
+    text += line("stopped", fmt::format("for {}, which reports leave out", seconds(paused_ns)));
   return text;
 }
 
@@ -61,10 +63,11 @@ std::string filter_lines(const RunOutcome& outcome) {
   std::string text;
   for (const std::string& pattern : outcome.unmatched) {
     const auto near = outcome.nearest.find(pattern);
-    text += line("trouble", "no function matches \"" + printable(pattern) + "\"" +
-                                (near == outcome.nearest.end()
-                                     ? ""
-                                     : "; did you mean " + printable(near->second) + "?"));
+    text += line("trouble",
+                 fmt::format("no function matches \"{}\"{}", printable(pattern),
+                             near == outcome.nearest.end()
+                                 ? ""
+                                 : fmt::format("; did you mean {}?", printable(near->second))));
   }
   if (!outcome.filter_error.empty()) {
     text += line("trouble", "no function filter, so nothing was recorded: " +
@@ -77,14 +80,14 @@ std::string filter_lines(const RunOutcome& outcome) {
 std::string start_filter_lines(const Session& session) {
   std::string text;
   if (session.has_start_filter()) {
-    text = line("filter", "by --only and --except: " +
-                              counted(session.start_filter().functions_matched(), "function") +
-                              " matched");
+    text = line("filter",
+                fmt::format("by --only and --except: {} matched",
+                            counted(session.start_filter().functions_matched(), "function")));
   }
   if (session.late_ns() != 0) {
-    text += line("late", "the filter came " +
-                             short_duration(static_cast<double>(session.late_ns()) / 1e9) +
-                             " late; what was called before is not recorded");
+    text +=
+        line("late", fmt::format("the filter came {} late; what was called before is not recorded",
+                                 short_duration(static_cast<double>(session.late_ns()) / 1e9)));
   }
   return text;
 }
@@ -98,25 +101,25 @@ std::string coverage_line(const RunOutcome& outcome) {
     names += (i == 0 ? "" : ", ") +
              printable(std::filesystem::path(outcome.not_covered[i]).filename().string());
   }
-  if (count > kNamedLibraries) names += " and " + std::to_string(count - kNamedLibraries) + " more";
+  if (count > kNamedLibraries) names += fmt::format(" and {} more", count - kNamedLibraries);
   return line("covered", "the program alone; --dynamic='*' also records " + names);
 }
 
 std::string session_lines(const Session& session, const RunOutcome& outcome) {
   std::string state(state_word(session.state()));
   if (!is_sealed(session)) state += ", not sealed yet";
-  std::string text = line("session", printable(session.path()) + "  (" + state + ")");
+  std::string text = line("session", fmt::format("{}  ({})", printable(session.path()), state));
   // How a complete recording ended is not printed.
   if (!session.status().empty() && session.state() != control::v1::SESSION_STATE_COMPLETE) {
     text += line("", printable_sentence(session.status()));
   }
   const double seconds = session_seconds(session);
-  std::string recorded = counted(session.events(), "event") + " of " +
-                         counted(session.threads(), "thread") + " in " + short_duration(seconds);
+  std::string recorded = fmt::format("{} of {} in {}", counted(session.events(), "event"),
+                                     counted(session.threads(), "thread"), short_duration(seconds));
   if (seconds > 0) {
-    recorded += " (" + short_rate(static_cast<double>(session.events()) / seconds) + ")";
+    recorded += fmt::format(" ({})", short_rate(static_cast<double>(session.events()) / seconds));
   }
-  text += line("recorded", recorded + ", " + short_bytes(session.stored_bytes()));
+  text += line("recorded", fmt::format("{}, {}", recorded, short_bytes(session.stored_bytes())));
   text += start_filter_lines(session);
   text += coverage_line(outcome);
   text += limit_line(session);
@@ -185,8 +188,8 @@ std::string session_list(const std::vector<Session>& sessions) {
   }
   std::string text = table.text();
   if (sessions.size() > kMaxListedSessions) {
-    text += "  and " + std::to_string(sessions.size() - kMaxListedSessions) +
-            " more: collectctl sessions" + root_word(sessions.front()) + "\n";
+    text += fmt::format("  and {} more: collectctl sessions{}\n",
+                        sessions.size() - kMaxListedSessions, root_word(sessions.front()));
   }
   return text;
 }
@@ -203,8 +206,8 @@ std::string ended_by(int exit_code) {
 std::string why_empty(const RunOutcome& outcome, control::v1::SessionState state) {
   for (const Session& session : outcome.sessions) {
     if (session.state() != state) continue;
-    return "  Nothing was recorded, " + printable(session.path()) + " is " + state_word(state) +
-           ":\n  " + printable_sentence(session.missing()) + "\n";
+    return fmt::format("  Nothing was recorded, {} is {}:\n  {}\n", printable(session.path()),
+                       state_word(state), printable_sentence(session.missing()));
   }
   return "";
 }
@@ -213,19 +216,22 @@ std::string why_empty(const RunOutcome& outcome, control::v1::SessionState state
 std::string nothing_came(const RunOutcome& outcome) {
   const std::string signal = ended_by(outcome.exit_code);
   if (!outcome.no_preload.empty()) {
-    return "  The agent could not be loaded into the program: it " + outcome.no_preload +
-           ",\n  and LD_PRELOAD does nothing then. Link it dynamically, or link it with the "
-           "agent.\n";
+    return fmt::format(
+        "  The agent could not be loaded into the program: it {},\n  and LD_PRELOAD does nothing "
+        "then. Link it dynamically, or link it with the agent.\n",
+        outcome.no_preload);
   }
   if (!signal.empty() && !outcome.outlived) {
-    return "  The program was ended by a signal (" + signal +
-           ") before anything of it was shipped.\n  With --drain process, what was in its rings is "
-           "shipped all the same.\n";
+    return fmt::format(
+        "  The program was ended by a signal ({}) before anything of it was shipped.\n  With "
+        "--drain process, what was in its rings is shipped all the same.\n",
+        signal);
   }
   if (!outcome.agent_seen && !signal.empty()) {
-    return "  The program was ended by a signal (" + signal +
-           ") before its agent reached the\n  collector: perhaps before the agent was loaded. "
-           "COLLECT_LOG=1 makes the agent say what it does.\n";
+    return fmt::format(
+        "  The program was ended by a signal ({}) before its agent reached the\n  collector: "
+        "perhaps before the agent was loaded. COLLECT_LOG=1 makes the agent say what it does.\n",
+        signal);
   }
   if (!outcome.agent_seen) {
     return "  No process of this run reached the collector, though the program can load the "
@@ -237,8 +243,10 @@ std::string nothing_came(const RunOutcome& outcome) {
            "  it does.\n";
   }
   if (!signal.empty()) {
-    return "  The program was ended by a signal (" + signal +
-           "), and no traced function had been\n  called before.\n";
+    return fmt::format(
+        "  The program was ended by a signal ({}), and no traced function had been\n  called "
+        "before.\n",
+        signal);
   }
   return "";
 }
@@ -250,13 +258,16 @@ std::string nothing_recorded(const RunOutcome& outcome) {
   uint64_t left_out = 0;
   for (const Session& session : outcome.sessions) left_out += session.calls_left_out();
   if (left_out != 0) {
-    return "  Nothing was recorded: " + counted(left_out, "call") +
-           " left out, as function filter, --max-depth and --longer-than ask.\n";
+    return fmt::format(
+        "  Nothing was recorded: {} left out, as function filter, --max-depth and --longer-than "
+        "ask.\n",
+        counted(left_out, "call"));
   }
   if (!outcome.start_command.empty() && outcome.agent_seen && outcome.sessions.empty()) {
-    return "  Nothing was recorded: with --idle, a recording begins when someone asks for it, by\n"
-           "      " +
-           outcome.start_command + "\n";
+    return fmt::format(
+        "  Nothing was recorded: with --idle, a recording begins when someone asks for it, by\n    "
+        "  {}\n",
+        outcome.start_command);
   }
   if (outcome.filtered && outcome.agent_seen) {
     return "  Nothing was recorded: no function that --only and --except leave was called, or the\n"
@@ -331,10 +342,10 @@ std::string run_summary_text(const RunOutcome& outcome) {
   const std::string signal = ended_by(outcome.exit_code);
   std::string text = "collectctl: " + printable(outcome.program);
   if (outcome.app_ending.empty()) {
-    text += " ended with exit code " + std::to_string(outcome.exit_code);
-    text += signal.empty() ? "\n" : " (" + signal + ")\n";
+    text += fmt::format(" ended with exit code {}", outcome.exit_code);
+    text += signal.empty() ? "\n" : fmt::format(" ({})\n", signal);
   } else {
-    text += " " + printable_sentence(outcome.app_ending) + "\n";
+    text += fmt::format(" {}\n", printable_sentence(outcome.app_ending));
   }
   if (!outcome.trouble.empty()) text += line("trouble", printable_sentence(outcome.trouble));
   text += filter_lines(outcome) + missing_lines(outcome) + quiet_lines(outcome);
@@ -346,23 +357,24 @@ std::string run_summary_text(const RunOutcome& outcome) {
   }
   if (outcome.sessions.size() > 1) {
     text += session_list(outcome.sessions) + "\n";
-    text += "  The largest of these " + std::to_string(outcome.sessions.size()) + " sessions:\n";
+    text += fmt::format("  The largest of these {} sessions:\n", outcome.sessions.size());
   }
   text += session_lines(*largest, outcome);
   for (size_t i = 0; i < outcome.top.size(); ++i) {
     const TopFunction& function = outcome.top[i];
     char share[32];
     std::snprintf(share, sizeof(share), "%5.1f %%  ", function.self_share * 100);
-    text += line(i == 0 ? "self time" : "",
-                 share + printable(function.name) + "  " + counted(function.calls, "call"));
+    text += line(i == 0 ? "self time" : "", fmt::format("{}{}  {}", share, printable(function.name),
+                                                        counted(function.calls, "call")));
   }
   if (outcome.top.empty() && is_sealed(*largest) && largest->events() > kMaxQuickEvents) {
-    text += line("self time", "not computed for more than " + with_thousands(kMaxQuickEvents) +
-                                  " events; collectctl report computes it");
+    text += line("self time",
+                 fmt::format("not computed for more than {} events; collectctl report computes it",
+                             with_thousands(kMaxQuickEvents)));
   }
   const std::string path = shell_word(largest->path());
   text += line("next", "collectctl report " + path);
-  text += line("", "collectctl dump --merged " + path + " | less");
+  text += line("", fmt::format("collectctl dump --merged {} | less", path));
   text += line("", "collectctl open " + path);
   return text;
 }

@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/android/adb/adb_client.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 #include <utility>
 
@@ -29,7 +31,7 @@ Result<AdbClient::ConnectionRef> AdbClient::connect() {
   if (connected.ok()) return connection;
   if (connected.code() == Code::kCancelled) return connected.error();
   return Error{Code::kUnavailable,
-               "no adb server at " + address() + ": start it with `adb start-server`"};
+               fmt::format("no adb server at {}: start it with `adb start-server`", address())};
 }
 
 Result<std::string> AdbClient::ask_host(const std::string& request) {
@@ -46,7 +48,8 @@ Result<uint32_t> AdbClient::version() {
   const char* const end = text->data() + text->size();
   const auto [stop, fault] = std::from_chars(text->data(), end, number, 16);
   if (fault == std::errc() && stop == end) return number;
-  return Error{Code::kDamaged, "adb server at " + address() + ": \"" + *text + "\" is no version"};
+  return Error{Code::kDamaged,
+               fmt::format("adb server at {}: \"{}\" is no version", address(), *text)};
 }
 
 Result<std::vector<attach::SourceDevice>> AdbClient::devices() {
@@ -56,7 +59,7 @@ Result<std::vector<attach::SourceDevice>> AdbClient::devices() {
 }
 
 Result<std::string> AdbClient::features(const std::string& serial) {
-  return ask_host("host-serial:" + serial + ":features");
+  return ask_host(fmt::format("host-serial:{}:features", serial));
 }
 
 Result<attach::Socket> AdbClient::open(const std::string& serial, const std::string& service) {
@@ -69,10 +72,11 @@ Result<attach::Socket> AdbClient::open(const std::string& serial, const std::str
   Status answered = ask("host:transport:" + serial);
   if (!answered.ok()) {
     const Code code = answered.code() == Code::kNotFound ? Code::kUnavailable : answered.code();
-    return Error{code, serial + ": " + answered.error().message};
+    return Error{code, fmt::format("{}: {}", serial, answered.error().message)};
   }
   answered = ask(service);
-  if (!answered.ok()) return Error{answered.code(), serial + ": " + answered.error().message};
+  if (!answered.ok())
+    return Error{answered.code(), fmt::format("{}: {}", serial, answered.error().message)};
   return (*connection)->take_socket();
 }
 

@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/android/adb/adb_device.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -24,14 +26,15 @@ std::string list_of(const std::vector<SourceDevice>& devices) {
   std::string text;
   for (const SourceDevice& device : devices) {
     text += (text.empty() ? "" : ", ") + printable(device.serial);
-    if (!device.is_usable) text += " (" + printable(device.reported_state) + ")";
-    if (device.is_usable && !device.model.empty()) text += " (" + printable(device.model) + ")";
+    if (!device.is_usable) text += fmt::format(" ({})", printable(device.reported_state));
+    if (device.is_usable && !device.model.empty())
+      text += fmt::format(" ({})", printable(device.model));
   }
   return text;
 }
 
 std::string why_unusable(const SourceDevice& device) {
-  return device.serial + " can't be used: " + device.reason + "; " + device.advice;
+  return fmt::format("{} can't be used: {}; {}", device.serial, device.reason, device.advice);
 }
 
 }  // namespace
@@ -49,8 +52,11 @@ Result<AdbDevice> AdbDevice::choose(AdbClient& client, const std::string& wanted
     return AdbDevice(client, meant.front().serial, meant.front().model);
   }
   if (meant.size() > 1) {
-    return Error{Code::kInvalidArgument, "several devices can be used: " + list_of(meant) +
-                                             "; say which one with --serial or ANDROID_SERIAL"};
+    return Error{
+        Code::kInvalidArgument,
+        fmt::format(
+            "several devices can be used: {}; say which one with --serial or ANDROID_SERIAL",
+            list_of(meant))};
   }
   if (!meant.empty()) return Error{Code::kUnavailable, why_unusable(meant.front())};
   if (devices->empty()) {
@@ -59,9 +65,9 @@ Result<AdbDevice> AdbDevice::choose(AdbClient& client, const std::string& wanted
                  "developer options"};
   }
   if (!name.empty()) {
-    return Error{Code::kNotFound, "there is no device " + name +
-                                      (wanted.empty() ? " (from ANDROID_SERIAL)" : "") +
-                                      "; there is " + list_of(*devices)};
+    return Error{Code::kNotFound,
+                 fmt::format("there is no device {}{}; there is {}", name,
+                             wanted.empty() ? " (from ANDROID_SERIAL)" : "", list_of(*devices))};
   }
   std::string text;
   for (const SourceDevice& device : *devices) {
@@ -77,7 +83,8 @@ Code code_of_words(std::string_view words) {
 Status AdbDevice::check_shell() const {
   const Result<std::string> features = client_.features(serial_);
   if (!features.ok() && features.code() != Code::kNotFound) return features.error();
-  if (features.ok() && ("," + *features + ",").find(",shell_v2,") != std::string::npos) return {};
+  if (features.ok() && fmt::format(",{},", *features).find(",shell_v2,") != std::string::npos)
+    return {};
   return error(Code::kUnsupported,
                "it has no shell that says how commands end (shell,v2): Android 10 is needed");
 }
@@ -112,8 +119,8 @@ Result<ShellOutput> AdbDevice::shell(const std::string& command, std::string_vie
   (*stream)->close();
   if (!waited.ok()) return error(waited.code(), waited.error().message);
   if (answer->said.output.size() > kMaxShellOutputBytes) {
-    return error(Code::kLimit, command + ": it says more than " +
-                                   std::to_string(kMaxShellOutputBytes) + " bytes");
+    return error(Code::kLimit,
+                 fmt::format("{}: it says more than {} bytes", command, kMaxShellOutputBytes));
   }
   if (!answer->end->ok()) return error(answer->end->code(), answer->end->error().message);
   return std::move(answer->said);
@@ -124,9 +131,9 @@ Result<std::string> AdbDevice::output_of(const std::string& command, std::string
   if (!said.ok()) return said.error();
   if (said->exit_code == 0) return trimmed_end(std::move(said->output));
   const std::string& words = said->errors.empty() ? said->output : said->errors;
-  return error(code_of_words(words),
-               words.empty() ? command + ": exit code " + std::to_string(said->exit_code)
-                             : trimmed_end(words));
+  return error(code_of_words(words), words.empty()
+                                         ? fmt::format("{}: exit code {}", command, said->exit_code)
+                                         : trimmed_end(words));
 }
 
 Status AdbDevice::push(const std::string& path, const std::string& remote, uint32_t mode,
@@ -148,7 +155,8 @@ Status AdbDevice::push(const std::string& path, const std::string& remote, uint3
     if (on_progress) on_progress((*push)->sent(), (*push)->total());
   }
   const Status& result = *(*push)->result();
-  return result.ok() ? Status() : error(result.code(), remote + ": " + result.error().message);
+  return result.ok() ? Status()
+                     : error(result.code(), fmt::format("{}: {}", remote, result.error().message));
 }
 
 Status AdbDevice::pull(const std::string& remote, const std::string& path, uint64_t most) const {
@@ -168,7 +176,8 @@ Status AdbDevice::pull(const std::string& remote, const std::string& path, uint6
     }
   }
   const Status& result = *(*pull)->result();
-  return result.ok() ? Status() : error(result.code(), remote + ": " + result.error().message);
+  return result.ok() ? Status()
+                     : error(result.code(), fmt::format("{}: {}", remote, result.error().message));
 }
 
 }  // namespace collect::ctl

@@ -2,6 +2,8 @@
 // Errors begin with the serial number.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -55,7 +57,7 @@ class AdbDevice {
 
  private:
   Error error(Code code, const std::string& message) const {
-    return {code, serial_ + ": " + message};
+    return {code, fmt::format("{}: {}", serial_, message)};
   }
 
   AdbClient& client_;

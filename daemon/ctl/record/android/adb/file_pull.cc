@@ -1,5 +1,6 @@
 #include "daemon/ctl/record/android/adb/file_pull.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <asio/buffer.hpp>
 #include <asio/read.hpp>
@@ -35,7 +36,7 @@ void FilePull::close() {
 
 Error FilePull::ended() const {
   return {Code::kUnavailable,
-          "the connection to the device ended after " + std::to_string(received_) + " bytes"};
+          fmt::format("the connection to the device ended after {} bytes", received_)};
 }
 
 void FilePull::finish(Status status) {
@@ -67,7 +68,7 @@ void FilePull::take_header() {
   } else if (header.word != "DATA" || header.number > kSyncPieceBytes) {
     finish(Error{Code::kDamaged, "neither a piece of a file nor its end came"});
   } else if (received_ + header.number > most_) {
-    finish(Error{Code::kLimit, "it has more than " + std::to_string(most_) + " bytes"});
+    finish(Error{Code::kLimit, fmt::format("it has more than {} bytes", most_)});
   } else {
     read_piece(header.number);
   }

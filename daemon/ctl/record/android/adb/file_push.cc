@@ -1,5 +1,6 @@
 #include "daemon/ctl/record/android/adb/file_push.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <asio/buffer.hpp>
 #include <asio/read.hpp>
@@ -18,7 +19,7 @@ Result<std::shared_ptr<FilePush>> FilePush::start(attach::Socket socket, const s
   if (!push->file_) return Error{Code::kIo, path + ": can't be read"};
   push->total_ = static_cast<uint64_t>(push->file_.tellg());
   push->file_.seekg(0);
-  const std::string name = remote + "," + std::to_string(mode);
+  const std::string name = fmt::format("{},{}", remote, mode);
   push->piece_ = sync_header("SEND", static_cast<uint32_t>(name.size())) + name;
   push->read_answer();
   push->write(false);
@@ -40,7 +41,7 @@ void FilePush::send_next() {
   file_.read(data.data(), static_cast<std::streamsize>(data.size()));
   data.resize(static_cast<size_t>(file_.gcount()));
   if (data.empty() && sent_ != total_) {
-    finish(Error{Code::kIo, path_ + ": can't be read at " + std::to_string(sent_)});
+    finish(Error{Code::kIo, fmt::format("{}: can't be read at {}", path_, sent_)});
     return;
   }
   sent_ += data.size();
@@ -65,8 +66,9 @@ void FilePush::read_answer() {
       [self = shared_from_this()](const std::error_code& error, size_t) {
         const SyncHeader answer = sync_header(self->answer_);
         if (error) {
-          self->finish(Error{Code::kUnavailable, "the connection to the device ended after " +
-                                                     std::to_string(self->sent_) + " bytes"});
+          self->finish(
+              Error{Code::kUnavailable,
+                    fmt::format("the connection to the device ended after {} bytes", self->sent_)});
         } else if (answer.word == "OKAY") {
           self->finish({});
         } else if (answer.word == "FAIL") {

@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/android/app/android_app.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 #include <string_view>
 
@@ -32,12 +34,13 @@ std::string library_folder(const std::string& abi) {
 }
 
 std::string name_on(const AdbDevice& device, const std::string& package) {
-  return package + " on " + device.serial();
+  return fmt::format("{} on {}", package, device.serial());
 }
 
 // The package manager's word for the ABI that the app runs as; empty: none, or it does not say.
 Result<std::string> abi_of(const AdbDevice& device, const std::string& package) {
-  const auto said = device.shell("dumpsys package " + package + " | grep -m 1 primaryCpuAbi=");
+  const auto said =
+      device.shell(fmt::format("dumpsys package {} | grep -m 1 primaryCpuAbi=", package));
   if (!said.ok()) return said.error();
   const size_t at = said->output.find('=');
   if (at == std::string::npos) return std::string();
@@ -48,8 +51,8 @@ Result<std::string> abi_of(const AdbDevice& device, const std::string& package) 
 Status look_for_wrap(const AdbDevice& device, AndroidApp& app) {
   const std::string& folder = app.code_directory;
   if (folder.empty() || folder.find('\'') != std::string::npos) return {};
-  const auto said = device.shell("run-as " + app.package + " cat '" + folder + "/lib/" +
-                                 library_folder(app.abi) + "/wrap.sh'");
+  const auto said = device.shell(fmt::format("run-as {} cat '{}/lib/{}/wrap.sh'", app.package,
+                                             folder, library_folder(app.abi)));
   if (!said.ok()) return said.error();
   app.has_wrap = said->exit_code == 0;
   app.wrap_reads_variables = said->output.find("collect/variables") != std::string::npos;
@@ -86,10 +89,9 @@ Result<PhoneFacts> look_at_phone(const AdbDevice& device) {
 
 Status check_sdk(const AdbDevice& device, const PhoneFacts& phone) {
   if (phone.sdk >= kLeastSdk) return {};
-  return Error{Code::kUnsupported, device.serial() + " runs Android of API level " +
-                                       std::to_string(phone.sdk) + "; the agent needs " +
-                                       std::to_string(kLeastSdk) +
-                                       " (Android 10): take a newer phone or emulator"};
+  return Error{Code::kUnsupported, fmt::format("{} runs Android of API level {}; the agent needs "
+                                               "{} (Android 10): take a newer phone or emulator",
+                                               device.serial(), phone.sdk, kLeastSdk)};
 }
 
 Result<AndroidApp> look_at_app(const AdbDevice& device, const PhoneFacts& phone,
@@ -104,7 +106,7 @@ Result<AndroidApp> look_at_app(const AdbDevice& device, const PhoneFacts& phone,
                                       " is not installed: install it with `adb install`, or see "
                                       "`adb shell pm list packages`"};
   }
-  const auto home = device.shell("run-as " + package + " pwd");
+  const auto home = device.shell(fmt::format("run-as {} pwd", package));
   if (!home.ok()) return home.error();
   if (home->exit_code != 0) {
     const std::vector<std::string> words = lines_of(home->errors + home->output);
@@ -114,8 +116,9 @@ Result<AndroidApp> look_at_app(const AdbDevice& device, const PhoneFacts& phone,
                        " is not debuggable: install its debug build, or let the app start the "
                        "agent by itself (deploy/android/README.md)"};
     }
-    return Error{Code::kPermission, name_on(device, package) + " can't be entered by run-as: " +
-                                        (words.empty() ? "it does not say why" : words.front())};
+    return Error{Code::kPermission,
+                 fmt::format("{} can't be entered by run-as: {}", name_on(device, package),
+                             words.empty() ? "it does not say why" : words.front())};
   }
   AndroidApp app;
   app.package = package;
@@ -138,14 +141,16 @@ Result<AndroidApp> look_at_app(const AdbDevice& device, const PhoneFacts& phone,
 Result<std::string> find_activity(const AdbDevice& device, const std::string& package,
                                   const std::string& activity) {
   if (!activity.empty()) {
-    const std::string component =
-        activity.find('/') == std::string::npos ? package + "/" + activity : activity;
+    const std::string component = activity.find('/') == std::string::npos
+                                      ? fmt::format("{}/{}", package, activity)
+                                      : activity;
     if (component.starts_with(package + "/") &&
         component.find_first_not_of(std::string(kNameCharacters) + "/$") == std::string::npos) {
       return component;
     }
-    return Error{Code::kInvalidArgument, in_quotes(activity) + " is no activity of " + package +
-                                             ": give a name such as .MainActivity"};
+    return Error{Code::kInvalidArgument,
+                 fmt::format("{} is no activity of {}: give a name such as .MainActivity",
+                             in_quotes(activity), package)};
   }
   const auto said = device.shell("cmd package resolve-activity --brief " + package);
   if (!said.ok()) return said.error();
@@ -161,16 +166,17 @@ Status restart_app(const AdbDevice& device, const std::string& package,
                    const std::string& component) {
   // In quotes: names of inner classes have a dollar sign.
   const auto said =
-      device.shell("am force-stop " + package + " && am start -W -n '" + component + "'");
+      device.shell(fmt::format("am force-stop {} && am start -W -n '{}'", package, component));
   if (!said.ok()) return said.error();
-  for (const std::string& line : lines_of(said->output + "\n" + said->errors)) {
+  for (const std::string& line : lines_of(fmt::format("{}\n{}", said->output, said->errors))) {
     if (line.starts_with("Error")) {
-      return Error{Code::kNotFound, device.serial() + ": " + component + " did not start: " + line};
+      return Error{Code::kNotFound,
+                   fmt::format("{}: {} did not start: {}", device.serial(), component, line)};
     }
   }
   if (said->exit_code == 0) return {};
-  return Error{Code::kIo, device.serial() + ": " + component + " did not start: am ended with " +
-                              std::to_string(said->exit_code)};
+  return Error{Code::kIo, fmt::format("{}: {} did not start: am ended with {}", device.serial(),
+                                      component, said->exit_code)};
 }
 
 }  // namespace collect::ctl

@@ -1,5 +1,6 @@
 #include "daemon/ctl/record/android/app/app_preparation.h"
 
+#include <fmt/core.h>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,7 +18,7 @@ constexpr uint32_t kPushedMode = 0100600;
 constexpr int kRecordVersion = 1;
 
 std::string phone_path(const std::string& package, const std::string& ending) {
-  return std::string(kPhoneFolder) + "/" + package + ending;
+  return fmt::format("{}/{}{}", kPhoneFolder, package, ending);
 }
 
 // adbd gives its shells an umask of 0: without it every app on the phone may write what we put
@@ -26,7 +27,7 @@ constexpr char kOursAlone[] = "umask 077; ";
 
 // As run-as starts it, in the app's data and as its user.
 std::string in_app(const std::string& package, const std::string& command) {
-  return "run-as " + package + " sh -c " + shell_word(kOursAlone + command);
+  return fmt::format("run-as {} sh -c {}", package, shell_word(kOursAlone + command));
 }
 
 // The shell that holds the lock says so; one that does not get it ends by itself.
@@ -76,9 +77,10 @@ Result<std::unique_ptr<AppLock>> AppLock::take(const AdbDevice& device,
   // The shell goes with our connection, and the lock with the shell. Its redirection is that of a
   // group, because Android's shell keeps what `exec` opens to itself. Its last owner may remove the
   // file meanwhile: then it is tried again.
-  const std::string command = std::string(kOursAlone) + "mkdir -p " + kPhoneFolder +
-                              "; { flock -n 9 || exit 73; [ /proc/self/fd/9 -ef " + file +
-                              " ] || exit 1; echo held; exec cat; } 9<>" + file;
+  const std::string command = fmt::format(
+      "{}mkdir -p {}; {{ flock -n 9 || exit 73; [ /proc/self/fd/9 -ef {} ] || exit 1; echo held; "
+      "exec cat; }} 9<>{}",
+      kOursAlone, kPhoneFolder, file, file);
   for (int i = 0; i < kLockAttempts; ++i) {
     const auto attempt = std::make_shared<LockAttempt>();
     Result<std::shared_ptr<ShellStream>> shell = device.follow(
@@ -87,17 +89,19 @@ Result<std::unique_ptr<AppLock>> AppLock::take(const AdbDevice& device,
     if (!shell.ok()) return shell.error();
     const Status waited =
         device.client().io().wait([&] { return attempt->is_held() || attempt->end.has_value(); },
-                                  kLockBound, device.serial() + ": locking " + file);
+                                  kLockBound, fmt::format("{}: locking {}", device.serial(), file));
     if (!waited.ok()) return waited.error();
     if (attempt->is_held()) return std::unique_ptr<AppLock>(new AppLock(std::move(*shell)));
     if (!attempt->end->ok()) return attempt->end->error();
     if (attempt->said.exit_code == kLocked) {
-      return Error{Code::kAlreadyExists, "another collectctl has " + package + " on " +
-                                             device.serial() +
-                                             " under way: wait until it ends, or end it"};
+      return Error{
+          Code::kAlreadyExists,
+          fmt::format("another collectctl has {} on {} under way: wait until it ends, or end it",
+                      package, device.serial())};
     }
   }
-  return Error{Code::kIo, device.serial() + ": " + file + " can't be locked; is there room on it?"};
+  return Error{Code::kIo,
+               fmt::format("{}: {} can't be locked; is there room on it?", device.serial(), file)};
 }
 
 // ---- the record
@@ -109,8 +113,9 @@ Result<bool> undo_by_record(const AdbDevice& device, const std::string& package)
   if (record->exit_code != 0) return false;
   const auto commands = undo_commands(record->output);
   if (!commands) {
-    return Error{Code::kDamaged, device.serial() + ": " + file +
-                                     " is no record of changes; look at it, and remove it"};
+    return Error{Code::kDamaged,
+                 fmt::format("{}: {} is no record of changes; look at it, and remove it",
+                             device.serial(), file)};
   }
   COLLECT_TRY(run_all(device, *commands));
   // The record last: until then the next run tries it again.
@@ -119,16 +124,16 @@ Result<bool> undo_by_record(const AdbDevice& device, const std::string& package)
 }
 
 Status remove_lock(const AdbDevice& device, const std::string& package) {
-  return run_all(device,
-                 {"rm -f " + phone_path(package, ".json.new") + " " + phone_path(package, ".lock") +
-                  " && { rmdir " + kPhoneFolder + " 2> /dev/null || true; }"});
+  return run_all(device, {fmt::format("rm -f {} {} && {{ rmdir {} 2> /dev/null || true; }}",
+                                      phone_path(package, ".json.new"),
+                                      phone_path(package, ".lock"), kPhoneFolder)});
 }
 
 // ---- the changes
 
 std::string AppPreparation::wrap_value() const {
   // logwrapper brings what the agent says to logcat, where there is room for the word.
-  const std::string value = "sh " + agent_folder() + "/wrap";
+  const std::string value = fmt::format("sh {}/wrap", agent_folder());
   const std::string logged = "logwrapper " + value;
   return logged.size() <= kMaxPropertyBytes ? logged : value;
 }
@@ -139,27 +144,28 @@ Status AppPreparation::begin() {
   std::vector<std::string> undo;
   if (sets_property_) {
     if (wrap_value().size() > kMaxPropertyBytes) {
-      return Error{Code::kLimit, "the name " + package + " is too long for " + property +
-                                     ", which holds " + std::to_string(kMaxPropertyBytes) +
-                                     " bytes: put wrap.sh into the APK (deploy/android/README.md)"};
+      return Error{Code::kLimit,
+                   fmt::format("the name {} is too long for {}, which holds {} bytes: put wrap.sh "
+                               "into the APK (deploy/android/README.md)",
+                               package, property, kMaxPropertyBytes)};
     }
     const Result<std::string> before = device_.output_of("getprop " + property);
     if (!before.ok()) return before.error();
     if (!before->empty()) {
       return Error{Code::kAlreadyExists,
-                   device_.serial() + ": " + property + " is " + printable(*before) +
-                       " already, which is not ours: adb shell setprop " + property + " ''"};
+                   fmt::format("{}: {} is {} already, which is not ours: adb shell setprop {} ''",
+                               device_.serial(), property, printable(*before), property)};
     }
-    undo.push_back("[ \"$(getprop " + property + ")\" != " + shell_word(wrap_value()) +
-                   " ] || setprop " + property + " ''");
+    undo.push_back(fmt::format("[ \"$(getprop {})\" != {} ] || setprop {} ''", property,
+                               shell_word(wrap_value()), property));
   }
   // What was uninstalled meanwhile has taken its data along.
-  undo.push_back(in_app(package, "rm -rf collect cache/collect") + " || ! pm path " + package +
-                 " > /dev/null");
+  undo.push_back(fmt::format("{} || ! pm path {} > /dev/null",
+                             in_app(package, "rm -rf collect cache/collect"), package));
   undo.push_back("rm -f " + phone_path(package, ".so"));
   const std::string record = phone_path(package, ".json");
   const Result<std::string> written = device_.output_of(
-      kOursAlone + ("cat > " + record + ".new && mv " + record + ".new " + record),
+      kOursAlone + fmt::format("cat > {}.new && mv {}.new {}", record, record, record),
       record_text(package, undo));
   return written.ok() ? Status() : written.error();
 }
@@ -180,7 +186,7 @@ Status AppPreparation::copy_plans(const std::string& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     COLLECT_TRY(copy_file(entry.path(), "plans/" + entry.path().filename().string(), nullptr));
   }
-  if (error) return Error{Code::kIo, folder + ": " + error.message()};
+  if (error) return Error{Code::kIo, fmt::format("{}: {}", folder, error.message())};
   return {};
 }
 
@@ -189,10 +195,10 @@ Status AppPreparation::copy_file(const std::string& path, const std::string& nam
                                  const AdbDevice::OnProgress& on_progress) {
   const std::string pushed = phone_path(app_.package, ".so");
   COLLECT_TRY(device_.push(path, pushed, kPushedMode, on_progress));
-  const Result<std::string> copied = device_.output_of(
-      "cat " + pushed + " | " +
-      in_app(app_.package, "mkdir -p collect/plans cache/collect && cat > collect/" + name) +
-      " && rm -f " + pushed);
+  const Result<std::string> copied = device_.output_of(fmt::format(
+      "cat {} | {} && rm -f {}", pushed,
+      in_app(app_.package, "mkdir -p collect/plans cache/collect && cat > collect/" + name),
+      pushed));
   return copied.ok() ? Status() : copied.error();
 }
 
@@ -210,27 +216,31 @@ Status AppPreparation::write_variables(const std::vector<std::string>& variables
   std::string text;
   for (const std::string& entry : variables) {
     const size_t at = entry.find('=');
-    text += "export " + entry.substr(0, at) + "=" + shell_word(entry.substr(at + 1)) + "\n";
+    text += fmt::format("export {}={}\n", entry.substr(0, at), shell_word(entry.substr(at + 1)));
   }
   return into_app("variables", text);
 }
 
 Status AppPreparation::set_wrap() {
   const std::string folder = agent_folder();
-  COLLECT_TRY(into_app("wrap", "#!/system/bin/sh\n. " + folder +
-                                   "/variables\nexport LD_PRELOAD=\"" + folder +
-                                   "/libcollect_agent.so${LD_PRELOAD:+:$LD_PRELOAD}\"\n"
-                                   "exec \"$@\"\n"));
+  COLLECT_TRY(into_app(
+      "wrap",
+      fmt::format(
+          "#!/system/bin/sh\n. {}/variables\nexport "
+          "LD_PRELOAD=\"{}/libcollect_agent.so${{LD_PRELOAD:+:$LD_PRELOAD}}\"\nexec \"$@\"\n",
+          folder, folder)));
   const std::string property = "wrap." + app_.package;
-  const auto set = device_.shell("setprop " + property + " " + shell_word(wrap_value()) +
-                                 "; getprop " + property);
+  const auto set = device_.shell(
+      fmt::format("setprop {} {}; getprop {}", property, shell_word(wrap_value()), property));
   if (!set.ok()) return set.error();
   // setprop says nothing on some phones that refuse.
   if (set->output == wrap_value() + "\n") return {};
-  return Error{Code::kPermission,
-               device_.serial() + " refuses the property " + property +
-                   (set->errors.empty() ? "" : " (" + printable_sentence(set->errors) + ")") +
-                   ": put wrap.sh into the APK (deploy/android/README.md)"};
+  return Error{
+      Code::kPermission,
+      fmt::format(
+          "{} refuses the property {}{}: put wrap.sh into the APK (deploy/android/README.md)",
+          device_.serial(), property,
+          set->errors.empty() ? "" : fmt::format(" ({})", printable_sentence(set->errors)))};
 }
 
 }  // namespace collect::ctl

@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/android/app/app_process.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -20,7 +22,7 @@ namespace {
 constexpr int kLooksForAnswer = 400;
 
 std::string app_on(const AdbDevice& device, const AndroidApp& app) {
-  return app.package + " on " + device.serial();
+  return fmt::format("{} on {}", app.package, device.serial());
 }
 
 // The path of a line of /proc/PID/maps: what is behind five words.
@@ -68,9 +70,10 @@ std::vector<std::string> chosen_libraries(const AppProcess& process,
 
 Error no_library(const AppProcess& process, const AndroidApp& app) {
   if (!process.libraries.empty()) {
-    return {Code::kNotFound, "--dynamic: the pattern matches no library of " + app.package +
-                                 " that is loaded; there is " +
-                                 printable(process.libraries.front())};
+    return {
+        Code::kNotFound,
+        fmt::format("--dynamic: the pattern matches no library of {} that is loaded; there is {}",
+                    app.package, printable(process.libraries.front()))};
   }
   if (process.has_libraries_in_apk) {
     return {Code::kUnsupported,
@@ -97,7 +100,7 @@ Status take_out_nameless(patch::ModulePlans& plans) {
       ++named;
     }
   }
-  if (error) return Error{Code::kIo, plans.folder.path() + ": " + error.message()};
+  if (error) return Error{Code::kIo, fmt::format("{}: {}", plans.folder.path(), error.message())};
   if (named != 0) return {};
   return Error{Code::kUnsupported,
                "the app's libraries have no build id: link them with -Wl,--build-id"};
@@ -105,7 +108,7 @@ Status take_out_nameless(patch::ModulePlans& plans) {
 
 // "am" ends with its help or an exception; the first line that says more than that is what counts.
 std::string refusal_of(const attach::ShellOutput& said) {
-  std::istringstream lines(said.errors + "\n" + said.output);
+  std::istringstream lines(fmt::format("{}\n{}", said.errors, said.output));
   std::string first;
   for (std::string line; std::getline(lines, line);) {
     if (line.find("Exception: ") != std::string::npos || line.starts_with("Error")) return line;
@@ -122,9 +125,10 @@ Error am_refused(const AdbDevice& device, const AndroidApp& app, const attach::S
   if (words.find("not debuggable") != std::string::npos) {
     return {Code::kPermission, app_on(device, app) + " is not debuggable: install its debug build"};
   }
-  return {Code::kPermission, app_on(device, app) + ": Android refuses to attach an agent: " +
-                                 (words.empty() ? "am ended with " + std::to_string(said.exit_code)
-                                                : printable_sentence(words))};
+  return {Code::kPermission,
+          fmt::format("{}: Android refuses to attach an agent: {}", app_on(device, app),
+                      words.empty() ? fmt::format("am ended with {}", said.exit_code)
+                                    : printable_sentence(words))};
 }
 
 }  // namespace
@@ -134,8 +138,9 @@ Result<pid_t> find_process(const AdbDevice& device, const std::string& package) 
   if (!running.ok()) return running.error();
   const pid_t pid = running->exit_code == 0 ? std::atoi(running->output.c_str()) : 0;
   if (pid > 0) return pid;
-  return Error{Code::kNotFound, package + " does not run on " + device.serial() +
-                                    ": start it, or use collectctl android run"};
+  return Error{Code::kNotFound,
+               fmt::format("{} does not run on {}: start it, or use collectctl android run",
+                           package, device.serial())};
 }
 
 Result<AppProcess> look_at_process(const AdbDevice& device, const AndroidApp& app) {
@@ -144,13 +149,13 @@ Result<AppProcess> look_at_process(const AdbDevice& device, const AndroidApp& ap
   AppProcess process;
   process.pid = *pid;
   // What has no path is of no interest, and there is much of it.
-  const auto maps = device.shell("run-as " + app.package + " cat /proc/" + std::to_string(*pid) +
-                                 "/maps | grep -E '[.](so|apk)'");
+  const auto maps = device.shell(
+      fmt::format("run-as {} cat /proc/{}/maps | grep -E '[.](so|apk)'", app.package, *pid));
   if (!maps.ok()) return maps.error();
   if (maps->output.empty()) {
     const std::string why = maps->errors.empty() ? "" : ": " + printable_sentence(maps->errors);
-    return Error{Code::kPermission,
-                 app_on(device, app) + ": run-as does not show what it has loaded" + why};
+    return Error{Code::kPermission, fmt::format("{}: run-as does not show what it has loaded{}",
+                                                app_on(device, app), why)};
   }
   std::istringstream lines(maps->output);
   for (std::string line; std::getline(lines, line);) take_mapping(line, app, process);
@@ -171,7 +176,7 @@ Result<patch::ModulePlans> plans_of_app(const AppProcess& process, const Android
     } else if (file.error().code == Code::kUnavailable || chosen.size() == 1) {
       return file.error();
     } else {
-      left_out.push_back(path + ": " + file.error().message);
+      left_out.push_back(fmt::format("{}: {}", path, file.error().message));
     }
   }
   if (files.empty()) return Error{Code::kIo, left_out.front()};
@@ -190,8 +195,8 @@ Result<std::string> attach_agent_to(const AdbDevice& device, const AndroidApp& a
   if (options.size() > patch::kAgentOptionsBytes) {
     return Error{Code::kLimit, "the agent's settings are too long: fewer patterns, please"};
   }
-  const auto said = device.shell("am attach-agent " + std::to_string(pid) + " " +
-                                 shell_word(library + "=" + options));
+  const auto said = device.shell(fmt::format("am attach-agent {} {}", pid,
+                                             shell_word(fmt::format("{}={}", library, options))));
   if (!said.ok()) return said.error();
   // Some versions always end with 0.
   const std::string words = refusal_of(*said);
@@ -199,11 +204,12 @@ Result<std::string> attach_agent_to(const AdbDevice& device, const AndroidApp& a
       words.starts_with("Error")) {
     return am_refused(device, app, *said);
   }
-  const std::string until_there = "n=0; until [ -e " + answer + " ]; do n=$((n + 1)); [ $n -lt " +
-                                  std::to_string(kLooksForAnswer) + " ] && [ -d /proc/" +
-                                  std::to_string(pid) + " ] || exit 1; sleep 0.1; done; cat " +
-                                  answer;
-  const auto answered = device.shell("run-as " + app.package + " sh -c " + shell_word(until_there));
+  const std::string until_there = fmt::format(
+      "n=0; until [ -e {} ]; do n=$((n + 1)); [ $n -lt {} ] && [ -d /proc/{} ] || exit 1; sleep "
+      "0.1; done; cat {}",
+      answer, kLooksForAnswer, pid, answer);
+  const auto answered =
+      device.shell(fmt::format("run-as {} sh -c {}", app.package, shell_word(until_there)));
   if (!answered.ok()) return answered.error();
   const std::string_view line(answered->output);
   if (line.starts_with(patch::kAnswerAttached)) {
@@ -211,8 +217,8 @@ Result<std::string> attach_agent_to(const AdbDevice& device, const AndroidApp& a
   }
   if (line.starts_with(patch::kAnswerFailed)) {
     const auto why = line.substr(std::string_view(patch::kAnswerFailed).size());
-    return Error{Code::kUnsupported,
-                 app_on(device, app) + " cannot be recorded so: " + printable_sentence(why)};
+    return Error{Code::kUnsupported, fmt::format("{} cannot be recorded so: {}",
+                                                 app_on(device, app), printable_sentence(why))};
   }
   return Error{Code::kUnavailable,
                app_on(device, app) +

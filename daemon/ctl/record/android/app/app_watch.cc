@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/android/app/app_watch.h"
 
+#include <fmt/core.h>
+
 #include <cstdlib>
 #include <utility>
 
@@ -15,13 +17,12 @@ constexpr size_t kMaxLogLineBytes = 4096;
 // Says the process's number, and ends when it has ended.
 std::string until_it_ends(const std::string& package, pid_t known) {
   if (known != 0) {
-    return "echo " + std::to_string(known) + "; while [ -d /proc/" + std::to_string(known) +
-           " ]; do sleep 0.2; done";
+    return fmt::format("echo {}; while [ -d /proc/{} ]; do sleep 0.2; done", known, known);
   }
-  return "n=0; until p=$(pidof " + package + "); do n=$((n + 1)); [ $n -lt " +
-         std::to_string(kLooksForProcess) +
-         " ] || exit 0; sleep 0.1; done; p=${p%% *}; echo $p; while [ -d /proc/$p ]; do sleep 0.2; "
-         "done";
+  return fmt::format(
+      "n=0; until p=$(pidof {}); do n=$((n + 1)); [ $n -lt {} ] || exit 0; sleep 0.1; done; "
+      "p=${{p%% *}}; echo $p; while [ -d /proc/$p ]; do sleep 0.2; done",
+      package, kLooksForProcess);
 }
 
 }  // namespace
@@ -36,7 +37,7 @@ void AppWatch::work_for(std::chrono::milliseconds time) {
 
 std::string AppWatch::agent_address() const {
   if (pid_ == 0) return "";
-  return "adb:" + device_.serial() + ":" + attach::kAgentSocketPrefix + std::to_string(pid_);
+  return fmt::format("adb:{}:{}{}", device_.serial(), attach::kAgentSocketPrefix, pid_);
 }
 
 void AppWatch::start_what_ended() {

@@ -1,5 +1,6 @@
 #include "daemon/ctl/record/android/app/library_pull.h"
 
+#include <fmt/core.h>
 #include <stdlib.h>
 
 #include <algorithm>
@@ -75,7 +76,8 @@ Status LibraryPull::copy(const std::string& remote, const std::string& file) {
 
 Result<std::string> LibraryPull::fetch_file(const std::string& remote) {
   COLLECT_TRY(make_folder());
-  std::string file = folder_ + "/" + std::filesystem::path(remote).filename().string();
+  std::string file =
+      fmt::format("{}/{}", folder_, std::filesystem::path(remote).filename().string());
   std::error_code none;
   if (std::filesystem::exists(file, none)) {
     return Error{Code::kAlreadyExists, "another one of its name was copied from the phone"};
@@ -88,7 +90,7 @@ std::string LibraryPull::fetch(const std::string& session) {
   bool any = false;
   for (const Library& library : unnamed_libraries(session, app_)) {
     Status done = make_folder();
-    const std::string file = folder_ + "/" + library.build_id + ".debug";
+    const std::string file = fmt::format("{}/{}.debug", folder_, library.build_id);
     std::error_code none;
     if (done.ok() && std::filesystem::exists(file, none)) {
       any = true;
