@@ -2,14 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "daemon/ctl/select/detail_registers.h"
+#include "daemon/ctl/terminal/terminal.h"
 
 namespace collect::ctl {
 namespace {
 
-constexpr size_t kMaxIndent = 200;  // columns; deeper calls stay at the edge
 constexpr size_t kTimeWidth = 14;
 constexpr size_t kDurationWidth = 12;
 
@@ -204,7 +202,7 @@ void TextEvents::print_margin(TextBuffer& out, size_t thread, std::optional<int6
     out.put(']');
   }
   out.put(" | ");
-  out.repeat(' ', std::min(2 * size_t{depth}, kMaxIndent));
+  out.repeat(' ', call_indent(depth));
 }
 
 void TextEvents::print(TextBuffer& out, size_t thread, const storage::Stall& stall,

@@ -18,8 +18,6 @@ namespace {
 
 using calls::CallTree;
 
-constexpr size_t kMaxCalleeIndent = 200;  // columns; deeper callees stay at the edge
-
 // A recursion of depth n that calls a function at each level has n paths to it, n / 2 long.
 constexpr uint32_t kMaxPathFrames = 1024;                // of a path, from the function outwards
 constexpr uint64_t kMaxGraphFrames = uint64_t{1} << 20;  // of all paths that are shown
@@ -247,7 +245,7 @@ void print_text(TextOut& out, const Graph& graph, const ReportOptions& options) 
   for (uint64_t i = 0; i < callees; ++i) {
     const Callee& callee = graph.callees()[i];
     put_times(out, callee.times, whole);
-    const std::string indent(std::min(2 * size_t{callee.depth}, kMaxCalleeIndent), ' ');
+    const std::string indent(call_indent(callee.depth), ' ');
     out.put(cut_to(indent + printable(callee.name), room));
     out.put('\n');
   }

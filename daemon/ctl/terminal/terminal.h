@@ -3,6 +3,7 @@
 // their line ends), the buffer makes harmless what a command forgot.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -69,6 +70,12 @@ std::string cut_to(std::string_view text, size_t columns);
 std::string cut_to_end(std::string_view text, size_t columns);
 // What is left of a terminal's columns for the last cell of a line; 0: there is no end to it.
 size_t columns_left(size_t columns, size_t used);
+
+// Columns before a call of that depth.
+inline constexpr size_t kMaxCallIndent = 200;  // deeper calls stay at the edge
+inline size_t call_indent(uint32_t depth) {
+  return std::min(2 * size_t{depth}, kMaxCallIndent);
+}
 
 // A constant of ours, never anything that came from outside.
 void put_control(std::ostream& out, std::string_view sequence);
