@@ -12,6 +12,7 @@
 #include "agent/dynamic/plans.h"
 #include "agent/own_object.h"
 #include "agent/platform/system.h"
+#include "agent/ring/hooks/hooks.h"
 #include "agent/ring/sleds.h"
 #include "agent/ring/stream.h"
 #include "agent/run_records.h"

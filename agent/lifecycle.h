@@ -17,17 +17,8 @@ StartError start_agent(const Settings& settings);
 void stop_agent(uint32_t timeout_ms);
 bool agent_running();
 
-// Events that come before this library's constructor, from those of other libraries: the first one
-// starts the agent, if the environment asks for it. From hooks that find g_state 0. True: it
-// records now. What it could not record is counted, and is a loss of the recording.
-[[gnu::cold]] bool starts_by_early_event();
-// Starts the agent early without an event.
+// Starts the agent before this library's constructor, without an event (hooks.h).
 void start_early();
-
-// First event in a forked child: the parent's rings and thread are not here, so begin again, as a
-// process of its own. Called from a hook.
-// False: it is not ready for this event.
-bool restart_in_child();
 
 // The process is about to end, with `code` if that is known: the rest is shipped, unless a
 // drain process does that, or this is a vfork child, which only borrows the parent's memory.

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "agent/ring/sleds.h"
 #include "agent/ring/state.h"
 #include "agent/shared_memory.h"
 
@@ -30,7 +29,7 @@ const FunctionTable* find_table(uint32_t generation, bool* is_gone) {
   *is_gone = false;
   if (generation == 0) return nullptr;
   const FunctionTable& table = table_of(generation);
-  // Pairs with the release in commit_function_filter.
+  // Pairs with the release in make_function_filter.
   if (table.generation.load(std::memory_order_acquire) == generation) return &table;
   *is_gone = true;
   return nullptr;
@@ -167,7 +166,7 @@ bool add_to_function_filter(const uint64_t* ids, uint32_t count) {
   return true;
 }
 
-FunctionFilterChange commit_function_filter() {
+uint32_t make_function_filter() {
   uint32_t generation = 0;
   if (is_begun) {
     FunctionTable& table = table_of(last_generation + 1);
@@ -177,25 +176,11 @@ FunctionFilterChange commit_function_filter() {
     }
   }
   is_begun = false;
-  // XRay: while code is patched, one function's calls may come without its returns, and the other
-  // way round. So it is done while the filter in force leaves these functions out, and hooks then
-  // look away from them (kStateSledsChanging): what comes in before the change, what goes after it.
-  const bool patches = !memory_is_shared() && is_recording() && sled_counts().functions != 0;
-  if (patches) {
-    quiesce(change_state(kStateSledsChanging, 0));
-    sleds_let_in(generation);
-  }
+  return generation;
+}
+
+void set_function_filter(uint32_t generation) {
   filter_state.generation.store(generation, std::memory_order_release);
-  quiesce(change_state(0, kStateSledsChanging));
-  FunctionFilterChange change{};
-  change.at_ns = now_ns();
-  if (patches) {
-    quiesce(change_state(kStateSledsChanging, 0));
-    sleds_in();
-    change_state(0, kStateSledsChanging);
-  }
-  change.functions_patched = sled_counts().patched;
-  return change;
 }
 
 }  // namespace collect::agent

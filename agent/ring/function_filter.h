@@ -60,6 +60,10 @@ bool function_filter_init();
 // under the sleds' lock.
 uint32_t function_filter_generation();  // the present one
 bool function_filter_takes(uint32_t generation, uint64_t id);
+// The two halves of commit_function_filter(), between which sleds are patched in: what was begun
+// becomes a filter, whose generation is returned; a filter becomes the present one. [drain]
+uint32_t make_function_filter();
+void set_function_filter(uint32_t generation);
 
 // From a hook's general path. Takes note of the present filter.
 void refresh_filter(StreamFilter& filter, bool first);

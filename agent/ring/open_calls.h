@@ -52,9 +52,6 @@ inline constexpr uint64_t kOpenCallBytes = 64 * 1024 * 1024;  // of all threads,
 // size where there is less; with none, no call is followed.
 void open_calls_init();
 
-// The top of a stream that has seen no call.
-OpenCall* no_open_calls();
-
 // Not for the short path. False: there is no memory for it, or too many are open.
 bool push_open_call(Stream& stream, const OpenCall& call);
 void pop_open_call(Stream& stream);

@@ -16,7 +16,7 @@
 #include "agent/ring/sleds/planned_sleds.h"
 #include "agent/ring/sleds/sled_writes.h"
 #include "agent/ring/sleds/writable_text.h"
-#include "agent/shims/xray_module.h"
+#include "agent/ring/sleds/xray_module.h"
 #include "agent/text.h"
 
 namespace collect::agent {

@@ -10,7 +10,6 @@
 #include "agent/platform/threads.h"
 #include "agent/ring/clock.h"
 #include "agent/ring/function_filter.h"
-#include "agent/ring/open_calls.h"
 #include "agent/ring/page_pool.h"
 #include "agent/ring/recorder.h"
 #include "agent/ring/stalls.h"
@@ -53,6 +52,9 @@ struct OwnName {
   std::atomic<uint64_t> since_ns{0};
 };
 inline constexpr size_t kOwnNameBytes = sizeof OwnName::text;
+
+struct OpenCall;
+OpenCall* no_open_calls();  // the top of a stream that has seen no call: open_calls.cc
 
 struct alignas(kCacheLine) Stream {
   Stream() = default;

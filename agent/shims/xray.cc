@@ -3,12 +3,11 @@
 // where they are; before anything else of the agent is called, they are saved.
 #include <cstdint>
 
-#include "agent/drain/drain.h"
 #include "agent/lifecycle.h"
 #include "agent/ring/hooks/hooks_inline.h"
 #include "agent/ring/sleds.h"
+#include "agent/ring/sleds/xray_module.h"
 #include "agent/shims/planned_handlers.h"
-#include "agent/shims/xray_module.h"
 
 namespace {
 

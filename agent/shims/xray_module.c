@@ -1,6 +1,6 @@
 /* One half of collect_xray.o: finds the module's own sleds and registers them with the agent, if
  * there is one. Without it, the sleds stay as the compiler wrote them. XRAY.md. */
-#include "agent/shims/xray_module.h"
+#include "agent/ring/sleds/xray_module.h"
 
 #include <stddef.h>
 

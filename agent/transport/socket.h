@@ -9,22 +9,10 @@
 
 #include "agent/transport/address.h"
 #include "agent/transport/descriptor.h"
+#include "agent/transport/io_result.h"
 #include "agent/transport/peer_user.h"
 
 namespace collect::agent {
-
-enum class IoStatus : uint8_t {
-  kDone,   // `bytes` were moved
-  kAgain,  // nothing now: wait for it with poll
-  kEnd,    // the peer closed
-  kLost,   // the descriptor is not ours any more
-  kError,
-};
-
-struct IoResult {
-  IoStatus status;
-  size_t bytes = 0;
-};
 
 struct TlsSession;
 

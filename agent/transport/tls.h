@@ -5,10 +5,12 @@
 // No memory of the program's is used: OpenSSL gets its own from a fixed arena (tls_arena.h).
 #pragma once
 
+#include <sys/uio.h>
+
 #include <cstddef>
 #include <cstdint>
 
-#include "agent/transport/socket.h"
+#include "agent/transport/io_result.h"
 
 namespace collect::agent {
 
@@ -20,6 +22,8 @@ struct TlsFiles {
   const char* certificate;
   const char* key;
 };
+
+struct TlsSession;
 
 // Reads the files, once in the life of a process. Null, or a static sentence.
 const char* tls_prepare(const TlsFiles& files);

@@ -25,6 +25,7 @@
 #include <cstring>
 
 #include "agent/platform/system.h"
+#include "agent/transport/descriptor.h"
 #include "agent/transport/tls.h"
 #include "agent/transport/tls_arena.h"
 

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 
-#include "agent/lifecycle.h"
 #include "agent/platform/threads.h"
 #include "agent/ring/hooks/alternate_stack.h"
 #include "agent/ring/hooks/deferred.h"

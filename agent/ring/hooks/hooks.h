@@ -26,4 +26,14 @@ struct HookFrame {
 // Async-signal-safe; keeps errno. Costs one predictable branch while nothing is recorded.
 void on_event(uint64_t function, atf::EventKind kind, const HookFrame& frame);
 
+// ---- of the lifecycle (agent/lifecycle.cc), as hooks ask for it
+// Events that come before this library's constructor, from those of other libraries: the first one
+// starts the agent, if the environment asks for it. From hooks that find g_state 0. True: it
+// records now. What it could not record is counted, and is a loss of the recording.
+[[gnu::cold]] bool starts_by_early_event();
+// First event in a forked child: the parent's rings and thread are not here, so begin again, as a
+// process of its own. Called from a hook.
+// False: it is not ready for this event.
+bool restart_in_child();
+
 }  // namespace collect::agent

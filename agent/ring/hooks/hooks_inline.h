@@ -4,6 +4,7 @@
 
 #include "agent/ring/hooks/hooks.h"
 #include "agent/ring/hooks/short_calls.h"
+#include "agent/ring/open_calls.h"
 #include "agent/ring/stream.h"
 
 namespace collect::agent {

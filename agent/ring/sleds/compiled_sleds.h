@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "agent/ring/sleds/sled_code.h"
-#include "agent/shims/xray_module.h"
+#include "agent/ring/sleds/xray_module.h"
 
 namespace collect::agent {
 

@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "agent/lifecycle.h"
+#include "agent/ring/hooks/hooks.h"
 #include "agent/run_records.h"
 
 namespace collect::agent {

@@ -10,7 +10,7 @@
 #include "agent/ring/hooks/hooks.h"
 #include "agent/ring/modules.h"
 #include "agent/ring/sleds/sled_code.h"
-#include "agent/shims/xray_module.h"
+#include "agent/ring/sleds/xray_module.h"
 #include "tests/agent/ring/ring_drain.h"
 
 extern "C" {
