@@ -21,30 +21,23 @@ namespace collect::control {
 inline constexpr size_t kDownloadChunkBytes = size_t{256} << 10;
 inline constexpr uint32_t kMaxDownloads = 64;  // of all clients together
 
-class DownloadCall final : public MessageStream, public std::enable_shared_from_this<DownloadCall> {
+class DownloadCall final : public LiveCall<MessageStream> {
  public:
   // `running` counts the downloads of the server, and outlives the call.
   static std::shared_ptr<DownloadCall> open(std::shared_ptr<LiveCalls> live,
                                             std::shared_ptr<std::atomic<uint32_t>> running) {
     std::shared_ptr<DownloadCall> call(new DownloadCall(std::move(live), std::move(running)));
-    call->live_->enter();
-    call->self_ = call;
+    call->enter();
     if (call->running_->fetch_add(1) >= kMaxDownloads) {
-      call->end({grpc::StatusCode::RESOURCE_EXHAUSTED,
-                 "too many downloads run already; try again when one has ended"});
+      call->end_now({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                     "too many downloads run already; try again when one has ended"});
       return call;
     }
-    std::weak_ptr<DownloadCall> weak = call;
-    call->watch_id_ = call->live_->add_watch([weak] {
-      if (const auto download = weak.lock()) {
-        download->end({grpc::StatusCode::UNAVAILABLE,
-                       "the collector is shutting down; continue at this offset when it is back"});
-      }
-    });
-    if (call->watch_id_ == 0) {
-      call->end({grpc::StatusCode::UNAVAILABLE,
-                 "the collector is shutting down, or has too many "
-                 "long calls; try again later"});
+    if (!call->enter_watches(
+            "the collector is shutting down; continue at this offset when it is back")) {
+      call->end_now({grpc::StatusCode::UNAVAILABLE,
+                     "the collector is shutting down, or has too many "
+                     "long calls; try again later"});
     }
     return call;
   }
@@ -58,8 +51,8 @@ class DownloadCall final : public MessageStream, public std::enable_shared_from_
   void start(std::shared_ptr<FileReader> file, uint64_t offset, uint64_t bytes) {
     const uint64_t size = file->size();
     if (offset > size) {
-      end({grpc::StatusCode::OUT_OF_RANGE,
-           fmt::format("offset {} is beyond the file's end at {}", offset, size)});
+      end_now({grpc::StatusCode::OUT_OF_RANGE,
+               fmt::format("offset {} is beyond the file's end at {}", offset, size)});
       return;
     }
     file_ = std::move(file);
@@ -68,14 +61,11 @@ class DownloadCall final : public MessageStream, public std::enable_shared_from_
     read_next();
   }
 
-  void end(grpc::Status status) {
-    const std::lock_guard lock(mutex_);
-    finish_locked(std::move(status));
-  }
-
  private:
   DownloadCall(std::shared_ptr<LiveCalls> live, std::shared_ptr<std::atomic<uint32_t>> running)
-      : live_(std::move(live)), running_(std::move(running)) {}
+      : LiveCall(std::move(live), kClientWentAway), running_(std::move(running)) {}
+
+  void done() override { running_->fetch_sub(1); }
 
   // Reads and writes follow one another, so what they touch needs no lock.
   void read_next() {
@@ -91,20 +81,21 @@ class DownloadCall final : public MessageStream, public std::enable_shared_from_
     }
     const auto wanted =
         static_cast<size_t>(std::min<uint64_t>(end_ - offset_, kDownloadChunkBytes));
-    file_->read(offset_, wanted, [self = shared_from_this(), wanted](Result<std::string> data) {
-      self->take(wanted, std::move(data));
-    });
+    file_->read(offset_, wanted,
+                [this, self = shared_from_this(), wanted](Result<std::string> data) {
+                  take(wanted, std::move(data));
+                });
   }
 
   void take(size_t wanted, Result<std::string> data) {
     if (!data.ok()) {
-      end(to_grpc_status(data.error()));
+      end_now(to_grpc_status(data.error()));
       return;
     }
     if (data->size() != wanted) {
-      end({grpc::StatusCode::ABORTED,
-           fmt::format("the file became shorter while it was sent; it ends at {}",
-                       offset_ + data->size())});
+      end_now({grpc::StatusCode::ABORTED,
+               fmt::format("the file became shorter while it was sent; it ends at {}",
+                           offset_ + data->size())});
       return;
     }
     const Bytes bytes(reinterpret_cast<const uint8_t*>(data->data()), data->size());
@@ -128,34 +119,15 @@ class DownloadCall final : public MessageStream, public std::enable_shared_from_
 
   void OnWriteDone(bool ok) override {
     if (!ok) {
-      end({grpc::StatusCode::CANCELLED, "the client went away"});
+      end_now({grpc::StatusCode::CANCELLED, kClientWentAway});
     } else if (last_sent_) {
-      end(grpc::Status::OK);
+      end_now(grpc::Status::OK);
     } else if (!ended()) {
       read_next();
     }
   }
 
-  void OnCancel() override { end({grpc::StatusCode::CANCELLED, "the client went away"}); }
-
-  void OnDone() override {
-    const std::shared_ptr<DownloadCall> self = std::move(self_);
-    if (watch_id_ != 0) live_->remove_watch(watch_id_);
-    running_->fetch_sub(1);
-    live_->leave();
-  }
-
-  void finish_locked(grpc::Status status) {
-    if (finished_) return;
-    finished_ = true;
-    this->Finish(std::move(status));
-  }
-
-  // Constant once the handler has returned.
-  const std::shared_ptr<LiveCalls> live_;
   const std::shared_ptr<std::atomic<uint32_t>> running_;
-  uint64_t watch_id_ = 0;
-  std::shared_ptr<DownloadCall> self_;  // until OnDone
 
   // State of the one step that is under way.
   std::shared_ptr<FileReader> file_;
@@ -165,9 +137,7 @@ class DownloadCall final : public MessageStream, public std::enable_shared_from_
   uint32_t crc_ = 0;
   bool last_sent_ = false;
 
-  mutable std::mutex mutex_;  // guards what follows
-  grpc::ByteBuffer chunk_;    // gRPC reads it while a write is under way
-  bool finished_ = false;
+  grpc::ByteBuffer chunk_;  // under mutex_; gRPC reads it while a write is under way
 };
 
 }  // namespace collect::control

@@ -29,7 +29,7 @@ MessageStream* download_file(CollectorApi& collector, const std::shared_ptr<Live
                   "path is empty; ListFiles gives the paths, as in {\"path\": \"manifest.json\"}"};
   }
   if (!sound.ok()) {
-    call->end(to_grpc_status(sound.error()));
+    call->end_now(to_grpc_status(sound.error()));
     return call.get();
   }
   collector.open_file(request.name(), request.path(),
@@ -38,7 +38,7 @@ MessageStream* download_file(CollectorApi& collector, const std::shared_ptr<Live
                         if (file.ok()) {
                           call->start(std::move(*file), offset, bytes);
                         } else {
-                          call->end(to_grpc_status(file.error()));
+                          call->end_now(to_grpc_status(file.error()));
                         }
                       });
   return call.get();

@@ -35,33 +35,6 @@ bool read_message(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite& 
   return MessageCoding::Deserialize(&copy, &message).ok();
 }
 
-std::shared_ptr<UnaryCall> UnaryCall::open(std::shared_ptr<LiveCalls> live,
-                                           grpc::ByteBuffer* response) {
-  std::shared_ptr<UnaryCall> call(new UnaryCall(std::move(live), response));
-  call->live_->enter();
-  call->self_ = call;
-  return call;
-}
-
-void UnaryCall::answer(const google::protobuf::MessageLite& message) {
-  if (finished_.exchange(true)) return;
-  Finish(write_message(message, *response_));
-}
-
-void UnaryCall::fail(const Error& error) {
-  if (!finished_.exchange(true)) Finish(to_grpc_status(error));
-}
-
-void UnaryCall::OnCancel() {
-  if (finished_.exchange(true)) return;
-  Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the client or the server gave up waiting"));
-}
-
-void UnaryCall::OnDone() {
-  const std::shared_ptr<UnaryCall> self = std::move(self_);
-  live_->leave();
-}
-
 Error MethodTable::not_a(const google::protobuf::MessageLite& request) {
   return {Code::kInvalidArgument, "the request is no " + request.GetTypeName()};
 }

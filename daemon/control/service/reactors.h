@@ -11,7 +11,6 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/server_callback.h>
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -63,52 +62,110 @@ class LiveCalls {
   bool closing_ = false;
 };
 
+// What each call has, of gRPC's `Reactor` for its kind: it is one of the live calls and owns itself
+// from enter() to OnDone, and it is finished once.
+//
+// Any thread ends it: the collector's, gRPC's, the one that closes the server. gRPC runs our
+// reactions on its own threads, never inside Finish or StartWrite: both may be called under the
+// lock, which keeps a write from following the end. OnDone may come on another thread before Finish
+// returns, so the caller that ends a call holds it by shared_ptr, or is one of its reactions.
+template <class Reactor>
+class LiveCall : public Reactor, public std::enable_shared_from_this<LiveCall<Reactor>> {
+ public:
+  void end_now(grpc::Status status) {
+    const std::lock_guard lock(mutex_);
+    finish_locked(std::move(status));
+  }
+
+ protected:
+  LiveCall(std::shared_ptr<LiveCalls> live, const char* at_cancel)
+      : live_(std::move(live)), at_cancel_(at_cancel) {}
+
+  void enter() {
+    live_->enter();
+    self_ = this->shared_from_this();
+  }
+  // An endless one: the server ends it too. False: it is closing or has too many.
+  bool enter_watches(const char* at_shutdown) {
+    watch_id_ = live_->add_watch([weak = this->weak_from_this(), at_shutdown] {
+      if (const auto call = weak.lock()) {
+        call->end_at_shutdown({grpc::StatusCode::UNAVAILABLE, at_shutdown});
+      }
+    });
+    return watch_id_ != 0;
+  }
+  bool server_closes() const { return live_->closing(); }
+
+  void finish_locked(grpc::Status status) {
+    if (finished_) return;
+    finished_ = true;
+    this->Finish(std::move(status));
+  }
+
+  mutable std::mutex mutex_;
+  bool finished_ = false;  // under mutex_
+
+ private:
+  virtual void end_at_shutdown(grpc::Status status) { end_now(std::move(status)); }
+  virtual void done() {}  // in OnDone
+
+  void OnCancel() override { end_now({grpc::StatusCode::CANCELLED, at_cancel_}); }
+
+  void OnDone() override {
+    const auto self = std::move(self_);
+    if (watch_id_ != 0) live_->remove_watch(watch_id_);
+    done();
+    live_->leave();
+  }
+
+  // Constant once the handler has returned.
+  const std::shared_ptr<LiveCalls> live_;
+  const char* const at_cancel_;
+  uint64_t watch_id_ = 0;
+  std::shared_ptr<LiveCall> self_;  // until OnDone
+};
+
 // A call with one answer.
-class UnaryCall final : public grpc::ServerUnaryReactor,
-                        public std::enable_shared_from_this<UnaryCall> {
+class UnaryCall final : public LiveCall<grpc::ServerUnaryReactor> {
  public:
   // `response` is gRPC's, and stays valid until Finish.
   static std::shared_ptr<UnaryCall> open(std::shared_ptr<LiveCalls> live,
-                                         grpc::ByteBuffer* response);
+                                         grpc::ByteBuffer* response) {
+    std::shared_ptr<UnaryCall> call(new UnaryCall(std::move(live), response));
+    call->enter();
+    return call;
+  }
 
-  void answer(const google::protobuf::MessageLite& message);
-  void fail(const Error& error);
+  void answer(const google::protobuf::MessageLite& message) {
+    const std::lock_guard lock(mutex_);
+    if (!finished_) finish_locked(write_message(message, *response_));
+  }
+  void fail(const Error& error) { end_now(to_grpc_status(error)); }
 
  private:
   UnaryCall(std::shared_ptr<LiveCalls> live, grpc::ByteBuffer* response)
-      : live_(std::move(live)), response_(response) {}
+      : LiveCall(std::move(live), "the client or the server gave up waiting"),
+        response_(response) {}
 
-  void OnCancel() override;
-  void OnDone() override;
-
-  const std::shared_ptr<LiveCalls> live_;
-  grpc::ByteBuffer* const response_;  // touched only by the one who claimed the call
-  std::atomic<bool> finished_{false};
-  std::shared_ptr<UnaryCall> self_;  // until OnDone
+  grpc::ByteBuffer* const response_;  // under mutex_, until it is finished
 };
+
+inline constexpr char kClientWentAway[] = "the client went away";
 
 // A stream of messages that ends when the client, the server or what is watched ends. `Backlog`
 // holds what the client has not taken yet (watch_backlog.h).
 template <class Backlog>
-class WatchCall final : public MessageStream,
-                        public std::enable_shared_from_this<WatchCall<Backlog>> {
+class WatchCall final : public LiveCall<MessageStream> {
  public:
   // `at_shutdown`: what the client is informed when the server ends it.
   static std::shared_ptr<WatchCall> open(
       std::shared_ptr<LiveCalls> live,
       const char* at_shutdown = "the collector is shutting down; watch again when it is back") {
     std::shared_ptr<WatchCall> call(new WatchCall(std::move(live)));
-    call->live_->enter();
-    call->self_ = call;
-    std::weak_ptr<WatchCall> weak = call;
-    call->watch_id_ = call->live_->add_watch([weak, at_shutdown] {
-      if (const auto watch = weak.lock()) {
-        watch->end_when_sent({grpc::StatusCode::UNAVAILABLE, at_shutdown});
-      }
-    });
-    if (call->watch_id_ == 0) {
+    call->enter();
+    if (!call->enter_watches(at_shutdown)) {
       call->end_now(
-          call->live_->closing()
+          call->server_closes()
               ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "the collector is shutting down")
               : grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
                              "too many watches run already; end some of them"));
@@ -147,35 +204,25 @@ class WatchCall final : public MessageStream,
     send_locked();
   }
 
-  void end_now(grpc::Status status) {
-    const std::lock_guard lock(mutex_);
-    finish_locked(std::move(status));
-  }
-
  private:
-  explicit WatchCall(std::shared_ptr<LiveCalls> live) : live_(std::move(live)) {}
+  explicit WatchCall(std::shared_ptr<LiveCalls> live)
+      : LiveCall(std::move(live), kClientWentAway) {}
+
+  void end_at_shutdown(grpc::Status status) override { end_when_sent(std::move(status)); }
+  void done() override {
+    if (release_) release_();
+  }
 
   void OnWriteDone(bool ok) override {
     const std::lock_guard lock(mutex_);
     writing_ = false;
     if (!ok) {
-      finish_locked({grpc::StatusCode::CANCELLED, "the client went away"});
+      finish_locked({grpc::StatusCode::CANCELLED, kClientWentAway});
       return;
     }
     send_locked();
   }
 
-  void OnCancel() override { end_now({grpc::StatusCode::CANCELLED, "the client went away"}); }
-
-  void OnDone() override {
-    const std::shared_ptr<WatchCall> self = std::move(self_);
-    if (watch_id_ != 0) live_->remove_watch(watch_id_);
-    if (release_) release_();
-    live_->leave();
-  }
-
-  // gRPC runs our reactions on its own threads, never inside StartWrite or Finish: both may be
-  // called under the lock, which keeps a write from following the end.
   void send_locked() {
     if (finished_ || writing_) return;
     if (!backlog_.empty()) {
@@ -188,23 +235,12 @@ class WatchCall final : public MessageStream,
     if (end_wanted_) finish_locked(std::move(end_status_));
   }
 
-  void finish_locked(grpc::Status status) {
-    if (finished_) return;
-    finished_ = true;
-    this->Finish(std::move(status));
-  }
+  std::function<void()> release_;  // constant once the handler has returned
 
-  // Constant once the handler has returned.
-  const std::shared_ptr<LiveCalls> live_;
-  uint64_t watch_id_ = 0;
-  std::function<void()> release_;
-  std::shared_ptr<WatchCall> self_;  // until OnDone
-
-  mutable std::mutex mutex_;  // guards what follows
+  // Under mutex_.
   Backlog backlog_;
   grpc::ByteBuffer current_;  // gRPC reads it while writing_
   bool writing_ = false;
-  bool finished_ = false;
   bool end_wanted_ = false;
   grpc::Status end_status_;
 };
