@@ -80,6 +80,15 @@ std::string thread_directory_name(uint32_t id) {
   return std::string(kThreadPrefix) + std::to_string(id);
 }
 
+std::string thread_file_name(uint32_t thread, Lane lane) {
+  return fmt::format("{}/{}", thread_directory_name(thread),
+                     lane == Lane::kIndex ? kIndexFile : kDetailFile);
+}
+
+std::string thread_file_path(const std::string& directory, uint32_t thread, Lane lane) {
+  return fmt::format("{}/{}", directory, thread_file_name(thread, lane));
+}
+
 std::optional<SessionNameParts> parse_session_name(std::string_view name) {
   if (!name.starts_with(kSessionPrefix)) return std::nullopt;
   name.remove_prefix(kSessionPrefix.size());

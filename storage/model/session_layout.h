@@ -63,6 +63,9 @@ struct SessionPath {
 std::string session_name(uint64_t unix_ns, uint32_t attempt);  // local time; attempt counts from 1
 std::string pid_directory_name(uint32_t pid);
 std::string thread_directory_name(uint32_t id);
+// A file of a thread: "thread_0/index.atf", and its path in a session's directory.
+std::string thread_file_name(uint32_t thread, Lane lane);
+std::string thread_file_path(const std::string& directory, uint32_t thread, Lane lane);
 
 struct SessionNameParts {
   std::string_view stamp;  // "20260131_235959"

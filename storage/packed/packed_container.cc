@@ -110,11 +110,6 @@ Status fill_container(Fs& fs, const std::string& directory, const Manifest& mani
 
 }  // namespace
 
-std::string thread_file_path(const std::string& directory, uint32_t thread, Lane lane) {
-  return fmt::format("{}/{}/{}", directory, thread_directory_name(thread),
-                     lane == Lane::kIndex ? kIndexFile : kDetailFile);
-}
-
 Result<uint32_t> write_packed_container(Fs& fs, const SessionPath& session_path, Manifest& manifest,
                                         const BytesDone& done) {
   const std::string& directory = session_path.directory;

@@ -16,8 +16,6 @@ namespace collect::storage {
 // So many more bytes are done. An error ends the work with it.
 using BytesDone = std::function<Status(uint64_t)>;
 
-std::string thread_file_path(const std::string& directory, uint32_t thread, Lane lane);
-
 // Returns its number; `manifest` then names it in place of the others, and is not written. Errors
 // as pack_session() has them.
 Result<uint32_t> write_packed_container(Fs& fs, const SessionPath& session_path, Manifest& manifest,

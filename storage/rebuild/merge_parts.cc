@@ -34,10 +34,7 @@ struct PartThread {
   PartNumbers numbers;
   std::vector<Unlinked> unlinked;
 
-  std::string path(Lane lane) const {
-    return fmt::format("{}/{}/{}", part->directory, thread_directory_name(id),
-                       lane == Lane::kIndex ? kIndexFile : kDetailFile);
-  }
+  std::string path(Lane lane) const { return thread_file_path(part->directory, id, lane); }
 };
 
 // The link of an event says what a part has of details, and may differ.

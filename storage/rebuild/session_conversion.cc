@@ -48,11 +48,8 @@ class Conversion {
     COLLECT_TRY(session_.begin(manifest_));
     COLLECT_TRY(session_.add_metadata(manifest_));
     for (const ManifestThread& thread : manifest_.threads) {
-      const std::string directory = thread_directory_name(thread.id);
-      COLLECT_TRY(lane(thread, Lane::kIndex, fmt::format("{}/{}", directory, kIndexFile)));
-      if (thread.has_detail) {
-        COLLECT_TRY(lane(thread, Lane::kDetail, fmt::format("{}/{}", directory, kDetailFile)));
-      }
+      COLLECT_TRY(lane(thread, Lane::kIndex));
+      if (thread.has_detail) COLLECT_TRY(lane(thread, Lane::kDetail));
     }
     COLLECT_TRY(session_.manifest(manifest_));
     auto report = session_.finish();
@@ -66,7 +63,8 @@ class Conversion {
  private:
   // What cannot be read is missing from the new session; what cannot be read now, because this
   // machine is out of something, is an error.
-  Status lane(const ManifestThread& thread, Lane lane, const std::string& path) {
+  Status lane(const ManifestThread& thread, Lane lane) {
+    const std::string path = thread_file_name(thread.id, lane);
     auto input = open_lane(fs_, fmt::format("{}/{}", from_.directory, path), lane);
     if (!input.ok() && input.code() == Code::kExhausted) return input.error();
     if (!input.ok()) {

@@ -72,8 +72,8 @@ Manifest manifest_without_file(Fs& fs, const SessionPath& session_path,
   Manifest manifest;
   manifest.identity.pid = session_path.pid;
   for (const uint32_t id : thread_ids) {
-    const auto format = read_thread_format(
-        fs, fmt::format("{}/{}/{}", session_path.directory, thread_directory_name(id), kIndexFile));
+    const auto format =
+        read_thread_format(fs, thread_file_path(session_path.directory, id, Lane::kIndex));
     if (!format.ok()) continue;
     manifest.identity.version = format.value().version;
     manifest.identity.arch = format.value().arch;
