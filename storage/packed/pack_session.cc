@@ -3,21 +3,18 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
-#include <memory>
+#include <functional>
 #include <utility>
 #include <vector>
 
-#include "formats/atf/layout.h"
 #include "formats/core/crc32.h"
-#include "storage/container/capture_layout.h"
-#include "storage/container/container_pages.h"
 #include "storage/container/packed_lanes.h"
 #include "storage/fs/whole_file.h"
 #include "storage/manifest/manifest.h"
 #include "storage/manifest/manifest_file.h"
 #include "storage/model/session_files.h"
 #include "storage/model/thread_leftovers.h"
+#include "storage/packed/found_lanes.h"
 #include "storage/packed/packed_container.h"
 
 namespace collect::storage {
@@ -31,59 +28,6 @@ std::string thread_path(const std::string& directory, uint32_t thread) {
 
 std::string lane_path(const std::string& directory, const PackedLane& lane) {
   return thread_file_path(directory, lane.thread, lane.lane);
-}
-
-// The pages of one container that each thread file consists of.
-class Finder {
- public:
-  Finder(const Manifest& manifest, uint32_t container) {
-    for (const ManifestThread& thread : manifest.threads) {
-      threads_[thread.stream_id] = thread.id;
-      for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
-        PackedLane& found = lanes_[{thread.id, lane}];
-        found.thread = thread.id;
-        found.lane = lane;
-        found.container = container;
-      }
-    }
-  }
-
-  Status take(const rtc::Object& object, const ObjectPlace& place) {
-    const std::string& stream = object.stream->name;
-    if (stream != kIndexPagesStream && stream != kDetailPagesStream) return {};
-    if (place.offset <= last_) return {};  // windows overlap
-    last_ = place.offset;
-    uint8_t head[sizeof(PageHeader)];
-    size_t had = 0;
-    for (const Bytes part : object.fragments()) {
-      const size_t bytes = std::min(part.size(), sizeof head - had);
-      std::copy_n(part.begin(), bytes, head + had);
-      had += bytes;
-    }
-    if (had < sizeof head) return {};
-    const auto page = load_le<PageHeader>(head);
-    const auto thread = threads_.find(page.stream_id);
-    if (thread == threads_.end() || page.record_count == 0) return {};
-    const auto found = lanes_.find({thread->second, page.lane});
-    if (found == lanes_.end()) return {};
-    found->second.pieces.push_back(
-        {place.offset, static_cast<uint32_t>(place.end - place.offset), page.raw_bytes});
-    return {};
-  }
-
-  // The lane of a thread that the manifest names, as far as it was found.
-  PackedLane take_lane(uint32_t thread, Lane lane) { return std::move(lanes_.at({thread, lane})); }
-
- private:
-  std::map<uint32_t, uint32_t> threads_;                   // by stream
-  std::map<std::pair<uint32_t, Lane>, PackedLane> lanes_;  // by thread
-  uint64_t last_ = 0;                                      // offset of the last page
-};
-
-Error differs(const std::string& path, uint64_t offset) {
-  return {
-      Code::kDamaged,
-      fmt::format("{}: at {}: not what the containers have; nothing was removed", path, offset)};
 }
 
 // Reports how much is done.
@@ -101,31 +45,20 @@ class Steps {
   uint64_t done_ = 0;
 };
 
-// What the file has around its records, and that the pieces are as many bytes.
-Status measure(Fs& fs, const std::string& path, PackedLane& lane) {
-  const auto file = fs.open(path, OpenMode::kRead);
-  if (!file.ok()) return file.error();
-  const auto bytes = (*file)->size();
-  if (!bytes.ok()) return bytes.error();
-  lane.file_bytes = *bytes;
-  uint64_t records = 0;
-  for (const PackedPiece& piece : lane.pieces) records += piece.bytes;
-  const uint64_t around = *bytes - std::min(*bytes, records);
-  const bool fits = around >= atf::kEventsOffset && around <= kMaxPackedEndBytes;
-  lane.head.resize(atf::kEventsOffset);
-  lane.tail.resize(fits ? around - atf::kEventsOffset : 0);
-  if (!fits || !lane.place_pieces()) {
-    return Error{Code::kUnsupported, fmt::format("{}: the containers have {} bytes of records, the "
-                                                 "file has {} with its header and footer",
-                                                 path, records, *bytes)};
+// The checksum of so many bytes, which `fill` brings step by step.
+using FillStep = std::function<Status(uint64_t offset, MutableBytes step)>;
+Result<uint32_t> checksum_in_steps(uint64_t bytes, const FillStep& fill, Steps& steps) {
+  std::vector<uint8_t> buffer(std::min<uint64_t>(kStepBytes, bytes));
+  uint32_t crc = 0;
+  for (uint64_t offset = 0; offset < bytes;) {
+    const MutableBytes step =
+        MutableBytes(buffer).first(std::min<uint64_t>(buffer.size(), bytes - offset));
+    COLLECT_TRY(fill(offset, step));
+    crc = crc32c(step, crc);
+    offset += step.size();
+    COLLECT_TRY(steps.done(step.size()));
   }
-  for (auto [part, offset] :
-       {std::pair(&lane.head, uint64_t{0}), std::pair(&lane.tail, *bytes - lane.tail.size())}) {
-    const auto got = (*file)->read_at(offset, *part);
-    if (!got.ok()) return got.error();
-    if (*got != part->size()) return differs(path, offset);
-  }
-  return {};
+  return crc;
 }
 
 // Reads the file twice at once: as it is, and as a reader of the packed session would.
@@ -133,22 +66,17 @@ Result<uint32_t> compare(Fs& fs, const std::string& path, const PackedLane& lane
                          const ReadContainer& containers, Steps& steps) {
   const auto file = fs.open(path, OpenMode::kRead);
   if (!file.ok()) return file.error();
-  std::vector<uint8_t> there(kStepBytes), packed(kStepBytes);
-  uint32_t crc = 0;
-  for (uint64_t offset = 0; offset < lane.file_bytes;) {
-    const size_t bytes = std::min<uint64_t>(kStepBytes, lane.file_bytes - offset);
-    const auto got = (*file)->read_at(offset, MutableBytes(there).first(bytes));
+  std::vector<uint8_t> buffer(std::min<uint64_t>(kStepBytes, lane.file_bytes));
+  const auto both = [&](uint64_t offset, MutableBytes there) -> Status {
+    const auto got = (*file)->read_at(offset, there);
     if (!got.ok()) return got.error();
-    COLLECT_TRY(read_packed(lane, offset, MutableBytes(packed).first(bytes), containers));
-    const auto [one, other] = std::mismatch(there.begin(), there.begin() + *got, packed.begin());
-    (void)other;
-    const auto same = static_cast<size_t>(one - there.begin());
-    if (same != bytes) return differs(path, offset + same);
-    crc = crc32c(Bytes(there).first(bytes), crc);
-    offset += bytes;
-    COLLECT_TRY(steps.done(bytes));
-  }
-  return crc;
+    const MutableBytes packed = MutableBytes(buffer).first(there.size());
+    COLLECT_TRY(read_packed(lane, offset, packed, containers));
+    const auto same = static_cast<size_t>(
+        std::mismatch(there.begin(), there.begin() + *got, packed.begin()).first - there.begin());
+    return same == there.size() ? Status() : differs_from_containers(path, offset + same);
+  };
+  return checksum_in_steps(lane.file_bytes, both, steps);
 }
 
 Result<Manifest> sealed_manifest(Fs& fs, const SessionPath& session_path) {
@@ -163,28 +91,6 @@ Result<Manifest> sealed_manifest(Fs& fs, const SessionPath& session_path) {
         session_path.name + ": its functions have no names yet; collectctl symbolize first"};
   }
   return manifest;
-}
-
-// The lanes whose files are there, each with its pieces.
-Result<std::vector<PackedLane>> lanes_there(Fs& fs, const std::string& directory,
-                                            const Manifest& manifest, uint32_t container) {
-  Finder finder(manifest, container);
-  COLLECT_TRY(read_container_objects(
-      fs, directory, container, [&finder](const rtc::Object& object, const ObjectPlace& place) {
-        return finder.take(object, place);
-      }));
-  std::vector<PackedLane> lanes;
-  for (const ManifestThread& thread : manifest.threads) {
-    for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
-      const std::string path = thread_file_path(directory, thread.id, lane);
-      if (!fs.exists(path)) continue;
-      PackedLane& one = lanes.emplace_back(finder.take_lane(thread.id, lane));
-      COLLECT_TRY(measure(fs, path, one));
-    }
-  }
-  std::ranges::sort(lanes, {},
-                    [](const PackedLane& one) { return std::pair(one.thread, one.lane); });
-  return lanes;
 }
 
 // Compares all files that are there; those of a packed session that are gone were compared before.
@@ -276,20 +182,20 @@ Status remove_files(Fs& fs, const std::string& directory, const PackedLanes& lan
 Status check_file(Fs& fs, const std::string& path, const PackedLane& lane, Steps& steps) {
   const auto file = fs.open(path, OpenMode::kRead);
   if (!file.ok()) return file.error();
-  std::vector<uint8_t> bytes(kStepBytes);
-  uint32_t crc = 0;
-  uint64_t offset = 0;
-  for (size_t step = kStepBytes; step == kStepBytes;) {
-    const auto got = (*file)->read_at(offset, bytes);
-    if (!got.ok()) return got.error();
-    step = *got;
-    offset += step;
-    crc = crc32c(Bytes(bytes).first(step), crc);
-    COLLECT_TRY(steps.done(step));
-  }
-  if (offset == lane.file_bytes && crc == lane.file_crc32c) return {};
-  return Error{Code::kDamaged,
-               path + ": not the file that was packed; without it, it is made again"};
+  const auto bytes = (*file)->size();
+  if (!bytes.ok()) return bytes.error();
+  const Error is_other{Code::kDamaged,
+                       path + ": not the file that was packed; without it, it is made again"};
+  const auto crc = checksum_in_steps(
+      *bytes,
+      [&](uint64_t offset, MutableBytes step) -> Status {
+        const auto got = (*file)->read_at(offset, step);
+        if (!got.ok()) return got.error();
+        return *got == step.size() ? Status() : is_other;
+      },
+      steps);
+  if (!crc.ok()) return crc.error();
+  return *bytes == lane.file_bytes && *crc == lane.file_crc32c ? Status() : is_other;
 }
 
 Status write_file(Fs& fs, const std::string& directory, const PackedLane& lane,
@@ -302,19 +208,16 @@ Status write_file(Fs& fs, const std::string& directory, const PackedLane& lane,
   if (fs.exists(temporary)) COLLECT_TRY(fs.remove_file(temporary));  // of an interrupted one
   auto file = fs.open(temporary, OpenMode::kCreate);
   if (!file.ok()) return file.error();
-  std::vector<uint8_t> bytes(kStepBytes);
-  uint32_t crc = 0;
-  Status written;
-  for (uint64_t offset = 0; written.ok() && offset < lane.file_bytes;) {
-    const size_t step = std::min<uint64_t>(kStepBytes, lane.file_bytes - offset);
-    const Bytes part = Bytes(bytes).first(step);
-    written = read_packed(lane, offset, MutableBytes(bytes).first(step), containers);
-    if (written.ok()) written = (*file)->write_at(offset, {&part, 1});
-    crc = crc32c(part, crc);
-    offset += step;
-    if (written.ok()) written = steps.done(step);
-  }
-  if (written.ok() && crc != lane.file_crc32c) {
+  const auto crc = checksum_in_steps(
+      lane.file_bytes,
+      [&](uint64_t offset, MutableBytes step) -> Status {
+        COLLECT_TRY(read_packed(lane, offset, step, containers));
+        const Bytes part = step;
+        return (*file)->write_at(offset, {&part, 1});
+      },
+      steps);
+  Status written = crc.ok() ? Status() : Status(crc.error());
+  if (written.ok() && *crc != lane.file_crc32c) {
     written = Error{Code::kDamaged, lane_path(directory, lane) +
                                         ": what the containers have does not have its checksum"};
   }
@@ -366,7 +269,7 @@ Result<PackReport> pack_session(Fs& fs, const SessionPath& session_path,
     const auto container = write_packed_container(
         fs, session_path, *manifest, [&steps](uint64_t more) { return steps.done(more); });
     if (!container.ok()) return container.error();
-    auto found = lanes_there(fs, directory, *manifest, *container);
+    auto found = find_lanes(fs, directory, *manifest, *container);
     const Status proven = found.ok() ? prove(fs, directory, *found, steps) : Status(found.error());
     if (!proven.ok()) {
       (void)fs.remove_file(fmt::format("{}/{}", directory, container_name(*container)));
