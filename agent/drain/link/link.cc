@@ -39,9 +39,10 @@ const char* Link::prepare(const Settings& settings, StreamTable& streams) {
   settings_ = &settings;
   streams_ = &streams;
   role_ = settings.role;
-  reason_[0] = collector_[0] = '\0';
+  reason_[0] = '\0';
   if (role_ == Role::kNone) return "no collector's address is set";
   identity_.prepare(settings);
+  handshake_.prepare(identity_, streams, control_, data_);
   pending_.prepare(identity_, control_, data_);
   random_ = identity_.seed() | 1;
   down_since_ms_ = monotonic_ms();
@@ -248,7 +249,8 @@ void Link::step(uint64_t now_ms) {
     rounds_failed_ = 0;
     collectors_.came_up();
     note_received(now_ms);
-    set_status("connected to ", collector_[0] != '\0' ? collector_ : "a collector", " by ",
+    const char* const collector = handshake_.collector();
+    set_status("connected to ", collector[0] != '\0' ? collector : "a collector", " by ",
                role_ == Role::kConnect ? collectors_.text() : settings_->address);
   }
   // One half alone is no link.
@@ -440,116 +442,46 @@ void Link::greet(uint64_t now_ms, Channel& channel) {
     }
   }
   if (is_data(channel)) data_begins();
-  if (!identity_.draw_nonce(channel.nonces.agent)) {
-    break_link(now_ms, kNoRandomness);
-    return;
-  }
-  if (!channel.out.push(wire::FrameType::kHello, collect_wire_Hello_fields,
-                        &identity_.hello(is_data(channel), channel.nonces.agent))) {
-    break_link(now_ms, "no room for a Hello");
-    return;
-  }
-  (void)flush(now_ms, channel);
+  send_handshake(now_ms, channel, handshake_.send_hello(channel));
 }
 
-void Link::challenged(uint64_t now_ms, Channel& channel, Bytes body) {
-  collect_wire_RefuseCode code = collect_wire_RefuseCode_REFUSE_PROTOCOL;
-  const char* const fault = identity_.judge_challenge(is_data(channel), channel.nonces, body, code);
-  if (fault != nullptr) {
-    refuse(now_ms, channel, code, fault);
-  } else if (is_data(channel) && !control_.nonces.are_of_one_collector(channel.nonces)) {
-    // A balancer that splits the pair, for example.
-    break_link(now_ms, "its address led to two collectors: it must lead to one");
+void Link::send_handshake(uint64_t now_ms, Channel& channel, const HandshakeStep& step) {
+  if (step.event == HandshakeEvent::kBreak) {
+    break_link(now_ms, step.reason);
   } else {
-    channel.challenged = true;
+    (void)flush(now_ms, channel);
   }
-}
-
-void Link::send_proof(uint64_t now_ms, Channel& channel) {
-  collect_wire_Proof proof;
-  identity_.prove(is_data(channel), channel.nonces, proof);
-  if (!channel.out.push(wire::FrameType::kProof, collect_wire_Proof_fields, &proof)) {
-    break_link(now_ms, "no room for a Proof");
-    return;
-  }
-  channel.challenged = false;
-  channel.step = ChannelStep::kProving;
-  (void)flush(now_ms, channel);
 }
 
 void Link::step_greeting(uint64_t now_ms, Channel& channel) {
   if (!flush(now_ms, channel) || !read(now_ms, channel)) return;
   wire::Frame frame;
-  while ((channel.step == ChannelStep::kGreeting || channel.step == ChannelStep::kProving) &&
-         !channel.challenged && next_frame(now_ms, channel, frame)) {
+  while (Handshake::wants_frame(channel) && next_frame(now_ms, channel, frame)) {
     take_greeting_frame(now_ms, channel, frame);
   }
-  // The resume key comes with control's Welcome, and data has to prove that it is known.
-  const bool may_prove = !is_data(channel) || control_.step == ChannelStep::kOpen;
-  if (channel.challenged && may_prove) send_proof(now_ms, channel);
+  if (handshake_.may_prove(channel)) {
+    send_handshake(now_ms, channel, handshake_.send_proof(channel));
+  }
 }
 
 void Link::take_greeting_frame(uint64_t now_ms, Channel& channel, const wire::Frame& frame) {
-  const bool proved = channel.step == ChannelStep::kProving;
-  switch (frame.type) {
-    case wire::FrameType::kChallenge:
-      if (proved) break;
-      challenged(now_ms, channel, frame.body);
+  const HandshakeStep step = handshake_.take(channel, frame);
+  switch (step.event) {
+    case HandshakeEvent::kNone:
       return;
-    case wire::FrameType::kWelcome:
-      if (!proved) break;
-      welcomed(now_ms, channel, frame.body);
+    case HandshakeEvent::kRefuse:
+      refuse(now_ms, channel, step.code, step.reason);
       return;
-    case wire::FrameType::kRefuse:
+    case HandshakeEvent::kBreak:
+      break_link(now_ms, step.reason);
+      return;
+    case HandshakeEvent::kRefused:
       refused(now_ms, channel, frame.body);
       return;
-    case wire::FrameType::kResume: {
-      static collect_wire_Resume resume;  // 1.5 KiB; drain thread only
-      if (!proved || !is_data(channel) ||
-          !decode_message(frame.body, collect_wire_Resume_fields, &resume))
-        break;
-      for (pb_size_t i = 0; i < resume.positions_count; ++i) streams_->resume(resume.positions[i]);
-      return;
-    }
-    default:
-      if (!wire::is_known(frame.type)) return;
+    case HandshakeEvent::kWelcomed:
       break;
   }
-  refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_PROTOCOL,
-         "not what a collector says before its Welcome");
-}
-
-void Link::welcomed(uint64_t now_ms, Channel& channel, Bytes body) {
-  collect_wire_Welcome welcome = collect_wire_Welcome_init_zero;
-  if (!decode_message(body, collect_wire_Welcome_fields, &welcome)) {
-    refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_PROTOCOL, "the Welcome can't be read");
-    return;
-  }
-  if (welcome.version != wire::kProtocolVersion ||
-      (welcome.features & ~identity_.features()) != 0) {
-    refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_VERSION,
-           "the Welcome names a version or features that were not offered");
-    return;
-  }
-  const pb_size_t key_bytes = welcome.resume_key.size;
-  if (key_bytes != 0 && (is_data(channel) || key_bytes != wire::kResumeKeyBytes)) {
-    refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_PROTOCOL,
-           "the Welcome has a resume key where none belongs, or a part of one");
-    return;
-  }
-  if (key_bytes != 0) identity_.keep_resume_key(channel.nonces, welcome.resume_key.bytes);
-  channel.step = ChannelStep::kOpen;
-  copy_printable(collector_, sizeof collector_, welcome.collector, sizeof welcome.collector);
-  if (is_data(channel)) {
-    resumed_ = welcome.resumed;
-    features_ = welcome.features;
-    return;
-  }
-  uint32_t interval = welcome.heartbeat_ms == 0 ? kDefaultHeartbeatMs : welcome.heartbeat_ms;
-  if (interval < kMinHeartbeatMs) interval = kMinHeartbeatMs;
-  if (interval > kMaxHeartbeatMs) interval = kMaxHeartbeatMs;
-  heartbeat_ms_ = interval;
-  if (data_.step != ChannelStep::kClosed) return;
+  if (is_data(channel) || data_.step != ChannelStep::kClosed) return;
   channel.deadline_ms = now_ms + kPairMs;
   if (role_ == Role::kConnect)
     begin_connect(now_ms, data_);  // now, not when someone wakes us again

@@ -1,5 +1,5 @@
-// The pair of connections to one collector: connecting or listening, the handshake, and finding out
-// that it is gone. Drain thread only, but for prepare(). Nothing allocates. A connection to an
+// The pair of connections to one collector: connecting or listening, both handshakes, and finding
+// out that it is gone. Drain thread only, but for prepare(). Nothing allocates. A connection to an
 // agent that listens waits in PendingConnections until it is a channel of the pair.
 //
 // A pair lives and dies together. What is sent and received on it once it is up is not its
@@ -12,6 +12,7 @@
 
 #include "agent/drain/link/channel.h"
 #include "agent/drain/link/collector_list.h"
+#include "agent/drain/link/handshake.h"
 #include "agent/drain/link/hello.h"
 #include "agent/drain/link/pending_connections.h"
 #include "agent/drain/link/stream_table.h"
@@ -26,9 +27,6 @@ inline constexpr uint64_t kLastRetryMs = 2000;
 inline constexpr uint64_t kReturnMs = 30000;
 inline constexpr uint64_t kStableMs =
     5000;  // a link that held this long starts the intervals again
-inline constexpr uint32_t kMinHeartbeatMs = 50;
-inline constexpr uint32_t kMaxHeartbeatMs = 60000;
-inline constexpr uint32_t kDefaultHeartbeatMs = 1000;
 inline constexpr uint32_t kDeadIntervals = 3;
 inline constexpr uint64_t kAcceptPauseMs =
     100;  // after the system had no descriptor or memory for one
@@ -53,10 +51,10 @@ class Link {
   // True once after the pair has come up.
   bool take_came_up();
   // Whether the collector holds the recording: Welcome.resumed of the data channel.
-  bool resumed() const { return resumed_; }
+  bool resumed() const { return handshake_.resumed(); }
   // wire::Feature bits that both sides named, of the data channel.
-  uint64_t features() const { return features_; }
-  uint32_t heartbeat_ms() const { return heartbeat_ms_; }
+  uint64_t features() const { return handshake_.features(); }
+  uint32_t heartbeat_ms() const { return handshake_.heartbeat_ms(); }
   // The collector said that there is no use in trying again.
   bool given_up() const { return given_up_; }
   // Whether a collector may still come: an attempt is under way, or the last round was not tried
@@ -71,7 +69,7 @@ class Link {
   Channel& data() { return data_; }
   void note_received(uint64_t now_ms) { received_ms_ = now_ms; }
   bool is_silent(uint64_t now_ms) const {
-    return now_ms - received_ms_ > uint64_t{kDeadIntervals} * heartbeat_ms_;
+    return now_ms - received_ms_ > uint64_t{kDeadIntervals} * heartbeat_ms();
   }
 
   // The Bye was sent: the end of the link needs no report any more.
@@ -111,12 +109,10 @@ class Link {
 
   void data_begins();
   void greet(uint64_t now_ms, Channel& channel);
-  void challenged(uint64_t now_ms, Channel& channel, Bytes body);
-  void send_proof(uint64_t now_ms, Channel& channel);
+  void send_handshake(uint64_t now_ms, Channel& channel, const HandshakeStep& step);
   void take_reason(const collect_wire_Refuse& refuse);
   void step_greeting(uint64_t now_ms, Channel& channel);
   void take_greeting_frame(uint64_t now_ms, Channel& channel, const wire::Frame& frame);
-  void welcomed(uint64_t now_ms, Channel& channel, Bytes body);
   void close_pair();
   void schedule(uint64_t now_ms);
   void say_waiting();
@@ -133,6 +129,7 @@ class Link {
   ProcessIdentity identity_;
   Channel control_;
   Channel data_;
+  Handshake handshake_;
   Socket listener_;
   uint16_t listen_port_ = 0;
   uint32_t listening_on_ = 0;            // which address
@@ -148,15 +145,11 @@ class Link {
   uint64_t up_since_ms_ = 0;
   uint64_t received_ms_ = 0;
   uint64_t random_ = 1;
-  uint32_t heartbeat_ms_ = kDefaultHeartbeatMs;
-  uint64_t features_ = 0;
-  bool resumed_ = false;
   bool came_up_ = false;
   bool given_up_ = false;
   bool end_expected_ = false;
   bool unlink_path_ = false;
   char reason_[256];  // of the last break or refusal, printable
-  char collector_[64];
 };
 
 }  // namespace collect::agent
