@@ -25,7 +25,6 @@ inline constexpr uint64_t kMaxRelocationsRead = 16u << 20;      // of one file, 
 inline constexpr uint64_t kMaxDebugBytes = 256ull << 20;        // of DWARF in a Mach-O file
 inline constexpr uint32_t kMaxLoadCommandBytes = 1u << 20;      // of a Mach-O image
 inline constexpr uint32_t kMaxArchitectures = 32;               // of one Mach-O file
-inline constexpr size_t kMaxPatterns = 1024;
 inline constexpr size_t kMaxPathBytes = 4096;
 
 // For one name.

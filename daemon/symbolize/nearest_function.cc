@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/symbolize/function_pattern.h"
 #include "daemon/symbolize/limits.h"
+#include "formats/core/text/function_pattern.h"
 #include "formats/core/text/nearest_word.h"
 
 namespace collect::symbolize {

@@ -6,9 +6,12 @@
 
 #include "daemon/symbolize/limits.h"
 #include "formats/core/crc32.h"
+#include "formats/core/text/function_pattern.h"
 
 namespace collect::symbolize {
 namespace {
+
+static_assert(kMaxFunctionWordBytes <= kMaxPathBytes, "a request holds any pattern");
 
 bool is_kind(uint32_t value) {
   switch (static_cast<FrameKind>(value)) {
@@ -162,7 +165,7 @@ Result<LookupRequest> decode_request(Bytes body) {
   request.module_bytes = reader.number<uint64_t>();
   request.roots = reader.list(kMaxCandidates);
   request.directories = reader.list(kMaxCandidates);
-  request.patterns = reader.list(kMaxPatterns);
+  request.patterns = reader.list(kMaxFunctionPatterns);
   request.most_names = reader.number<uint64_t>();
   request.most_name_bytes = reader.number<uint64_t>();
   request.addresses.resize(reader.count(kMaxRequestBytes, sizeof(uint32_t)));
@@ -255,7 +258,7 @@ Result<DoneFrame> decode_done(Bytes body) {
   DoneFrame done;
   done.left_out = reader.number<uint64_t>();
   done.lines_left_out = reader.number<uint64_t>();
-  const std::string_view matched = reader.bytes(kMaxPatterns);
+  const std::string_view matched = reader.bytes(kMaxFunctionPatterns);
   done.matched.assign(matched.begin(), matched.end());
   COLLECT_TRY(reader.status());
   return done;

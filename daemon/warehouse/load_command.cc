@@ -6,8 +6,6 @@
 #include <ostream>
 #include <utility>
 
-#include "daemon/ctl/select/recordings.h"
-#include "daemon/ctl/select/scratch_directory.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/upload/commit_object.h"
@@ -16,6 +14,8 @@
 #include "daemon/warehouse/remote_parts.h"
 #include "formats/core/text/figures.h"
 #include "formats/core/text/printable.h"
+#include "storage/fs/scratch_directory.h"
+#include "storage/select/recordings.h"
 
 namespace collect::warehouse {
 namespace {
@@ -39,7 +39,7 @@ class Load {
         client_(std::move(settings), pauses_, [this](const Error& error) { remark(error); }) {}
 
   int run() {
-    ctl::Recordings here;
+    select::Recordings here;
     for (const std::string& path : arguments_.paths) {
       const Status done = upload::is_store_url(path) ? load_bucket(path) : add_sessions(path, here);
       if (!done.ok()) return refuse(done.error());
@@ -67,8 +67,8 @@ class Load {
     return ctl::Answer{is_json(), out_, err_, kLoaderName}.refuse(error, kExitFailed);
   }
 
-  Status add_sessions(const std::string& path, ctl::Recordings& recordings) {
-    const auto sessions = ctl::sessions_of(path);
+  Status add_sessions(const std::string& path, select::Recordings& recordings) {
+    const auto sessions = select::sessions_of(path);
     if (!sessions.ok()) return sessions.error();
     for (const std::string& session : *sessions) {
       const Status added = recordings.add(session);
@@ -123,7 +123,7 @@ class Load {
   }
 
   Status load_downloaded(RemoteParts& remote, const std::vector<std::string>& parts) {
-    auto scratch = ctl::make_scratch_directory("load");
+    auto scratch = storage::make_scratch_directory("collectctl_load");
     if (!scratch.ok()) return scratch.error();
     // Two collectors may have given their parts the same name: a root for each.
     std::vector<std::unique_ptr<storage::PosixFs>> files;
@@ -150,7 +150,7 @@ class Load {
   }
 
   Status load_session(std::vector<PartLocation> places) {
-    auto scratch = ctl::make_scratch_directory("load");
+    auto scratch = storage::make_scratch_directory("collectctl_load");
     if (!scratch.ok()) return scratch.error();
     PartLoader loader(client_, loader_settings(scratch->path()));
     const auto loaded = loader.load(std::move(places));

@@ -6,10 +6,10 @@
 #include <sstream>
 #include <utility>
 
-#include "daemon/ctl/export/capture_walk.h"
-#include "daemon/ctl/select/recordings.h"
 #include "formats/core/crc32.h"
+#include "storage/export/capture_walk.h"
 #include "storage/read/session_files.h"
+#include "storage/select/recordings.h"
 
 namespace collect::warehouse {
 namespace {
@@ -70,13 +70,14 @@ bool PartLoader::has_all(const KnownParts& known, const std::vector<PartIdentity
 Status PartLoader::send(const std::string& directory, PartRows& rows, bool with_events) {
   const auto trace = read::open_trace(directory);
   if (!trace.ok()) return trace.error();
-  auto session = ctl::ExportedSession::open(*trace, {});
+  auto session = exports::ExportedSession::open(*trace, {});
   if (!session.ok()) return session.error();
-  ctl::ExportedSessions sessions;
+  exports::ExportedSessions sessions;
   sessions.push_back(std::move(*session));
   const convert::ConvertLog log;
-  return ctl::CaptureWalk(
-             rows, with_events ? ctl::WalkedRows::kAll : ctl::WalkedRows::kWithoutEvents, log)
+  return exports::CaptureWalk(
+             rows, with_events ? exports::WalkedRows::kAll : exports::WalkedRows::kWithoutEvents,
+             log)
       .run(sessions);
 }
 
@@ -126,8 +127,8 @@ Result<LoadedPart> PartLoader::load_merged(const KnownParts& known,
   std::vector<std::string> covers;
   for (const PartLocation& part : parts) sessions.push_back(part.part);
   for (const PartIdentity& part : identities) covers.push_back(part.part);
-  const auto made = ctl::merge_recording(std::move(sessions), settings_.scratch,
-                                         [](uint64_t, uint64_t) { return Status(); });
+  const auto made = select::merge_recording(std::move(sessions), settings_.scratch,
+                                            [](uint64_t, uint64_t) { return Status(); });
   if (!made.ok()) return failed(std::move(merged), made.error());
   PartRows rows(client_, merged.identity, std::move(covers), "merged", EventRows::kNone);
   const Status sent = send(made->directory, rows, false);

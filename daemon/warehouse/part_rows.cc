@@ -100,7 +100,7 @@ PartRows::ThreadPlace& PartRows::place_of(uint32_t thread) {
   return threads_of_[thread];
 }
 
-Status PartRows::begin(const ctl::CaptureSession& session) {
+Status PartRows::begin(const exports::CaptureSession& session) {
   of_ = &session;
   const storage::Manifest& manifest = session.session.about;
   functions_of_.emplace(manifest, identity_.session);
@@ -155,7 +155,7 @@ Status PartRows::put_gaps() {
   return {};
 }
 
-Status PartRows::put_ranges(const ctl::ThreadRow& row) {
+Status PartRows::put_ranges(const exports::ThreadRow& row) {
   const uint32_t stream = place_of(row.thread).stream;
   const auto& threads = of_->session.reader.threads();
   const auto found = std::ranges::lower_bound(threads, row.thread, {}, &atf::SessionThread::n);
@@ -176,7 +176,7 @@ Status PartRows::put_ranges(const ctl::ThreadRow& row) {
   return {};
 }
 
-Status PartRows::thread(const ctl::ThreadRow& row) {
+Status PartRows::thread(const exports::ThreadRow& row) {
   COLLECT_TRY(put_ranges(row));
   RowBatch& rows = threads_.rows;
   put_key(rows);
@@ -189,7 +189,7 @@ Status PartRows::thread(const ctl::ThreadRow& row) {
   return end_row(threads_);
 }
 
-Status PartRows::event(const ctl::EventRow& row) {
+Status PartRows::event(const exports::EventRow& row) {
   if (row.thread != event_thread_) {
     COLLECT_TRY(send_events());  // a block is of one thread
     event_thread_ = row.thread;
@@ -213,7 +213,7 @@ Status PartRows::send_events() {
   return {};
 }
 
-Status PartRows::second(const ctl::SecondRow& row) {
+Status PartRows::second(const exports::SecondRow& row) {
   ThreadPlace& place = place_of(row.thread);
   if (row.second < place.last_second) ++place.piece;
   place.last_second = row.second;
@@ -238,7 +238,7 @@ Status PartRows::second(const ctl::SecondRow& row) {
   return end_row(seconds_);
 }
 
-Status PartRows::function(const ctl::FunctionLocation& place, const calls::FunctionTimes&) {
+Status PartRows::function(const exports::FunctionLocation& place, const calls::FunctionTimes&) {
   const read::NameTable& names = of_->session.names;
   const read::SourceLocation* source = names.source_of(place.function);
   const storage::Manifest& manifest = of_->session.about;
@@ -255,7 +255,7 @@ Status PartRows::function(const ctl::FunctionLocation& place, const calls::Funct
   return end_row(functions_);
 }
 
-Status PartRows::end(const ctl::SessionRow& row) {
+Status PartRows::end(const exports::SessionRow& row) {
   COLLECT_TRY(send_events());
   for (Table* table : {&threads_, &ranges_, &modules_, &gaps_, &functions_, &seconds_}) {
     COLLECT_TRY(send(*table));

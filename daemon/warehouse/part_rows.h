@@ -7,10 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "daemon/ctl/export/capture_rows.h"
 #include "daemon/warehouse/clickhouse_client.h"
 #include "daemon/warehouse/part_identity.h"
 #include "daemon/warehouse/row_batch.h"
+#include "storage/export/capture_rows.h"
 
 namespace collect::warehouse {
 
@@ -56,19 +56,20 @@ struct PartCounts {
   std::vector<uint32_t> inexact_threads{};  // whose events have no exact numbers: not sent
 };
 
-class PartRows : public ctl::CaptureRows {
+class PartRows : public exports::CaptureRows {
  public:
   // `covers`: of a merged part. `client` outlives it.
   PartRows(ClickHouseClient& client, PartIdentity identity, std::vector<std::string> covers,
            std::string place, EventRows event_rows);
 
-  Status begin(const ctl::CaptureSession& session) override;
-  Status thread(const ctl::ThreadRow& row) override;
-  Status event(const ctl::EventRow& row) override;
-  Status second(const ctl::SecondRow& row) override;
-  Status function(const ctl::FunctionLocation& place, const calls::FunctionTimes& times) override;
+  Status begin(const exports::CaptureSession& session) override;
+  Status thread(const exports::ThreadRow& row) override;
+  Status event(const exports::EventRow& row) override;
+  Status second(const exports::SecondRow& row) override;
+  Status function(const exports::FunctionLocation& place,
+                  const calls::FunctionTimes& times) override;
   // Sends what is left, and the row of `parts` last.
-  Status end(const ctl::SessionRow& row) override;
+  Status end(const exports::SessionRow& row) override;
 
   const PartCounts& counts() const { return counts_; }
 
@@ -91,7 +92,7 @@ class PartRows : public ctl::CaptureRows {
   Status send_events();
   void put_modules();
   Status put_gaps();
-  Status put_ranges(const ctl::ThreadRow& row);
+  Status put_ranges(const exports::ThreadRow& row);
   ThreadPlace& place_of(uint32_t thread);
 
   ClickHouseClient& client_;
@@ -99,7 +100,7 @@ class PartRows : public ctl::CaptureRows {
   const std::vector<std::string> covers_;
   const std::string place_;
   const EventRows event_rows_;
-  const ctl::CaptureSession* of_ = nullptr;
+  const exports::CaptureSession* of_ = nullptr;
   std::optional<FleetFunctions> functions_of_;
   std::unordered_map<uint32_t, ThreadPlace> threads_of_;  // by N of thread_N
   ThreadPlace* event_place_ = nullptr;                    // of the last event's thread

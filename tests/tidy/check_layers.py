@@ -11,8 +11,8 @@ import tree
 # The folders of collectctl that work on files alone: no collector, no gRPC; CTL.md has the map. Each
 # may include those before it.
 CTL = "daemon/ctl/"
-CTL_FILES = [CTL + "terminal", CTL + "select", CTL + "export", CTL + "captures", CTL + "check",
-             CTL + "dump", CTL + "report", CTL + "convert"]
+CTL_FILES = [CTL + "terminal", CTL + "captures", CTL + "check", CTL + "dump", CTL + "report",
+             CTL + "convert"]
 FILES = ["formats", "storage", "daemon/symbolize", "daemon/patch"]
 OFFLINE = FILES + CTL_FILES
 # And those that talk to a collector, and to the adb server as the daemon does.
@@ -24,6 +24,8 @@ RECORD = ONLINE + ["daemon/ctl/control", "daemon/ctl/look", "daemon/inject", "da
 INGEST = ["proto/wire", "storage", "formats/core", "formats/dial9", "formats/atf/layout.h",
           "daemon/machine", "daemon/principal"]
 MANIFEST = ["storage/fs", "storage/model", "storage/manifest"]
+CAPTURES = MANIFEST + ["storage/container", "storage/thread", "storage/read", "storage/session",
+                       "storage/rebuild", "storage/packed"]
 
 # Room -> rooms it may include, besides itself. A single header may stand for a room.
 ROOMS = {
@@ -62,7 +64,10 @@ ROOMS = {
     "storage/session": ["formats", "storage/container", "storage/thread"] + MANIFEST,
     "storage/rebuild": ["formats", "storage/container", "storage/session"] + MANIFEST,
     # And made into each other.
-    "storage/convert": ["formats", "storage"],
+    "storage/convert": ["formats"] + CAPTURES,
+    # What of a capture is meant, and sessions in the formats of viewers.
+    "storage/select": ["formats", "storage/convert"] + CAPTURES,
+    "storage/export": ["formats", "storage/convert", "storage/select"] + CAPTURES,
     "storage": ["formats", "proto/wire/page_codec.h"],
     # Agent and daemon ask the kernel alike who is at the other end.
     "daemon/principal": ["formats/core", "agent/transport/sock_diag.h"],
@@ -88,8 +93,8 @@ ROOMS = {
     "daemon/metrics": ["proto/control", "formats/core", "daemon/control/collector_api.h"],
     # To object storage, and back from there.
     "daemon/upload": ["formats/core", "storage"],
-    # Captures as rows of a ClickHouse server, by the walk of the exporters.
-    "daemon/warehouse": OFFLINE + ["daemon/upload"],
+    # Captures as rows of a ClickHouse server, by the walk of the exporters. It prints as collectctl.
+    "daemon/warehouse": ["formats", "storage", "daemon/upload", "daemon/ctl/terminal"],
     # The live page: it asks the collector what the control plane asks, and starts a program for
     # each page as symbolize does for each lookup.
     "daemon/web": ["proto/control", "formats/core", "formats/html", "daemon/principal",
@@ -98,13 +103,11 @@ ROOMS = {
                    "storage/fs/rooted_directory.h"],
     # Its programs are those of collectord and collectctl: what works on files.
     "daemon/ctl/terminal": ["formats/core"],
-    "daemon/ctl/select": FILES,
-    "daemon/ctl/export": FILES + ["daemon/ctl/select"],
-    "daemon/ctl/captures": FILES + CTL_FILES[:2],
-    "daemon/ctl/check": FILES + ["daemon/ctl/captures"] + CTL_FILES[:2],
-    "daemon/ctl/dump": FILES + ["daemon/ctl/captures", "daemon/ctl/check"] + CTL_FILES[:2],
-    "daemon/ctl/report": FILES + ["daemon/ctl/captures", "daemon/ctl/check"] + CTL_FILES[:2],
-    "daemon/ctl/convert": FILES + ["daemon/ctl/captures"] + CTL_FILES[:3],
+    "daemon/ctl/captures": FILES + CTL_FILES[:1],
+    "daemon/ctl/check": FILES + CTL_FILES[:2],
+    "daemon/ctl/dump": FILES + CTL_FILES[:3],
+    "daemon/ctl/report": FILES + CTL_FILES[:3],
+    "daemon/ctl/convert": FILES + CTL_FILES[:2],
     # What collectord asks collect-page and collect-calls for.
     "daemon/ctl/follow": OFFLINE + ["proto/control", "daemon/control/call_feed.h"],
     "daemon/ctl/programs": OFFLINE + ["daemon/ctl/follow", "proto/control", "daemon/machine",
@@ -156,7 +159,8 @@ TARGETS = {
     "collect_agent": "agent", "collect_agent_static": "agent", "collect_agent_objects": "agent",
     "collect_machine": "daemon/machine", "collect_principal": "daemon/principal", "collect_runtime": "daemon/runtime",
     "collect_storage": "storage", "collect_read": "storage/read",
-    "collect_convert": "storage/convert", "collect_ingest": "daemon/ingest",
+    "collect_convert": "storage/convert", "collect_export": "storage/export",
+    "collect_ingest": "daemon/ingest",
     "collect_symbolize": "daemon/symbolize", "collect_symbolize_lookup": "daemon/symbolize",
     "collect_patch_format": "formats/patch", "collect_patch": "daemon/patch", "collect_patch_answer": "daemon/patch",
     "collect_patch_planner": "daemon/patch", "collect_inject": "daemon/inject",
@@ -172,7 +176,7 @@ TARGETS = {
     "collect_http": "daemon/web", "collect_web": "daemon/web",
     "collect_page_request": "daemon/web/page_request.h", "collect-page": "daemon/ctl/programs",
     "collect_call_feed": "daemon/control/call_feed.h", "collect-calls": "daemon/ctl/programs",
-    "collect_ctl_follow": "daemon/ctl/follow",
+    "collect_ctl_follow": "daemon/ctl/follow", "collect_ctl_terminal": "daemon/ctl/terminal",
     "collect_session_message": "daemon/collector/agents/session_message.h",
     "collect_daemon": "daemon", "collectord": "daemon",
     "collect_ctl_offline": "daemon/ctl/convert", "collect_ctl_online": "daemon/ctl/control",

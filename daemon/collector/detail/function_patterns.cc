@@ -9,17 +9,17 @@
 #include <tuple>
 #include <utility>
 
-#include "daemon/symbolize/function_pattern.h"
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/nearest_function.h"
+#include "formats/core/text/function_pattern.h"
 
 namespace collect::daemon {
 
 Result<FunctionPatterns> FunctionPatterns::parse(const std::vector<std::string>& texts) {
-  auto words = symbolize::parse_function_words(texts);
+  auto words = parse_function_words(texts);
   if (!words.ok()) return words.error();
   FunctionPatterns patterns;
-  for (symbolize::FunctionWord& word : *words) {
+  for (FunctionWord& word : *words) {
     if (word.id) {
       patterns.ids_.push_back(*word.id);
     } else {

@@ -194,8 +194,8 @@ int dump_capture(const CaptureFormat& format, const DumpOptions& options, const 
                  Bytes file, std::ostream& out, std::ostream& err) {
   const Answer answer{options.json, out, err};
   // When it begins is known to who has read it all.
-  const auto window = window_of(options.when, [&] {
-    SessionTimes times;
+  const auto window = select::window_of(options.when, [&] {
+    select::SessionTimes times;
     const bool is_number =
         (options.when.from + options.when.until).find_first_not_of("0123456789") ==
         std::string::npos;

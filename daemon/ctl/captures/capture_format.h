@@ -16,7 +16,6 @@
 
 #include "daemon/ctl/captures/bytes_done.h"
 #include "daemon/ctl/captures/capture_options.h"
-#include "daemon/ctl/select/time_window.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/byte_sink.h"
@@ -24,6 +23,7 @@
 #include "formats/core/findings.h"
 #include "formats/core/result.h"
 #include "storage/read/session_files.h"
+#include "storage/select/time_window.h"
 
 namespace collect::ctl {
 

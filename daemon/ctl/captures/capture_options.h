@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/select/time_words.h"
+#include "storage/select/time_words.h"
 
 namespace collect::ctl {
 
@@ -33,8 +33,8 @@ struct DumpOptions {
   bool merged = false;  // time order across threads, and sessions, instead of one by one
   bool detail = false;  // with registers and stack bytes, where there are any
   std::vector<std::string> threads;  // storage/model/thread_pattern.h; empty: all
-  WindowWords when;  // numbers are of the device clock; of merged sessions: since the epoch
-  std::vector<std::string> functions;  // symbolize/function_pattern.h; empty: all
+  select::WindowWords when;  // numbers are of the device clock; of merged sessions: since the epoch
+  std::vector<std::string> functions;  // formats/core/text/function_pattern.h; empty: all
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // events printed
   bool progress = false;                                  // `err` is a terminal, and `out` is none
 };

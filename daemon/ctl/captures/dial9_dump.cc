@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/ctl/select/function_filter.h"
 #include "formats/core/text/figures.h"
 #include "formats/dial9/json_lines.h"
 #include "formats/dial9/schema.h"
+#include "storage/select/function_filter.h"
 
 namespace collect::ctl {
 namespace {
@@ -37,7 +37,7 @@ class TextSink final : public ByteSink {
 // Which events are wanted, and when it is enough.
 class Selection {
  public:
-  Selection(const DumpOptions& options, const calls::Window& window, NameFilter& names)
+  Selection(const DumpOptions& options, const calls::Window& window, select::NameFilter& names)
       : options_(options), window_(window), names_(names) {}
 
   bool everything() const {
@@ -68,7 +68,7 @@ class Selection {
   static constexpr uint8_t kUndecided = 0, kWanted = 1, kUnwanted = 2;
   const DumpOptions& options_;
   const calls::Window& window_;
-  NameFilter& names_;
+  select::NameFilter& names_;
   std::vector<uint8_t> wanted_;  // by KnownSchema::index()
   uint64_t printed_ = 0;
 };
@@ -77,7 +77,7 @@ class Selection {
 class JsonPrinter : public dial9::JsonLines {
  public:
   JsonPrinter(ByteSink& sink, const DumpOptions& options, const calls::Window& window,
-              NameFilter& names)
+              select::NameFilter& names)
       : JsonLines(sink), selection_(options, window, names) {}
 
   void on_header(uint64_t offset) {
@@ -127,7 +127,7 @@ struct ShownType {
 class TextPrinter : public dial9::Visitor {
  public:
   TextPrinter(TextOut& out, const DumpOptions& options, const calls::Window& window,
-              NameFilter& names)
+              select::NameFilter& names)
       : out_(out), selection_(options, window, names) {}
 
   void on_header(uint64_t) {
@@ -322,7 +322,7 @@ Status dump_dial9(const DumpOptions& options, const calls::Window& window, Bytes
                  "a dial9 stream has events of named types, not threads and calls: --function "
                  "takes their names; collectctl convert --to atf makes a session of it"};
   }
-  auto names = NameFilter::make(options.functions);
+  auto names = select::NameFilter::make(options.functions);
   if (!names.ok()) return names.error();
   bool full = false;
   std::optional<dial9::Problem> problem;

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <unordered_set>
 
-#include "daemon/ctl/select/function_filter.h"
 #include "formats/wtf/binary/reader.h"
 #include "formats/wtf/json_cursor.h"
 #include "formats/wtf/text.h"
 #include "storage/convert/wtf/wtf_binary.h"
+#include "storage/select/function_filter.h"
 
 namespace collect::ctl {
 namespace {
@@ -34,7 +34,7 @@ struct Scope {
 
 class EventPrinter {
  public:
-  EventPrinter(const DumpOptions& options, const calls::Window& window, NameFilter& names,
+  EventPrinter(const DumpOptions& options, const calls::Window& window, select::NameFilter& names,
                const wtf::Reader& reader, TextOut& out)
       : options_(options), window_(window), selected_(names), reader_(reader), out_(out) {}
 
@@ -65,7 +65,7 @@ class EventPrinter {
 
   const DumpOptions& options_;
   const calls::Window& window_;
-  NameFilter& selected_;
+  select::NameFilter& selected_;
   const wtf::Reader& reader_;
   TextOut& out_;
   std::vector<Zone> zones_;
@@ -295,7 +295,7 @@ Status dump_wtf(const DumpOptions& options, const calls::Window& window, Bytes f
                  "a WTF-trace has zones, not threads with detail records, and is shown in its own "
                  "order; collectctl convert --to atf makes a session of it"};
   }
-  auto names = NameFilter::make(options.functions);
+  auto names = select::NameFilter::make(options.functions);
   if (!names.ok()) return names.error();
   wtf::Findings findings;
   const auto binary = convert::WtfBinary::of(file, findings);

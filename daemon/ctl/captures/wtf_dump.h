@@ -9,10 +9,10 @@
 
 #include "daemon/ctl/captures/bytes_done.h"
 #include "daemon/ctl/captures/capture_options.h"
-#include "daemon/ctl/select/time_window.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
+#include "storage/select/time_window.h"
 
 namespace collect::ctl {
 

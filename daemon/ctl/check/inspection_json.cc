@@ -14,7 +14,7 @@ Json json_of(const storage::SessionHealth& health) {
   return json;
 }
 
-Json json_of(const DeviceClock& clock) {
+Json json_of(const select::DeviceClock& clock) {
   Json json{{"comparisons", clock.is_compared() ? clock.comparisons() : 0}};
   if (clock.is_compared()) json["best_uncertainty_ns"] = clock.best_uncertainty_ns();
   return json;
@@ -104,11 +104,11 @@ std::string_view first_sentence(const atf::ThreadReport& thread) {
                                         : std::string_view(thread.findings.list()[0].sentence);
 }
 
-std::optional<DeviceClock> device_clock_of(const read::Trace& trace) {
+std::optional<select::DeviceClock> device_clock_of(const read::Trace& trace) {
   if (trace.kind != read::TraceKind::kSession || !trace.manifest) return std::nullopt;
   const auto manifest = storage::manifest_from_json(*trace.manifest);
   if (!manifest.ok()) return std::nullopt;
-  auto clock = TimeLine().add(*manifest);
+  auto clock = select::TimeLine().add(*manifest);
   if (!clock.ok()) return std::nullopt;
   return std::move(*clock);
 }

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "daemon/ctl/control/messages/text.h"
-#include "daemon/ctl/select/time_words.h"
+#include "storage/select/time_words.h"
 
 namespace collect::ctl {
 namespace {
@@ -119,10 +119,10 @@ Argument Command::any_number(const char* names, const char* value, int64_t& fiel
 Argument Command::duration(const char* names, std::chrono::nanoseconds& field,
                            const char* help) const {
   const auto take = [&field](const std::string& text) {
-    field = *parse_duration(text);  // it was checked
+    field = *select::parse_duration(text);  // it was checked
   };
   const auto check = [](std::string& text) {
-    const auto parsed = parse_duration(text);
+    const auto parsed = select::parse_duration(text);
     return parsed.ok() ? std::string() : parsed.error().message;
   };
   CLI::Option* option = app_->add_option_function<std::string>(names, take, help);

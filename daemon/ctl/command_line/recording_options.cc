@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "daemon/ctl/select/time_words.h"
+#include "storage/select/time_words.h"
 
 namespace collect::ctl {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 // A duration as the agent reads it, from 1 ns on: agent/AGENT.md "Settings".
 TextCheck duration_up_to(std::chrono::nanoseconds most, const char* outside) {
   return [most, outside](std::string& text) {
-    const auto parsed = parse_duration(text);
+    const auto parsed = select::parse_duration(text);
     if (!parsed.ok()) return parsed.error().message;
     if (parsed->count() < 1 || *parsed > most) return fmt::format("\"{}\" {}", text, outside);
     text = fmt::format("{}ns", parsed->count());

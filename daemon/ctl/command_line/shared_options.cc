@@ -35,7 +35,7 @@ std::string check_thread(std::string& word) {
 }
 
 std::string check_moment(std::string& word) {
-  const auto moment = parse_moment(word, {});
+  const auto moment = select::parse_moment(word, {});
   const bool is_one = moment.ok() || moment.code() == Code::kNotFound;
   return is_one ? std::string() : moment.error().message;
 }
@@ -51,7 +51,7 @@ std::string help_when(const std::string& when, const std::string& text) {
   return fmt::format("{}: {}{}", when, static_cast<char>(std::tolower(text[0])), text.substr(1));
 }
 
-std::array<Argument, 2> add_window_when(const Command& command, WindowWords& words,
+std::array<Argument, 2> add_window_when(const Command& command, select::WindowWords& words,
                                         const std::string& when) {
   return {
       command.option("--from", "TIME", &words.from, help_when(when, kFromHelp), check_moment),
@@ -68,7 +68,7 @@ Argument add_function(const Command& command, std::vector<std::string>& function
   return command.option("--function", "FUNCTION", functions, kFunctionHelp);
 }
 
-std::array<Argument, 2> add_window(const Command& command, WindowWords& when) {
+std::array<Argument, 2> add_window(const Command& command, select::WindowWords& when) {
   return add_window_when(command, when, "");
 }
 
@@ -81,7 +81,8 @@ std::array<Argument, 2> add_follow_times(const Command& command, FollowedCalls& 
               "End after this time, for example 30s (default: when the session is sealed)")};
 }
 
-void add_selection(const Command& command, ExportSelection& selection, const std::string& when) {
+void add_selection(const Command& command, exports::ExportSelection& selection,
+                   const std::string& when) {
   add_window_when(command, selection.when, when);
   command.option("--thread", "THREAD", selection.threads, help_when(when, kThreadHelp),
                  check_thread);

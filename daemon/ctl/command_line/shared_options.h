@@ -10,15 +10,15 @@
 
 #include "daemon/ctl/command_line/command.h"
 #include "daemon/ctl/control/online.h"
-#include "daemon/ctl/export/exported_session.h"
 #include "daemon/ctl/look/tail.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/upload/store_request.h"
+#include "storage/export/exported_session.h"
 
 namespace collect::ctl {
 
-// symbolize/function_pattern.h, storage/model/thread_pattern.h.
+// formats/core/text/function_pattern.h, storage/model/thread_pattern.h.
 inline constexpr char kFunctionHelp[] =
     "Only this function: its name, with or without namespace and arguments, a pattern with * and "
     "?, or a 0x… id; may be repeated";
@@ -37,9 +37,10 @@ inline constexpr char kStoreVariables[] =
 Argument add_thread(const Command& command, std::vector<std::string>& threads);
 Argument add_function(const Command& command, std::vector<std::string>& functions);
 // --from and --until.
-std::array<Argument, 2> add_window(const Command& command, WindowWords& when);
+std::array<Argument, 2> add_window(const Command& command, select::WindowWords& when);
 // The part of a capture: --from, --until, --thread, --function. `when` is put before each help.
-void add_selection(const Command& command, ExportSelection& selection, const std::string& when);
+void add_selection(const Command& command, exports::ExportSelection& selection,
+                   const std::string& when);
 // --interval and --duration of what follows a recording.
 std::array<Argument, 2> add_follow_times(const Command& command, FollowedCalls& followed);
 void add_color(const Command& command, ColorChoice& color);

@@ -18,7 +18,7 @@ struct DetailOptions {
   DetailMode mode = DetailMode::kOff;
   std::string target;                    // session or agent; empty: every agent
   std::vector<std::string> threads;      // storage/model/thread_pattern.h
-  std::vector<std::string> functions;    // symbolize/function_pattern.h
+  std::vector<std::string> functions;    // formats/core/text/function_pattern.h
   std::chrono::nanoseconds duration{0};  // 0: until stopped
   std::chrono::nanoseconds pre_roll{0};
 };

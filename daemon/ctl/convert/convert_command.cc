@@ -7,7 +7,6 @@
 
 #include "daemon/ctl/convert/convert_report.h"
 #include "daemon/ctl/convert/running_names.h"
-#include "daemon/ctl/export/export.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
@@ -15,6 +14,7 @@
 #include "daemon/symbolize/symbolizer.h"
 #include "storage/convert/convert.h"
 #include "storage/convert/session_input.h"
+#include "storage/export/export.h"
 #include "storage/read/lod_files.h"
 
 namespace collect::ctl {
@@ -26,7 +26,8 @@ using read::CaptureKind;
 convert::Options conversion_of(const ConvertOptions& options) {
   convert::Options conversion;
   // A view is made of a session.
-  conversion.to = is_view(options.to) ? CaptureKind::kAtf : static_cast<CaptureKind>(options.to);
+  conversion.to =
+      exports::is_view(options.to) ? CaptureKind::kAtf : static_cast<CaptureKind>(options.to);
   conversion.output = options.output;
   conversion.atf_version = options.atf_version;
   conversion.wtf_json = options.wtf_json;
@@ -42,7 +43,7 @@ Status run_view(const ConvertOptions& options, const convert::Options& conversio
     COLLECT_TRY(sessions[i].open(conversion, inputs[i], log));
     traces.push_back(&sessions[i].trace());
   }
-  return export_sessions(traces, options.selection, options.to, options.output, log);
+  return exports::export_sessions(traces, options.selection, options.to, options.output, log);
 }
 
 // Without names there still is a view.
@@ -58,17 +59,18 @@ void look_names_up(read::Trace& trace, convert::ConvertLog& log) {
 int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err) {
   const Answer answer{options.json, out, err};
   std::error_code ignored;
-  if (options.to != Target::kAtf && fs::exists(options.output, ignored) && !options.force) {
+  if (options.to != exports::Target::kAtf && fs::exists(options.output, ignored) &&
+      !options.force) {
     return answer.refuse_briefly(
         {Code::kAlreadyExists, options.output + ": is there already; --force replaces it"}, 2);
   }
-  if (options.to != Target::kAtf &&
+  if (options.to != exports::Target::kAtf &&
       !fs::is_directory(convert::directory_of(options.output), ignored)) {
     return answer.refuse_briefly(
         {Code::kNotFound, convert::directory_of(options.output) + ": there is no such directory"},
         2);
   }
-  auto inputs = convert::open_inputs(options.inputs, is_view(options.to));
+  auto inputs = convert::open_inputs(options.inputs, exports::is_view(options.to));
   if (!inputs.ok()) {
     return answer.refuse(inputs.error(), 2);
   }
@@ -78,7 +80,7 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
     if (options.look_names_up && is_unnamed) look_names_up(input.trace, log);
     if (!input.trace.choice.empty())
       err << "collectctl: " << printable_sentence(input.trace.choice) << "\n";
-    if (input.kind == CaptureKind::kAtf && options.to == Target::kHtml) {
+    if (input.kind == CaptureKind::kAtf && options.to == exports::Target::kHtml) {
       // A page is looked at again. Where it cannot be kept, this one is made without it.
       (void)read::make_lods(input.trace, [](size_t, size_t) {});
     }
@@ -89,13 +91,14 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
   }
   const convert::Input& input = inputs->front();
   const convert::Options conversion = conversion_of(options);
-  const Status converted = is_view(options.to) ? run_view(options, conversion, *inputs, log)
-                                               : convert::convert(conversion, input, log);
+  const Status converted = exports::is_view(options.to)
+                               ? run_view(options, conversion, *inputs, log)
+                               : convert::convert(conversion, input, log);
   if (options.progress) restart_line(err);
   if (!converted.ok()) {
     print_convert_losses(options.to, log, err);
     // Nothing matched what was asked for.
-    const int code = is_view(options.to) && converted.code() == Code::kNotFound ? 1 : 2;
+    const int code = exports::is_view(options.to) && converted.code() == Code::kNotFound ? 1 : 2;
     return answer.refuse({converted.code(), converted.error().message + "; nothing was made"},
                          code);
   }

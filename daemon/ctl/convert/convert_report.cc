@@ -18,7 +18,7 @@ constexpr size_t kShownKinds = 3;  // of what is left out
 
 }  // namespace
 
-void print_convert_losses(Target to, const convert::ConvertLog& log, std::ostream& err) {
+void print_convert_losses(exports::Target to, const convert::ConvertLog& log, std::ostream& err) {
   for (const storage::MissingInput& missing : log.missing()) {
     err << "collectctl: missing from the input: ";
     if (missing.count != 0) err << with_thousands(missing.count) << " ";

@@ -14,6 +14,6 @@ namespace collect::ctl {
 void print_convert_json(const ConvertOptions& options, read::CaptureKind from,
                         const convert::ConvertLog& log, TextOut& out);
 void print_convert_text(const convert::ConvertLog& log, TextOut& out);
-void print_convert_losses(Target to, const convert::ConvertLog& log, std::ostream& err);
+void print_convert_losses(exports::Target to, const convert::ConvertLog& log, std::ostream& err);
 
 }  // namespace collect::ctl

@@ -5,13 +5,13 @@
 #include <ostream>
 #include <utility>
 
-#include "daemon/ctl/select/recordings.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/text/figures.h"
 #include "storage/model/collector_identity.h"
 #include "storage/rebuild/merge_parts.h"
+#include "storage/select/recordings.h"
 
 namespace collect::ctl {
 namespace {
@@ -23,7 +23,7 @@ std::string collector_of(const SessionPart& part) {
   return collector.is_known() ? storage::collector_name(collector) : "";
 }
 
-void print_text(const MergedRecording& merged, TextOut& text, std::ostream& err) {
+void print_text(const select::MergedRecording& merged, TextOut& text, std::ostream& err) {
   const storage::SessionTotals& totals = merged.report.session.totals;
   text.printable(merged.directory);
   text.put(fmt::format(": {}, {} events, {} lost", counted(merged.parts.size(), "part"),
@@ -40,7 +40,7 @@ void print_text(const MergedRecording& merged, TextOut& text, std::ostream& err)
   }
 }
 
-Json json_of(const MergedRecording& merged) {
+Json json_of(const select::MergedRecording& merged) {
   const storage::SessionTotals& totals = merged.report.session.totals;
   Json parts = Json::array();
   for (const SessionPart& part : merged.parts) {
@@ -67,9 +67,9 @@ Json json_of(const MergedRecording& merged) {
 
 int merge(const MergeOptions& options, std::ostream& out, std::ostream& err) {
   const Answer answer{options.json, out, err};
-  Recordings recordings;
+  select::Recordings recordings;
   for (const std::string& path : options.inputs) {
-    const auto sessions = sessions_of(path);
+    const auto sessions = select::sessions_of(path);
     if (!sessions.ok()) return answer.refuse(sessions.error(), 2);
     for (const std::string& session : *sessions) {
       const Status added = recordings.add(session);
@@ -83,7 +83,7 @@ int merge(const MergeOptions& options, std::ostream& out, std::ostream& err) {
   const auto percent = percent_line(err, options.progress, "merging");
   for (auto& [key, parts] : recordings.parts()) {
     const auto merged =
-        merge_recording(std::move(parts), options.output, [&](uint64_t done, uint64_t all) {
+        select::merge_recording(std::move(parts), options.output, [&](uint64_t done, uint64_t all) {
           percent(done, all);
           return Status();
         });

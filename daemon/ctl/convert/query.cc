@@ -11,9 +11,9 @@
 
 #include "daemon/ctl/convert/convert_command.h"
 #include "daemon/ctl/convert/run_program.h"
-#include "daemon/ctl/export/parquet/parquet_export.h"
-#include "daemon/ctl/select/scratch_directory.h"
 #include "daemon/ctl/terminal/json.h"
+#include "storage/export/parquet/parquet_export.h"
+#include "storage/fs/scratch_directory.h"
 
 namespace collect::ctl {
 namespace {
@@ -24,7 +24,7 @@ constexpr int kExitNotAsked = 2;
 
 bool is_directory_of_tables(const std::string& path) {
   std::error_code ignored;
-  for (const char* table : kParquetTables) {
+  for (const char* table : exports::kParquetTables) {
     if (!fs::is_regular_file(fmt::format("{}/{}.parquet", path, table), ignored)) return false;
   }
   return true;
@@ -41,7 +41,7 @@ std::string quoted_sql(const std::string& text) {
 
 std::string views_of(const std::string& directory) {
   std::string sql;
-  for (const char* table : kParquetTables) {
+  for (const char* table : exports::kParquetTables) {
     sql += fmt::format("CREATE VIEW {} AS SELECT * FROM read_parquet({}); ", table,
                        quoted_sql(fmt::format("{}/{}.parquet", directory, table)));
   }
@@ -63,13 +63,13 @@ int query(const QueryOptions& options, std::ostream& out, std::ostream& err) {
           kExitNotAsked);
     }
   } else {
-    auto made = make_scratch_directory("query");
+    auto made = storage::make_scratch_directory("collectctl_query");
     if (!made.ok()) return answer.refuse_briefly(made.error(), kExitNotAsked);
     scratch = std::move(*made);
     tables = scratch.path() + "/tables";
     ConvertOptions conversion;
     conversion.inputs = options.inputs;
-    conversion.to = Target::kParquet;
+    conversion.to = exports::Target::kParquet;
     conversion.output = tables;
     conversion.selection = options.selection;
     conversion.look_names_up = true;

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/export/exported_session.h"
+#include "storage/export/exported_session.h"
 
 namespace collect::ctl {
 
 struct QueryOptions {
   std::string sql;                  // over the views of kParquetTables
   std::vector<std::string> inputs;  // captures, or one directory of tables
-  ExportSelection selection;
+  exports::ExportSelection selection;
   std::string format = "table";  // or csv, json: how the engine prints
   std::string engine;            // path of duckdb
   bool progress = false;         // `err` is a terminal

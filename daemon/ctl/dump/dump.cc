@@ -8,12 +8,12 @@
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/check/trace_check.h"
 #include "daemon/ctl/dump/event_dump.h"
-#include "daemon/ctl/select/thread_choice.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "storage/manifest/manifest.h"
 #include "storage/read/capture_kind.h"
+#include "storage/select/thread_choice.h"
 
 namespace collect::ctl {
 namespace {
@@ -26,8 +26,8 @@ int dump_detail_alone(const DumpOptions& options, const read::Trace& trace, cons
     return answer.refuse_briefly(
         {Code::kDamaged, fmt::format("{}: {}", trace.path, findings.list().front().sentence)}, 1);
   }
-  const auto window = window_of(options.when, [&] {
-    SessionTimes times = session_times(atf::SessionReader({}), trace.manifest);
+  const auto window = select::window_of(options.when, [&] {
+    select::SessionTimes times = select::session_times(atf::SessionReader({}), trace.manifest);
     if (const auto first = reader->records().next(); first) times.start_ns = first->timestamp_ns;
     return times;
   });
@@ -67,7 +67,7 @@ bool complain(const atf::SessionReader& session, std::ostream& err) {
 }
 
 // How the session's clock is known, and of whom it is.
-std::string described(const storage::Manifest& manifest, const DeviceClock& clock) {
+std::string described(const storage::Manifest& manifest, const select::DeviceClock& clock) {
   const storage::SessionIdentity& process = manifest.identity;
   std::string text = process.process_name;
   const std::string& device =
@@ -78,7 +78,7 @@ std::string described(const storage::Manifest& manifest, const DeviceClock& cloc
 
 // Lays all of them on one time line; the error says why one cannot be.
 Status place(std::vector<std::unique_ptr<DumpedSession>>& sessions) {
-  TimeLine line;
+  select::TimeLine line;
   for (const auto& session : sessions) {
     storage::Manifest manifest;
     if (session->trace.manifest) {
@@ -101,13 +101,13 @@ Status choose_windows(const DumpOptions& options,
                       std::vector<std::unique_ptr<DumpedSession>>& sessions) {
   if (options.when.is_everything()) return {};
   for (const auto& session : sessions) {
-    const auto window = window_of(options.when, [&] {
-      if (!session->clock) return session_times(session->reader, session->trace.manifest);
-      SessionTimes line;
+    const auto window = select::window_of(options.when, [&] {
+      if (!session->clock) return select::session_times(session->reader, session->trace.manifest);
+      select::SessionTimes line;
       line.is_time_line = true;
       line.start_ns = UINT64_MAX;
       for (const auto& one : sessions) {
-        const SessionTimes own = session_times(one->reader, std::nullopt);
+        const select::SessionTimes own = select::session_times(one->reader, std::nullopt);
         line.start_ns = std::min(line.start_ns, one->clock->line_ns(own.start_ns));
       }
       return line;
@@ -179,13 +179,13 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
     }
     if (is_detail) return dump_detail_alone(options, *trace, answer);
     read::SessionManifest manifest = manifest_of(*trace, err);
-    const auto threads = chosen_threads(options.threads, *trace, manifest);
+    const auto threads = select::chosen_threads(options.threads, *trace, manifest);
     if (!threads.ok()) {
       return answer.refuse_briefly(threads.error(), threads.code() == Code::kNotFound ? 1 : 2);
     }
     auto session =
         std::make_unique<DumpedSession>(std::move(*trace), std::move(manifest), *threads);
-    auto filter = FunctionFilter::make(options.functions, session->names);
+    auto filter = select::FunctionFilter::make(options.functions, session->names);
     if (!filter) return answer.refuse_briefly(filter.error(), 2);
     session->filter = std::move(*filter);
     if (complain(session->reader, err)) unreadable = true;

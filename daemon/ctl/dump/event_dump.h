@@ -13,11 +13,11 @@
 
 #include "daemon/ctl/dump/dump.h"
 #include "daemon/ctl/dump/event_text.h"
-#include "daemon/ctl/select/function_filter.h"
-#include "daemon/ctl/select/time_window.h"
 #include "formats/atf/session_reader.h"
 #include "storage/read/session_files.h"
 #include "storage/read/session_manifest.h"
+#include "storage/select/function_filter.h"
+#include "storage/select/time_window.h"
 
 namespace collect::ctl {
 
@@ -34,10 +34,11 @@ struct DumpedSession {
   const read::SessionManifest manifest;
   const read::NameTable names;
   const atf::SessionReader reader;
-  std::optional<FunctionFilter> filter;
-  std::optional<DeviceClock> clock;  // on the common time line; unset: times are the device's
-  calls::Window window;              // on that time line, where there is one
-  std::string where_from;            // a line for people: process, device, how its clock is known
+  std::optional<select::FunctionFilter> filter;
+  // On the common time line; unset: times are the device's.
+  std::optional<select::DeviceClock> clock;
+  calls::Window window;    // on that time line, where there is one
+  std::string where_from;  // a line for people: process, device, how its clock is known
 };
 
 // Prints what the options select. With `merged`, in time order: of one session by its own clock, of

@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
-#include "daemon/ctl/select/detail_registers.h"
 #include "daemon/ctl/terminal/terminal.h"
+#include "storage/select/detail_registers.h"
 
 namespace collect::ctl {
 namespace {
@@ -12,7 +12,7 @@ constexpr size_t kTimeWidth = 14;
 constexpr size_t kDurationWidth = 12;
 
 void put_payload_json(TextBuffer& out, const atf::DetailRecord& record) {
-  const auto detail = function_of(record);
+  const auto detail = select::function_of(record);
   if (!detail) {
     out.put("\"payload\":\"");
     out.hex_bytes(record.payload);
@@ -21,7 +21,7 @@ void put_payload_json(TextBuffer& out, const atf::DetailRecord& record) {
   }
   out.put("\"registers\":{");
   const char* comma = "";
-  for_each_register(record, *detail, [&](const Register& reg) {
+  select::for_each_register(record, *detail, [&](const select::Register& reg) {
     out.put(comma);
     comma = ",";
     out.put('"');
@@ -36,7 +36,7 @@ void put_payload_json(TextBuffer& out, const atf::DetailRecord& record) {
 }
 
 void put_payload_text(TextBuffer& out, const atf::DetailRecord& record) {
-  const auto detail = function_of(record);
+  const auto detail = select::function_of(record);
   if (!detail) {
     out.put(" payload[");
     out.dec(record.payload.size());
@@ -44,7 +44,7 @@ void put_payload_text(TextBuffer& out, const atf::DetailRecord& record) {
     out.hex_bytes(record.payload);
     return;
   }
-  for_each_register(record, *detail, [&](const Register& reg) {
+  select::for_each_register(record, *detail, [&](const select::Register& reg) {
     out.put(' ');
     out.put(reg.name);
     out.put('=');
@@ -73,7 +73,7 @@ std::string_view kind_key(atf::EventKind kind) {
 }  // namespace
 
 JsonEvents::JsonEvents(const read::NameTable& names, const std::vector<PrintedThread>& threads,
-                       const DeviceClock* clock, const std::string& session)
+                       const select::DeviceClock* clock, const std::string& session)
     : names_(names), clock_(clock) {
   const std::string opening =
       fmt::format("{}{}\"thread\":", kJsonLineStart,

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "daemon/ctl/dump/function_texts.h"
-#include "daemon/ctl/select/time_line.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "formats/atf/reader.h"
 #include "formats/calls/function_slots.h"
 #include "formats/calls/open_calls.h"
 #include "storage/read/session_manifest.h"
+#include "storage/select/time_line.h"
 
 namespace collect::ctl {
 
@@ -36,7 +36,7 @@ class JsonEvents {
  public:
   // A clock that is not null puts the events on a time line, where `time_ns` is their place.
   JsonEvents(const read::NameTable& names, const std::vector<PrintedThread>& threads,
-             const DeviceClock* clock, const std::string& session);
+             const select::DeviceClock* clock, const std::string& session);
 
   void print(TextBuffer& out, size_t thread, uint64_t seq, const atf::IndexEvent& event,
              uint64_t time_ns, const atf::DetailRecord* detail);
@@ -52,7 +52,7 @@ class JsonEvents {
   void put_times(TextBuffer& out, uint64_t ts_ns, uint64_t time_ns);
 
   const read::NameTable& names_;
-  const DeviceClock* const clock_;
+  const select::DeviceClock* const clock_;
   std::vector<std::string> prefixes_;  // by position: up to the thread's id
   std::vector<bool> has_depth_;        // by position
   FunctionTexts<Text> functions_;

@@ -142,14 +142,14 @@ class CallFollower::Thread : public calls::CallSink {
 
 Result<std::unique_ptr<CallFollower>> CallFollower::make(FollowedSession& session, LiveNames& names,
                                                          const FollowOptions& options) {
-  auto filter = NameFilter::make(options.functions);
+  auto filter = select::NameFilter::make(options.functions);
   if (!filter.ok()) return filter.error();
   return std::unique_ptr<CallFollower>(
       new CallFollower(session, names, options, std::move(*filter)));
 }
 
 CallFollower::CallFollower(FollowedSession& session, LiveNames& names, const FollowOptions& options,
-                           NameFilter filter)
+                           select::NameFilter filter)
     : session_(session),
       names_(names),
       options_(options),

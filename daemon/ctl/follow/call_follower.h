@@ -18,10 +18,10 @@
 #include "daemon/ctl/follow/call_activity.h"
 #include "daemon/ctl/follow/followed_session.h"
 #include "daemon/ctl/follow/live_names.h"
-#include "daemon/ctl/select/function_filter.h"
 #include "formats/calls/function_slots.h"
 #include "formats/calls/thread_calls.h"
 #include "storage/model/thread_pattern.h"
+#include "storage/select/function_filter.h"
 
 namespace collect::ctl::follow {
 
@@ -53,7 +53,7 @@ class CallFollower {
   class Thread;
 
   CallFollower(FollowedSession& session, LiveNames& names, const FollowOptions& options,
-               NameFilter filter);
+               select::NameFilter filter);
   bool is_wanted(const FollowedThread& thread) const;
   void find_threads();
   uint64_t unread() const;
@@ -70,7 +70,7 @@ class CallFollower {
   FollowedSession& session_;
   LiveNames& names_;
   const FollowOptions options_;
-  NameFilter filter_;
+  select::NameFilter filter_;
   calls::FunctionSlots slots_;
   std::vector<Decision> decisions_;  // by slot
   ActivityTable functions_;

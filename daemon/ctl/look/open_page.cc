@@ -133,7 +133,7 @@ std::string file_address(const std::string& path) {
 
 int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) {
   ConvertOptions page = options.page;
-  page.to = Target::kHtml;
+  page.to = exports::Target::kHtml;
   page.look_names_up = true;
   std::error_code ignored;
   for (std::string& input : page.inputs) {

@@ -17,7 +17,7 @@ namespace collect::ctl {
 // What of a recording is followed, of `dump --follow` and `top`.
 struct FollowedCalls {
   std::string session;                      // empty: the newest that records
-  std::vector<std::string> functions;       // symbolize/function_pattern.h
+  std::vector<std::string> functions;       // formats/core/text/function_pattern.h
   std::vector<std::string> threads;         // storage/model/thread_pattern.h
   std::chrono::nanoseconds interval{0};     // between two messages; 0: the collector's default
   std::chrono::nanoseconds slower_than{0};  // only calls that took at least this long

@@ -17,8 +17,8 @@
 #include "daemon/ctl/follow/call_follower.h"
 #include "daemon/ctl/follow/limits.h"
 #include "daemon/machine/limited_process.h"
-#include "daemon/symbolize/function_pattern.h"
 #include "daemon/symbolize/symbolizer.h"
+#include "formats/core/text/function_pattern.h"
 
 namespace collect::ctl {
 namespace {
@@ -65,7 +65,7 @@ std::chrono::nanoseconds length_of(const google::protobuf::Duration& duration) {
 Result<follow::FollowOptions> options_of(const control::v1::WatchCallsRequest& wanted) {
   follow::FollowOptions options;
   options.functions.assign(wanted.functions().begin(), wanted.functions().end());
-  if (const auto words = symbolize::parse_function_words(options.functions); !words.ok()) {
+  if (const auto words = parse_function_words(options.functions); !words.ok()) {
     return words.error();
   }
   for (const std::string& word : wanted.threads()) {

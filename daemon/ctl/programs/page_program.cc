@@ -13,14 +13,14 @@
 
 #include "daemon/ctl/convert/running_names.h"
 #include "daemon/ctl/dump/event_text.h"
-#include "daemon/ctl/export/export.h"
-#include "daemon/ctl/export/page/page_export.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "daemon/machine/limited_process.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "daemon/web/limits.h"
 #include "daemon/web/page_request.h"
 #include "storage/convert/session_input.h"
+#include "storage/export/export.h"
+#include "storage/export/page/page_export.h"
 #include "storage/read/lod_files.h"
 
 namespace collect::ctl {
@@ -99,22 +99,22 @@ Status make_page(const web::PageRequest& request, ByteSink& out) {
   } else if (is_whole) {
     convert::check_session_input(*trace, log);
   }
-  auto session = ExportedSession::open(*trace, {});
+  auto session = exports::ExportedSession::open(*trace, {});
   if (!session.ok()) return session.error();
-  ExportedSessions sessions;
+  exports::ExportedSessions sessions;
   sessions.push_back(std::move(*session));
   if (!is_whole) {
     sessions.front()->choose_window({request.first_ns, request.last_ns});
   }
   if (request.want == web::PageWant::kPerfetto) {
-    return export_view(sessions, Target::kPerfetto, out, log);
+    return exports::export_view(sessions, exports::Target::kPerfetto, out, log);
   }
-  PageOptions options;
+  exports::PageOptions options;
   options.can_refresh = request.can_change;
   options.can_ask = true;
   options.as_data = !is_whole;
   options.bars_only = request.want == web::PageWant::kBars;
-  return export_page(sessions, options, out, log);
+  return exports::export_page(sessions, options, out, log);
 }
 
 int serve() {

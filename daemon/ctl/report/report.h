@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/select/time_words.h"
+#include "storage/select/time_words.h"
 
 namespace collect::ctl {
 
@@ -21,7 +21,7 @@ struct ReportOptions {
   ReportBy by = ReportBy::kFunction;
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // rows printed
   std::vector<std::string> threads;  // storage/model/thread_pattern.h; empty: all
-  WindowWords when;
+  select::WindowWords when;
   std::string other;         // the capture that --diff compares with; empty: none
   std::string graph;         // the function whose callers and callees are shown; empty: none
   bool percentiles = false;  // columns of them in the text; JSON always has them

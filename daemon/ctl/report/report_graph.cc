@@ -8,10 +8,10 @@
 
 #include "daemon/ctl/check/trace_check.h"
 #include "daemon/ctl/report/report_text.h"
-#include "daemon/ctl/select/function_filter.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "formats/calls/call_tree.h"
 #include "formats/core/text/figures.h"
+#include "storage/select/function_filter.h"
 
 namespace collect::ctl {
 namespace {
@@ -49,7 +49,7 @@ class Graph {
     }
   }
 
-  Status choose(FunctionFilter& filter, const std::vector<storage::Symbol>& symbols) {
+  Status choose(select::FunctionFilter& filter, const std::vector<storage::Symbol>& symbols) {
     is_chosen_.resize(slots_.size());
     for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
       is_chosen_[slot] = filter.wants(slots_.function_of(slot));
@@ -278,7 +278,7 @@ void add_graph(Json& document, const Graph& graph, const ReportOptions& options)
 
 int print_report_graph(TextOut& out, const ReportedCapture& capture, const ReportOptions& options,
                        const Answer& answer) {
-  auto filter = FunctionFilter::make({options.graph}, capture.names());
+  auto filter = select::FunctionFilter::make({options.graph}, capture.names());
   if (!filter) return answer.refuse_briefly(filter.error(), 2);
   const auto workers = read_capture<CallTree>(capture, progress_line(answer.err, options.progress),
                                               [](auto&, size_t, const calls::ThreadCounts&) {});

@@ -8,14 +8,14 @@
 
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/check/trace_check.h"
-#include "daemon/ctl/select/thread_choice.h"
-#include "daemon/ctl/select/time_window.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "formats/calls/caller_totals.h"
 #include "formats/calls/function_totals.h"
 #include "formats/calls/module_totals.h"
 #include "storage/manifest/manifest.h"
 #include "storage/read/capture_kind.h"
+#include "storage/select/thread_choice.h"
+#include "storage/select/time_window.h"
 
 namespace collect::ctl {
 namespace {
@@ -231,7 +231,7 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
     }
   }
   health_ = read::session_health(*trace_, has_manifest ? &manifest_ : nullptr);
-  const auto chosen = chosen_threads(options.threads, *trace_, manifest_);
+  const auto chosen = select::chosen_threads(options.threads, *trace_, manifest_);
   if (!chosen.ok()) {
     return answer.refuse_briefly(chosen.error(), chosen.code() == Code::kNotFound ? 1 : 2);
   }
@@ -253,8 +253,8 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
 }
 
 int ReportedCapture::choose_window(const ReportOptions& options, const Answer& answer) {
-  const auto window =
-      window_of(options.when, [this] { return session_times(*reader_, trace_->manifest); });
+  const auto window = select::window_of(
+      options.when, [this] { return select::session_times(*reader_, trace_->manifest); });
   if (!window.ok()) return answer.refuse_briefly(window.error(), 2);
   window_ = *window;
   return 0;

@@ -6,13 +6,13 @@
 #include <sstream>
 
 #include "daemon/ctl/check/verify.h"
-#include "daemon/ctl/select/scratch_directory.h"
 #include "daemon/ctl/store/parts.h"
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/upload/download.h"
 #include "formats/core/text/figures.h"
 #include "storage/fs/posix_fs.h"
+#include "storage/fs/scratch_directory.h"
 
 namespace collect::ctl {
 namespace {
@@ -117,7 +117,7 @@ int verify_parts(const upload::StoreRequest& request, std::ostream& out, std::os
     const std::string url = (*store)->url_of(part.prefix);
     line.show(fmt::format("downloading {} of {}, {}", i + 1, chosen->parts.size(),
                           short_bytes(part.bytes)));
-    const auto scratch = make_scratch_directory("verify");
+    const auto scratch = storage::make_scratch_directory("collectctl_verify");
     if (!scratch.ok()) return answer.refuse(scratch.error(), 2);
     const auto directory = fetch(**store, part.prefix, scratch->path(), "");
     line.end();

@@ -6,23 +6,23 @@
 #include <memory>
 #include <span>
 
-#include "daemon/ctl/export/parquet/parquet_export.h"
-#include "daemon/ctl/select/scratch_directory.h"
+#include "storage/export/parquet/parquet_export.h"
+#include "storage/fs/scratch_directory.h"
 #include "storage/read/session_files.h"
 
 namespace collect::ctl {
 namespace {
 
-Status make(const storage::SessionPath& session_path, ParquetTables which,
+Status make(const storage::SessionPath& session_path, exports::ParquetTables which,
             const std::string& directory) {
   const auto trace = read::open_trace(session_path.directory);
   if (!trace.ok()) return trace.error();
-  auto session = ExportedSession::open(*trace, {});
+  auto session = exports::ExportedSession::open(*trace, {});
   if (!session.ok()) return session.error();
-  ExportedSessions sessions;
+  exports::ExportedSessions sessions;
   sessions.push_back(std::move(*session));
   convert::ConvertLog log;
-  return export_parquet(sessions, which, directory, [] { return Status(); }, log);
+  return exports::export_parquet(sessions, which, directory, [] { return Status(); }, log);
 }
 
 // A fault of this machine, not of the session.
@@ -38,15 +38,17 @@ upload::WantedTables wanted_tables(upload::StoreTables which) {
   if (which == upload::StoreTables::kOff) return wanted;
   const bool all = which == upload::StoreTables::kAll;
   for (const char* name :
-       std::span(kParquetTables).first(all ? std::size(kParquetTables) : kTablesWithoutRows)) {
+       std::span(exports::kParquetTables)
+           .first(all ? std::size(exports::kParquetTables) : exports::kTablesWithoutRows)) {
     wanted.names.push_back(std::string(name) + ".parquet");
   }
   wanted.make = [all](const storage::SessionPath& session_path) -> Result<upload::TableFiles> {
-    auto scratch = make_scratch_directory("tables");
+    auto scratch = storage::make_scratch_directory("collectctl_tables");
     if (!scratch.ok()) return scratch.error();
     const auto keeper = std::make_shared<storage::Leftover>(std::move(*scratch));
-    const Status made =
-        make(session_path, all ? ParquetTables::kAll : ParquetTables::kWithoutRows, keeper->path());
+    const Status made = make(
+        session_path, all ? exports::ParquetTables::kAll : exports::ParquetTables::kWithoutRows,
+        keeper->path());
     if (made.ok()) return upload::TableFiles{keeper->path(), keeper};
     const Error& error = made.error();
     return Error{

@@ -4,7 +4,6 @@
 #include <memory>
 #include <set>
 
-#include "daemon/ctl/select/recordings.h"
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/store/store_line.h"
 #include "daemon/ctl/store/tables.h"
@@ -13,6 +12,7 @@
 #include "formats/core/text/figures.h"
 #include "storage/fs/posix_fs.h"
 #include "storage/manifest/manifest.h"
+#include "storage/select/recordings.h"
 
 namespace collect::ctl {
 namespace {
@@ -31,7 +31,7 @@ Result<std::vector<storage::SessionPath>> session_paths_of(const std::vector<std
   std::set<std::string> seen;
   std::vector<storage::SessionPath> session_paths;
   for (const std::string& path : paths) {
-    const auto sessions = sessions_of(path);
+    const auto sessions = select::sessions_of(path);
     if (!sessions.ok()) return sessions.error();
     for (const std::string& session : *sessions) {
       if (!seen.insert(session).second) continue;

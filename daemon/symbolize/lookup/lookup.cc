@@ -5,11 +5,11 @@
 #include <memory>
 #include <utility>
 
-#include "daemon/symbolize/function_pattern.h"
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/lookup/demangle.h"
 #include "daemon/symbolize/lookup/source_lines.h"
 #include "daemon/symbolize/lookup/symbol_file.h"
+#include "formats/core/text/function_pattern.h"
 
 namespace collect::symbolize {
 namespace {

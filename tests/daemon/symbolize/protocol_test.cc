@@ -4,6 +4,7 @@
 
 #include "daemon/symbolize/limits.h"
 #include "formats/core/crc32.h"
+#include "formats/core/text/function_pattern.h"
 
 namespace collect::symbolize::test {
 namespace {
@@ -167,7 +168,7 @@ TEST(LookupRequestTest, LimitsPlusOneAreRefused) {
   sent.build_id.push_back(7);
   EXPECT_FALSE(decode_request(encode_request(sent)).ok());
   sent = request();
-  sent.patterns.assign(kMaxPatterns, "f");
+  sent.patterns.assign(kMaxFunctionPatterns, "f");
   EXPECT_TRUE(decode_request(encode_request(sent)).ok());
   sent.patterns.emplace_back("f");
   EXPECT_FALSE(decode_request(encode_request(sent)).ok());
@@ -224,7 +225,8 @@ TEST(AnswerFrames, ComeBackAndAreRefusedWhenCut) {
   EXPECT_EQ(done->left_out, 5u);
   EXPECT_EQ(done->lines_left_out, 6u);
   EXPECT_EQ(done->matched, (std::vector<uint8_t>{1, 0}));
-  EXPECT_FALSE(decode_done(encode_done({5, 0, std::vector<uint8_t>(kMaxPatterns + 1)})).ok());
+  EXPECT_FALSE(
+      decode_done(encode_done({5, 0, std::vector<uint8_t>(kMaxFunctionPatterns + 1)})).ok());
 }
 
 TEST(AnswerFrames, TakesWholeEntriesOfACutFrame) {
@@ -276,9 +278,9 @@ TEST(AnswerFrames, AsMuchAsTheirLimitsIsTaken) {
   std::vector<NamedAddress> names;
   EXPECT_TRUE(decode_names(body, names).ok());
   EXPECT_EQ(names.at(0).name.size(), kMaxSymbolNameBytes);
-  const auto done = decode_done(encode_done({5, 0, std::vector<uint8_t>(kMaxPatterns, 1)}));
+  const auto done = decode_done(encode_done({5, 0, std::vector<uint8_t>(kMaxFunctionPatterns, 1)}));
   ASSERT_TRUE(done.ok());
-  EXPECT_EQ(done->matched.size(), kMaxPatterns);
+  EXPECT_EQ(done->matched.size(), kMaxFunctionPatterns);
 }
 
 TEST(AnswerFrames, RejectTrailingBytes) {

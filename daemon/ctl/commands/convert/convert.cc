@@ -17,9 +17,10 @@ struct ConvertLine {
   bool at_collector = false;
 };
 
-std::vector<std::pair<std::string, Target>> target_words() {
-  std::vector<std::pair<std::string, Target>> words;
-  for_each_target([&](Target target) { words.emplace_back(name_of(target), target); });
+std::vector<std::pair<std::string, exports::Target>> target_words() {
+  std::vector<std::pair<std::string, exports::Target>> words;
+  exports::for_each_target(
+      [&](exports::Target target) { words.emplace_back(name_of(target), target); });
   return words;
 }
 
@@ -30,11 +31,11 @@ int convert_here(ConvertLine& line, bool has_target, const Invocation& invocatio
   };
   if (!has_target) return refuse("--to is required; see collectctl convert --help");
   if (options.output.empty()) return refuse("--output is required; see collectctl convert --help");
-  if (line.atf_version && options.to != Target::kAtf)
+  if (line.atf_version && options.to != exports::Target::kAtf)
     return refuse("--atf-version is for --to atf");
-  const ExportSelection& selection = options.selection;
-  if (!is_view(options.to) && (selection.is_part() || !selection.functions.empty())) {
-    return refuse("--from, --until, --thread and --function are for --to " + view_words());
+  const exports::ExportSelection& selection = options.selection;
+  if (!exports::is_view(options.to) && (selection.is_part() || !selection.functions.empty())) {
+    return refuse("--from, --until, --thread and --function are for --to " + exports::view_words());
   }
   if (!has_capture(options.inputs, invocation.json)) return kExitUsage;
   if (line.atf_version) options.atf_version = static_cast<uint8_t>(*line.atf_version);
@@ -82,8 +83,8 @@ void add_convert(const CommandGroup& group) {
       "INPUT", options.inputs,
       "A session, or a file of any format; several: the RTC containers of one session, or for "
       "viewers several captures on one time line (default: your newest recording)");
-  const Argument to =
-      command.choice<Target>("--to", "FORMAT", options.to, target_words(), "Format of the output");
+  const Argument to = command.choice<exports::Target>("--to", "FORMAT", options.to, target_words(),
+                                                      "Format of the output");
   const Argument output = command.option("-o,--output", "FILE", &options.output,
                                          "File to write; for atf and parquet, a directory");
   command.atf_version(line->atf_version,

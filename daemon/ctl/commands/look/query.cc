@@ -26,7 +26,7 @@ const char* server_format(const std::string& form) {
 }
 
 int query_server(const QueryLine& line, bool has_path) {
-  const ExportSelection& selection = line.query.selection;
+  const exports::ExportSelection& selection = line.query.selection;
   if (has_path || selection.is_part() || !selection.functions.empty()) {
     return Answer{false, std::cout, std::cerr}.refuse_briefly(
         {Code::kInvalidArgument,

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "daemon/ctl/control/messages/status_code.h"
-#include "daemon/ctl/select/time_words.h"
 #include "formats/core/text/lower_case.h"
 #include "formats/core/text/nearest_word.h"
+#include "storage/select/time_words.h"
 
 namespace collect::ctl {
 namespace {
@@ -66,7 +66,7 @@ double seconds_of(const pb::Duration& duration) {
 // Null where there is nothing to show: a time that no calendar has.
 Json json_of_part(const pb::Message& part) {
   if (const auto* time = dynamic_cast<const pb::Timestamp*>(&part)) {
-    const std::string text = rfc3339_text(time->seconds(), time->nanos());
+    const std::string text = select::rfc3339_text(time->seconds(), time->nanos());
     return text.empty() ? Json() : Json(text);
   }
   if (const auto* duration = dynamic_cast<const pb::Duration*>(&part)) return seconds_of(*duration);

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "collect/control/v1/control.pb.h"
-#include "daemon/ctl/select/time_words.h"
 #include "formats/core/result.h"
 #include "formats/core/text/figures.h"
 #include "formats/core/text/printable.h"
+#include "storage/select/time_words.h"
 
 namespace collect::ctl {
 

@@ -29,7 +29,7 @@ void AppRecording::say(const std::string& sentence) {
 
 void AppRecording::set_limits(const AgentSettings& agent) {
   if (!agent.max_time || agent.start_idle) return;
-  const auto longest = parse_duration(*agent.max_time);
+  const auto longest = select::parse_duration(*agent.max_time);
   if (longest.ok()) longest_ = *longest;
 }
 

@@ -13,13 +13,13 @@
 #include "daemon/ctl/record/processes/plan.h"
 #include "daemon/ctl/record/processes/plan_coverage.h"
 #include "daemon/ctl/record/run/dynamic_plans.h"
-#include "daemon/ctl/select/function_filter.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "daemon/inject/target.h"
 #include "daemon/patch/plan_maker.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "formats/core/text/figures.h"
+#include "storage/select/function_filter.h"
 
 namespace collect::ctl {
 namespace {
@@ -103,7 +103,7 @@ Json json_of(const ListedFunction& one) {
 
 int list_file(const ListOptions& options, const Answer& answer, std::ostream& out,
               std::ostream& err) {
-  auto filter = NameFilter::make(options.functions);
+  auto filter = select::NameFilter::make(options.functions);
   if (!filter.ok()) return answer.refuse_briefly(filter.error(), kExitUnreadable);
   std::error_code error;
   const std::string path = std::filesystem::absolute(options.path, error).string();

@@ -13,7 +13,7 @@ namespace collect::ctl {
 struct ListOptions {
   pid_t pid = 0;                       // 0: of `path`
   std::string path;                    // of a program or library
-  std::vector<std::string> functions;  // symbolize/function_pattern.h; empty: all
+  std::vector<std::string> functions;  // formats/core/text/function_pattern.h; empty: all
   bool summary = false;                // of a file: how much, and the reasons; `all`: by function
   bool all = false;                    // those that cannot be recorded, too, with the reason
   bool json = false;

@@ -18,7 +18,7 @@ std::string dumped(Bytes stream, const DumpOptions& options = {}) {
   std::ostringstream text;
   TextOut out(text);
   // Words of numbers alone.
-  const auto window = window_of(options.when, [] { return SessionTimes(); });
+  const auto window = select::window_of(options.when, [] { return select::SessionTimes(); });
   EXPECT_TRUE(dump_dial9(options, *window, stream, out, {}).ok());
   out.flush();
   return text.str();

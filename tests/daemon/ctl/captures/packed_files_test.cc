@@ -22,6 +22,8 @@
 namespace collect::ctl {
 namespace {
 
+using exports::Target;
+
 namespace fs = std::filesystem;
 using nlohmann::json;
 using ByteVector = std::vector<uint8_t>;

@@ -13,6 +13,7 @@ namespace collect::ctl {
 namespace {
 
 using atf::EventKind;
+using exports::Target;
 using nlohmann::json;
 using testing::PlannedThread;
 using testing::Step;

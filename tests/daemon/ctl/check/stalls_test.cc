@@ -140,7 +140,7 @@ TEST_F(StalledSession, InspectCountsThem) {
   EXPECT_EQ(manifest["stalled_ns"], 5200);
 }
 
-json converted(const std::string& input, Target to, const std::string& output) {
+json converted(const std::string& input, exports::Target to, const std::string& output) {
   ConvertOptions options;
   options.inputs = {input};
   options.to = to;
@@ -152,8 +152,8 @@ json converted(const std::string& input, Target to, const std::string& output) {
 }
 
 TEST_F(StalledSession, ReportsStallsLeftOutByOtherFormats) {
-  for (const auto& [target, file] :
-       {std::pair(Target::kWtf, "x.wtf-trace"), std::pair(Target::kDial9, "x.d9")}) {
+  for (const auto& [target, file] : {std::pair(exports::Target::kWtf, "x.wtf-trace"),
+                                     std::pair(exports::Target::kDial9, "x.d9")}) {
     const json said = converted(session_.string(), target, (root_ / file).string());
     uint64_t left_out = 0;
     for (const auto& [what, count] : said["left_out"].items()) {
@@ -165,10 +165,10 @@ TEST_F(StalledSession, ReportsStallsLeftOutByOtherFormats) {
 
 TEST_F(StalledSession, ContainerHoldsThem) {
   const std::string container = (root_ / "x.rtc").string();
-  const json there = converted(session_.string(), Target::kRtc, container);
+  const json there = converted(session_.string(), exports::Target::kRtc, container);
   EXPECT_TRUE(there["left_out"].empty()) << there["left_out"];
   const json was = json::parse(report_text(true));
-  const json back = converted(container, Target::kAtf, (root_ / "back").string());
+  const json back = converted(container, exports::Target::kAtf, (root_ / "back").string());
   session_ = back["written"][0]["path"].get<std::string>();
   const json is = json::parse(report_text(true));
   EXPECT_EQ(is["stalled_ns"], 5700);

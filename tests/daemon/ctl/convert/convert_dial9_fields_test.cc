@@ -271,7 +271,7 @@ TEST_F(Dial9Fields, DetailRecordHasItsFlagsAndBytes) {
   stream.put_detail(1000, 0, static_cast<uint64_t>(atf::DetailType::kFunctionReturn), 0x18001,
                     {7, 8});
   atf::testing::write_file(at("x.bin"), stream.out.take());
-  ASSERT_EQ(run(at("x.bin"), Target::kAtf, at("back")), 0) << err_.str();
+  ASSERT_EQ(run(at("x.bin"), exports::Target::kAtf, at("back")), 0) << err_.str();
   EXPECT_EQ(report_["left_out"], nlohmann::json::object());
   const auto trace = read::open_trace(written());
   ASSERT_TRUE(trace.ok());

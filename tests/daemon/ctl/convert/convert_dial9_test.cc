@@ -24,6 +24,8 @@
 namespace collect::ctl {
 namespace {
 
+using exports::Target;
+
 namespace fs = std::filesystem;
 using atf::testing::file_bytes;
 using atf::testing::write_file;

@@ -37,7 +37,7 @@ class ConvertTest : public OfflineTest {
  protected:
   std::string at(const std::string& name) const { return (root_ / name).string(); }
   // The report is JSON, and in the place of what is there.
-  int run(const std::vector<std::string>& inputs, Target to, const std::string& output,
+  int run(const std::vector<std::string>& inputs, exports::Target to, const std::string& output,
           ConvertOptions options = {}) {
     options.inputs = inputs;
     options.to = to;
@@ -57,15 +57,15 @@ class ConvertTest : public OfflineTest {
     report_ = nlohmann::json::parse(out_.str(), nullptr, false);
     return code;
   }
-  int run(const std::string& input, Target to, const std::string& output,
+  int run(const std::string& input, exports::Target to, const std::string& output,
           ConvertOptions options = {}) {
     return run(std::vector{input}, to, output, std::move(options));
   }
   std::string written(size_t i = 0) const { return report_["written"][i]["path"]; }
   // By way of a file of that format, back into a session.
-  std::string by_way_of(Target format, const std::string& session) {
+  std::string by_way_of(exports::Target format, const std::string& session) {
     EXPECT_LE(run(session, format, at("between")), 1) << err_.str();
-    EXPECT_LE(run(at("between"), Target::kAtf, at("back")), 1) << err_.str();
+    EXPECT_LE(run(at("between"), exports::Target::kAtf, at("back")), 1) << err_.str();
     return written();
   }
   static std::string text_of(const fs::path& path) {

@@ -93,7 +93,7 @@ TEST(ConvertWords, LimitsListsAndCountsTheRest) {
   whole.missing({{"one more", 5}}, 6);
   EXPECT_EQ(whole.missing_left_out(), 9u);
   std::ostringstream err;
-  print_convert_losses(Target::kWtf, whole, err);
+  print_convert_losses(exports::Target::kWtf, whole, err);
   EXPECT_THAT(err.str(), HasSubstr("collectctl: missing from the input: 7 thing 0\n"
                                    "collectctl: missing from the input: thing 1\n"));
   EXPECT_THAT(err.str(), HasSubstr("thing 99\ncollectctl: missing from the input: 9 things more\n"

@@ -27,6 +27,8 @@
 namespace collect::ctl {
 namespace {
 
+using exports::Target;
+
 namespace fs = std::filesystem;
 using nlohmann::json;
 

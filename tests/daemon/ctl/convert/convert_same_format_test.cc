@@ -12,14 +12,15 @@
 namespace collect::ctl {
 namespace {
 
+using ByteVector = std::vector<uint8_t>;
 using atf::testing::file_bytes;
 using atf::testing::sample_folders;
 using atf::testing::write_file;
+using exports::Target;
 using nlohmann::json;
 using testing::kSecond;
 using testing::kStart;
 using testing::Plan;
-using ByteVector = std::vector<uint8_t>;
 namespace fs = std::filesystem;
 
 class SameFormat : public testing::WtfSessions {

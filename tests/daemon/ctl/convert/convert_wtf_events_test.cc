@@ -38,7 +38,7 @@ class WtfEvents : public testing::ConvertTest {
   // The first thread's events of a file by itself.
   std::vector<std::string> events_of(const Octets& file) {
     atf::testing::write_file(at("x.wtf-trace"), file);
-    code_ = run(at("x.wtf-trace"), Target::kAtf, at("back"));
+    code_ = run(at("x.wtf-trace"), exports::Target::kAtf, at("back"));
     threads_.clear();
     if (code_ == 2) return {};
     manifest_ = manifest_of(written());

@@ -15,6 +15,7 @@
 namespace collect::ctl {
 namespace {
 
+using exports::Target;
 using nlohmann::json;
 using testing::change_manifest;
 using ::testing::ElementsAre;

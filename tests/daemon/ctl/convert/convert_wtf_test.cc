@@ -12,8 +12,9 @@
 namespace collect::ctl {
 namespace {
 
-using namespace std::string_literals;
 using atf::EventKind;
+using exports::Target;
+using namespace std::string_literals;
 using nlohmann::json;
 using testing::in_us;
 using testing::kSecond;

@@ -95,7 +95,7 @@ class WtfSessions : public ::testing::Test {
     return made.ok() ? *made : "";
   }
 
-  int run_convert(const std::string& input, Target to, const std::string& output) {
+  int run_convert(const std::string& input, exports::Target to, const std::string& output) {
     ConvertOptions options;
     options.inputs = {input};
     options.to = to;

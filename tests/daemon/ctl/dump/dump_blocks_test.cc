@@ -60,7 +60,7 @@ class DumpProgressTest : public testing::OfflineTest {
     std::vector<std::unique_ptr<DumpedSession>> sessions;
     sessions.push_back(std::make_unique<DumpedSession>(std::move(*trace), read::SessionManifest(),
                                                        std::vector<uint32_t>{}));
-    sessions[0]->filter = *FunctionFilter::make(options.functions, sessions[0]->names);
+    sessions[0]->filter = *select::FunctionFilter::make(options.functions, sessions[0]->names);
     std::vector<std::pair<uint64_t, uint64_t>> reported;
     EXPECT_TRUE(dump_events(options, sessions, out_, [&](uint64_t done, uint64_t all) {
       reported.emplace_back(done, all);

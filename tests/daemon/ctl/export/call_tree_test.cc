@@ -1,5 +1,5 @@
 // Sessions as folded stacks and as pprof profiles. Times are worked out by hand.
-#include "daemon/ctl/export/export.h"
+#include "storage/export/export.h"
 
 #include <algorithm>
 #include <sstream>
@@ -9,6 +9,7 @@
 namespace collect::ctl {
 namespace {
 
+using exports::Target;
 using testing::json;
 using testing::kCall;
 using testing::kReturn;
@@ -58,7 +59,7 @@ TEST_F(ExportCallTrees, PprofHasTheSameTimesAndTheCalls) {
 // What is called by functions that are not wanted counts to the wanted ones around them.
 TEST_F(ExportCallTrees, OnlyWantedFunctionsAreFrames) {
   write_stalled_session();
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.functions = {"b"};
   selection.threads = {"100"};
   ASSERT_EQ(run(Target::kPprof, selection), 0) << err_.str();
@@ -73,7 +74,7 @@ TEST_F(ExportCallTrees, OnlyWantedFunctionsAreFrames) {
 
 TEST_F(ExportCallTrees, WindowCountsOnlyTimeInIt) {
   write_stalled_session();
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.when.from = "2500";
   selection.when.until = "3500";
   selection.threads = {"thread_0"};
@@ -164,7 +165,7 @@ TEST_F(ExportCallTrees, FramesThatAreLeftOutAreNoDepth) {
   steps.push_back({100'010, kReturn, 0xC});
   write_thread(0, testing::index_of(steps, 100));
   write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.functions = {"b", "c"};
   ASSERT_EQ(run(Target::kFolded, selection), 0) << err_.str();
   EXPECT_EQ(report_["left_out"].begin().value(), 1) << "c alone is deeper than 1024 of them";

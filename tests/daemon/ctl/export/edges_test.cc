@@ -4,18 +4,19 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "daemon/ctl/export/compressed_runs.h"
-#include "daemon/ctl/export/export.h"
-#include "daemon/ctl/export/thread_time_line.h"
 #include "formats/calls/call_tree.h"
 #include "formats/calls/open_calls.h"
 #include "storage/convert/convert_log.h"
+#include "storage/export/export.h"
+#include "storage/export/thread_time_line.h"
 #include "storage/read/session_files.h"
 #include "tests/daemon/ctl/export/export_fixture.h"
 
 namespace collect::ctl {
 namespace {
 
+using exports::ExportSelection;
+using exports::Target;
 using ::testing::HasSubstr;
 using testing::index_of;
 using testing::json;
@@ -343,12 +344,12 @@ TEST_F(ExportEdges, EachThreadIsAStepOfTheProgress) {
   write_manifest("", "[]");
   const auto trace = read::open_trace(session_.string());
   ASSERT_TRUE(trace.ok());
-  for_each_view([&](Target format) {
+  exports::for_each_view([&](Target format) {
     std::vector<std::pair<uint64_t, uint64_t>> said;
     convert::ConvertLog log([&](uint64_t done, uint64_t all) { said.emplace_back(done, all); });
     const bool is_one_file = format != Target::kParquet;
     const std::string path = is_one_file ? output() : (root_ / "tables").string();
-    ASSERT_TRUE(export_sessions({&*trace}, {}, format, path, log).ok());
+    ASSERT_TRUE(exports::export_sessions({&*trace}, {}, format, path, log).ok());
     EXPECT_EQ(said, (std::vector<std::pair<uint64_t, uint64_t>>{{0, 3}, {1, 3}, {2, 3}}));
     if (!is_one_file) return;
     ASSERT_EQ(log.written().size(), 1u);
@@ -364,14 +365,14 @@ TEST_F(ExportEdges, KindOfCaptureIsNoView) {
   const auto trace = read::open_trace(session_.string());
   ASSERT_TRUE(trace.ok());
   convert::ConvertLog log;
-  const Status made = export_sessions({&*trace}, {}, Target::kRtc, output(), log);
+  const Status made = exports::export_sessions({&*trace}, {}, Target::kRtc, output(), log);
   EXPECT_EQ(made.code(), Code::kInvalidArgument);
   EXPECT_EQ(made.error().message, "rtc is no format of viewers");
   EXPECT_FALSE(std::filesystem::exists(output()));
 }
 
 TEST_F(ExportEdges, TwentyMillionCallsAreNotTooMany) {
-  ExportCounts counts;
+  exports::ExportCounts counts;
   counts.calls = 20'000'000;
   EXPECT_FALSE(counts.are_too_many());
   counts.calls = 20'000'001;
@@ -379,38 +380,6 @@ TEST_F(ExportEdges, TwentyMillionCallsAreNotTooMany) {
 }
 
 // ---- an output that takes no more
-
-class FullSink final : public ByteSink {
- public:
-  explicit FullSink(size_t room) : room_(room) {}
-  Status write(Bytes) override {
-    ++writes_;
-    if (writes_ > room_) return Error{Code::kIo, "full"};
-    return {};
-  }
-  size_t writes() const { return writes_; }
-
- private:
-  const size_t room_;
-  size_t writes_ = 0;
-};
-
-TEST(CompressedRuns, StopsWritingAfterAnError) {
-  const std::vector<uint8_t> run(1000, 7);
-  for (const size_t workers : {0u, 1u, 2u}) {
-    FullSink sink(2);
-    CompressedRuns runs(sink, workers);
-    Status said;
-    size_t writes = 0;
-    for (; writes < 100 && said.ok(); ++writes) said = runs.write(run);
-    EXPECT_EQ(said.code(), Code::kIo) << workers;
-    EXPECT_EQ(runs.write(run).code(), Code::kIo) << "it stays so";
-    EXPECT_EQ(runs.finish().code(), Code::kIo);
-    EXPECT_EQ(sink.writes(), 3u) << "two that are well, and the one that is not";
-    // Three runs of each worker wait at most.
-    EXPECT_EQ(writes, 3 + 3 * workers);
-  }
-}
 
 }  // namespace
 }  // namespace collect::ctl

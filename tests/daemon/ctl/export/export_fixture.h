@@ -61,13 +61,14 @@ class ExportTest : public OfflineTest {
                    R"([{"id":0,"name":"main","ended":true,"lost_events":5}])");
   }
 
-  int run(Target to, const ExportSelection& selection = {}, std::vector<std::string> inputs = {}) {
+  int run(exports::Target to, const exports::ExportSelection& selection = {},
+          std::vector<std::string> inputs = {}) {
     ConvertOptions options;
     options.inputs = inputs.empty() ? std::vector<std::string>{session_.string()} : inputs;
     options.to = to;
     options.output = output();
     const bool is_directory = std::filesystem::is_directory(output());
-    if (is_directory != (to == Target::kParquet)) std::filesystem::remove_all(output());
+    if (is_directory != (to == exports::Target::kParquet)) std::filesystem::remove_all(output());
     options.selection = selection;
     options.json = true;
     options.force = true;
@@ -119,7 +120,7 @@ class ExportTest : public OfflineTest {
     return json::parse(html.substr(at, html.find("</script", at) - at), nullptr, false);
   }
   // The file and what the command says of it; the file's place and size are none of it.
-  json all_of(Target to, const ExportSelection& selection = {},
+  json all_of(exports::Target to, const exports::ExportSelection& selection = {},
               const std::vector<std::string>& inputs = {}) {
     const int code = run(to, selection, inputs);
     json all = {{"code", code},
@@ -127,16 +128,16 @@ class ExportTest : public OfflineTest {
                 {"left_out", report_["left_out"]},
                 {"counts", report_["counts"]}};
     switch (to) {
-      case Target::kPerfetto:
+      case exports::Target::kPerfetto:
         all["file"] = imported();
         all["file"].erase("bytes");  // what zlib makes of it
         break;
-      case Target::kPprof:
+      case exports::Target::kPprof:
         all["file"] = profile();
         break;
-      case Target::kParquet:
+      case exports::Target::kParquet:
         break;  // parquet_test.cc has what DuckDB finds in it
-      case Target::kHtml:
+      case exports::Target::kHtml:
         all["file"] = page();
         shorten(all["file"]);
         break;
@@ -166,9 +167,9 @@ class ExportTest : public OfflineTest {
     }
   }
   // Every format of viewers, each against expected/FORMAT + `suffix`.
-  void expect_all_formats(const std::string& suffix, const ExportSelection& selection = {},
+  void expect_all_formats(const std::string& suffix, const exports::ExportSelection& selection = {},
                           const std::vector<std::string>& inputs = {}) {
-    for_each_view([&](Target to) {
+    exports::for_each_view([&](exports::Target to) {
       const std::string name(name_of(to));
       SCOPED_TRACE(name);
       expect_same(name + suffix, all_of(to, selection, inputs));
@@ -177,27 +178,30 @@ class ExportTest : public OfflineTest {
 
   // A part of a session, which the formats have from the same walks: Perfetto's file, that of
   // pprof, and those of `more` are compared whole; the others have to say the same.
-  void expect_part(const std::string& suffix, const ExportSelection& selection,
-                   const std::vector<std::string>& inputs, const std::set<Target>& more) {
-    static const std::set<Target> alike = {Target::kChrome, Target::kSpeedscope, Target::kFolded,
-                                           Target::kHtml};
-    std::map<Target, json> all;
-    for_each_view([&](Target to) {
+  void expect_part(const std::string& suffix, const exports::ExportSelection& selection,
+                   const std::vector<std::string>& inputs, const std::set<exports::Target>& more) {
+    static const std::set<exports::Target> alike = {
+        exports::Target::kChrome, exports::Target::kSpeedscope, exports::Target::kFolded,
+        exports::Target::kHtml};
+    std::map<exports::Target, json> all;
+    exports::for_each_view([&](exports::Target to) {
       const std::string name(name_of(to));
       SCOPED_TRACE(name);
       all[to] = all_of(to, selection, inputs);
       if (!alike.contains(to) || more.contains(to)) expect_same(name + suffix, all[to]);
     });
-    const json& perfetto = all[Target::kPerfetto]["file"];
-    const json& chrome = all[Target::kChrome]["file"];
+    const json& perfetto = all[exports::Target::kPerfetto]["file"];
+    const json& chrome = all[exports::Target::kChrome]["file"];
     EXPECT_EQ(slices_of_chrome(chrome), slices_of_perfetto(perfetto, false));
     EXPECT_EQ(rates_of_chrome(chrome), rates_of_perfetto(perfetto));
-    EXPECT_EQ(slices_of_speedscope(all[Target::kSpeedscope]["file"], origin_of_chrome(chrome)),
-              slices_of_perfetto(perfetto, true));
-    const json& profile = all[Target::kPprof]["file"];
-    EXPECT_EQ(all[Target::kFolded]["file"], folded_of_profile(profile, inputs.size() > 1));
-    EXPECT_EQ(stacks_of_page(all[Target::kHtml]["file"]), stacks_of_profile(profile));
-    const auto expect_report = [&](Target one, Target other, const std::set<std::string>& but) {
+    EXPECT_EQ(
+        slices_of_speedscope(all[exports::Target::kSpeedscope]["file"], origin_of_chrome(chrome)),
+        slices_of_perfetto(perfetto, true));
+    const json& profile = all[exports::Target::kPprof]["file"];
+    EXPECT_EQ(all[exports::Target::kFolded]["file"], folded_of_profile(profile, inputs.size() > 1));
+    EXPECT_EQ(stacks_of_page(all[exports::Target::kHtml]["file"]), stacks_of_profile(profile));
+    const auto expect_report = [&](exports::Target one, exports::Target other,
+                                   const std::set<std::string>& but) {
       SCOPED_TRACE(std::string(name_of(one)));
       json left_out = all[one]["left_out"];
       for (const std::string& kind : but) left_out.erase(kind);
@@ -205,12 +209,13 @@ class ExportTest : public OfflineTest {
       EXPECT_EQ(all[one]["code"], all[other]["code"]);
       EXPECT_EQ(all[one]["counts"], all[other]["counts"]);
     };
-    expect_report(Target::kChrome, Target::kPerfetto, {"source lines of functions"});
-    expect_report(Target::kSpeedscope, Target::kPerfetto,
+    expect_report(exports::Target::kChrome, exports::Target::kPerfetto,
+                  {"source lines of functions"});
+    expect_report(exports::Target::kSpeedscope, exports::Target::kPerfetto,
                   {"markers", "notes of calls: registers, stack bytes, how a call ended",
                    "stalls that were joined: their times are not known one by one"});
-    expect_report(Target::kFolded, Target::kPprof, {"source lines of functions"});
-    expect_report(Target::kHtml, Target::kPprof, {});
+    expect_report(exports::Target::kFolded, exports::Target::kPprof, {"source lines of functions"});
+    expect_report(exports::Target::kHtml, exports::Target::kPprof, {});
   }
 
   json report_;

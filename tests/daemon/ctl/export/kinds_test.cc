@@ -9,6 +9,7 @@
 namespace collect::ctl {
 namespace {
 
+using exports::Target;
 using testing::json;
 using testing::kCall;
 using testing::kReturn;
@@ -109,7 +110,7 @@ class ExportKinds : public testing::ExportTest {
       default:
         break;
     }
-    if (is_view(to)) return text_below(output());
+    if (exports::is_view(to)) return text_below(output());
     // Of numbers in bytes a session that is made of them again has the text.
     const fs::path capture = root_ / "capture";
     fs::remove_all(capture);
@@ -124,7 +125,7 @@ class ExportKinds : public testing::ExportTest {
 
 TEST_F(ExportKinds, EachKindIsInTheFileOrReported) {
   const std::string session = write_full_session();
-  for_each_target([&](Target to) {
+  exports::for_each_target([&](Target to) {
     SCOPED_TRACE(std::string(name_of(to)));
     fs::remove_all(output());
     ASSERT_EQ(run(to, {}, {session}), 0) << err_.str();
@@ -151,7 +152,7 @@ TEST_F(ExportKinds, EachKindIsInTheFileOrReported) {
 // What is left out fails a strict conversion.
 TEST_F(ExportKinds, StrictFailsForEachFormatThatLeavesSomethingOut) {
   const std::string session = write_full_session();
-  for_each_target([&](Target to) {
+  exports::for_each_target([&](Target to) {
     SCOPED_TRACE(std::string(name_of(to)));
     fs::remove_all(output());
     ConvertOptions options;

@@ -15,6 +15,7 @@
 namespace collect::ctl {
 namespace {
 
+using exports::Target;
 using testing::json;
 namespace fs = testing::fs;
 using testing::kCall;
@@ -196,7 +197,7 @@ TEST_F(LodFiles, InterruptedOneIsReplaced) {
 TEST_F(LodFiles, WindowHasItsCalls) {
   write_large_session();
   ASSERT_NE(run(Target::kHtml), 2) << err_.str();
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.when.from = "5000000";  // ns of the device's clock
   selection.when.until = "5000200";
   ASSERT_NE(run(Target::kHtml, selection), 2) << err_.str();

@@ -6,6 +6,7 @@
 namespace collect::ctl {
 namespace {
 
+using exports::Target;
 using testing::json;
 using testing::kCall;
 using testing::kReturn;
@@ -143,7 +144,7 @@ TEST_F(ExportPage, ShowsCallsKnownAfterALoss) {
 
 TEST_F(ExportPage, AddsUnselectedFunctionsToTheirCaller) {
   write_stalled_session();
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.functions = {"a", "c"};
   selection.threads = {"100"};
   ASSERT_EQ(run(Target::kHtml, selection), 0) << err_.str();

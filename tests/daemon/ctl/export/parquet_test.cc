@@ -1,11 +1,12 @@
 // Tables of sessions, as DuckDB reads them.
-#include "daemon/ctl/export/export.h"
+#include "storage/export/export.h"
 #include "tests/daemon/ctl/export/export_fixture.h"
 #include "tests/formats/programs.h"
 
 namespace collect::ctl {
 namespace {
 
+using exports::Target;
 using ::testing::ElementsAre;
 using testing::json;
 using testing::kCall;
@@ -128,7 +129,7 @@ TEST_F(ParquetTest, FunctionsBySecond) {
 
 TEST_F(ParquetTest, PartOfIt) {
   write_stalled_session();
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.when.from = "2500";
   selection.when.until = "5000";
   selection.threads = {"thread_0"};
@@ -147,7 +148,7 @@ TEST_F(ParquetTest, FileIsNoDirectory) {
   const auto trace = read::open_trace(session_.string());
   ASSERT_TRUE(trace.ok());
   convert::ConvertLog log;
-  const Status made = export_sessions({&*trace}, {}, Target::kParquet, output(), log);
+  const Status made = exports::export_sessions({&*trace}, {}, Target::kParquet, output(), log);
   EXPECT_EQ(made.code(), Code::kAlreadyExists);
   EXPECT_EQ(made.error().message, output() + ": is a file, and tables of Parquet need a directory");
   EXPECT_EQ(written(), "kept");
@@ -155,7 +156,7 @@ TEST_F(ParquetTest, FileIsNoDirectory) {
 
 TEST_F(ParquetTest, RemovesOutputWhenExportFails) {
   write_stalled_session();
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.functions = {"absent"};
   EXPECT_EQ(run(Target::kParquet, selection), 1);
   EXPECT_FALSE(std::filesystem::exists(output()));

@@ -1,12 +1,13 @@
 // Sessions as Perfetto traces, as protoc and an importer by upstream's rules see them. Times are
 // worked out by hand.
-#include "daemon/ctl/export/export.h"
+#include "storage/export/export.h"
 
 #include "tests/daemon/ctl/export/export_fixture.h"
 
 namespace collect::ctl {
 namespace {
 
+using exports::Target;
 using ::testing::HasSubstr;
 using testing::index_of;
 using testing::json;
@@ -146,7 +147,7 @@ TEST_F(ExportPerfetto, DeepCallsAreFoldedAndCounted) {
 
 TEST_F(ExportPerfetto, WindowCutsCalls) {
   write_stalled_session();
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.when.from = "2500";
   selection.when.until = "8500";
   ASSERT_EQ(run(Target::kPerfetto, selection), 0) << err_.str();
@@ -174,7 +175,7 @@ TEST_F(ExportPerfetto, WindowThatBeginsWithinALossShowsIt) {
   write_lossy_session(
       {{1000, kCall, 0xA}, {2000, kCall, 0xB}, {4000, kReturn, 0xB}, {5000, kReturn, 0xA}}, 2, 2500,
       3500);
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.when.from = "3000";
   ASSERT_EQ(run(Target::kPerfetto, selection), 0) << err_.str();
   EXPECT_EQ(report_["counts"]["lost_events"], 5);
@@ -184,7 +185,7 @@ TEST_F(ExportPerfetto, WindowThatBeginsWithinALossShowsIt) {
 
 TEST_F(ExportPerfetto, OnlyWhatIsAskedFor) {
   write_stalled_session();
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.functions = {"c"};
   selection.threads = {"name=main"};
   ASSERT_EQ(run(Target::kPerfetto, selection), 0) << err_.str();

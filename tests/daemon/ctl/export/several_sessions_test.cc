@@ -1,12 +1,13 @@
 // Sessions of several devices in one file, in every format, against expected/FORMAT_several.json.
 // With COLLECT_WRITE_EXPORTS=1 they are written there; times, names and ids were worked out by hand
 // from the sessions below before they were kept.
-#include "daemon/ctl/export/export.h"
+#include "storage/export/export.h"
 #include "tests/daemon/ctl/export/export_fixture.h"
 
 namespace collect::ctl {
 namespace {
 
+using exports::Target;
 using ::testing::HasSubstr;
 using testing::index_of;
 using testing::json;
@@ -86,7 +87,7 @@ TEST_F(ExportSeveral, EveryFormatHasThemOnOneTimeLine) {
 
 TEST_F(ExportSeveral, WindowIsOneOfTheCollectorsClock) {
   write_sessions();
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.when.from = std::to_string(kEpoch + 1150);
   selection.when.until = std::to_string(kEpoch + 1750);
   selection.functions = {"b"};
@@ -95,7 +96,7 @@ TEST_F(ExportSeveral, WindowIsOneOfTheCollectorsClock) {
 
 TEST_F(ExportSeveral, WindowSinceTheEarliestStart) {
   write_sessions();
-  ExportSelection selection;
+  exports::ExportSelection selection;
   ASSERT_EQ(run(Target::kFolded, selection, inputs_), 0) << err_.str();
   const std::string all = written();
   selection.when.from = "0s";
@@ -111,7 +112,7 @@ TEST_F(ExportSeveral, WindowSinceTheEarliestStart) {
 // What one of them alone has is found; what none of them has is not.
 TEST_F(ExportSeveral, WordMeansSomethingInOneOfThem) {
   write_sessions();
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.functions = {"a", "c"};
   ASSERT_EQ(run(Target::kFolded, selection, inputs_), 0) << err_.str();
   EXPECT_EQ(written(),

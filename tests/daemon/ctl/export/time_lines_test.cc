@@ -1,11 +1,12 @@
 // Sessions as Chrome's trace events and as speedscope files. Times are worked out by hand.
-#include "daemon/ctl/export/export.h"
+#include "storage/export/export.h"
 
 #include "tests/daemon/ctl/export/export_fixture.h"
 
 namespace collect::ctl {
 namespace {
 
+using exports::Target;
 using ::testing::HasSubstr;
 using testing::index_of;
 using testing::json;
@@ -139,7 +140,7 @@ TEST_F(ExportTimeLines, TimesThatStepBackAreShownAndCounted) {
 TEST_F(ExportTimeLines, OpenCallLastsUntilTheEnd) {
   write_thread(0, index_of({{1000, kCall, 0xA}, {2000, kCall, 0xB}, {5000, kReturn, 0xB}}, 100));
   write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.functions = {"a"};
   ASSERT_EQ(run(Target::kSpeedscope, selection), 0) << err_.str();
   EXPECT_EQ(json::parse(written())["profiles"][0]["endValue"], 4000);
@@ -147,7 +148,7 @@ TEST_F(ExportTimeLines, OpenCallLastsUntilTheEnd) {
 
 TEST_F(ExportTimeLines, ThreadWithoutEventsInTheWindowIsNotThere) {
   write_stalled_session();
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.when.from = "12000";
   ASSERT_EQ(run(Target::kSpeedscope, selection), 0) << err_.str();
   const json file = json::parse(written());

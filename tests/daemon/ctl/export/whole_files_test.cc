@@ -6,16 +6,12 @@
 #include <cstdlib>
 #include <utility>
 
-#include "daemon/ctl/export/compressed_runs.h"
-#include "daemon/ctl/export/event_rate.h"
-#include "daemon/ctl/export/id_map.h"
-#include "formats/core/byte_sink.h"
-#include "formats/perfetto/writer.h"
 #include "tests/daemon/ctl/export/export_fixture.h"
 
 namespace collect::ctl {
 namespace {
 
+using exports::Target;
 using testing::index_of;
 using testing::json;
 using testing::kCall;
@@ -74,7 +70,7 @@ TEST_F(ExportWhole, EveryFormatHasAllThatItCanHold) {
 
 TEST_F(ExportWhole, EveryFormatHasAPartOfIt) {
   write_busy_session();
-  ExportSelection selection;
+  exports::ExportSelection selection;
   selection.functions = {"c", "b"};
   selection.when.from = "1150";
   selection.when.until = "2050";
@@ -242,77 +238,6 @@ TEST_F(ExportWhole, FunctionsBeyondTheLimitHaveOneNameTogether) {
   write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
   ASSERT_EQ(run(Target::kFolded), 0) << err_.str();
   EXPECT_EQ(written(), "app;main;(all other functions) 100\n");
-}
-
-// ---- parts of it
-
-TEST(EventRate, HasTheEventsOfEachPart) {
-  const auto changes = [](const EventRate& rate) {
-    std::vector<std::pair<uint64_t, uint64_t>> all;
-    rate.for_each_change([&](uint64_t ns, uint64_t events) { all.emplace_back(ns, events); });
-    return all;
-  };
-  using Changes = std::vector<std::pair<uint64_t, uint64_t>>;
-  constexpr uint64_t kG = 1'000'000'000;
-  EventRate moment(5, 5);
-  moment.add(5);
-  moment.add(5);
-  EXPECT_EQ(changes(moment), (Changes{{5, 2 * kG}, {6, 0}}));
-  EXPECT_EQ(changes(EventRate(5, 5)), (Changes{{5, 0}, {6, 0}}));
-  // 1,024 parts of one nanosecond.
-  EventRate fine(100, 1123);
-  for (const uint64_t ns : {0u, 99u, 100u, 101u, 101u, 103u, 1122u, 1123u, 1124u, 9999u}) {
-    fine.add(ns);
-  }
-  EXPECT_EQ(changes(fine), (Changes{{100, 3 * kG},
-                                    {101, 2 * kG},
-                                    {102, 0},
-                                    {103, kG},
-                                    {104, 0},
-                                    {1122, kG},
-                                    {1123, 3 * kG},
-                                    {1124, 0}}));
-  // One more, and a part has two; what is the same as before it is no change.
-  EventRate coarse(100, 1124);
-  for (const uint64_t ns : {100u, 103u, 104u, 1124u}) coarse.add(ns);
-  EXPECT_EQ(changes(coarse), (Changes{{100, kG / 2}, {106, 0}, {1124, kG / 2}, {1126, 0}}));
-  EventRate thirds(0, 3 * 1024);
-  thirds.add(0);
-  EXPECT_EQ(changes(thirds).front().second, 250'000'000u);
-}
-
-// More runs than there is room for at a time: they come out whole and in their order.
-TEST(CompressedRuns, AreThoseThatWerePutIn) {
-  std::vector<std::vector<uint8_t>> runs;
-  std::vector<uint8_t> expected;
-  ZlibPieces pieces;
-  for (size_t i = 0; i < 60; ++i) {
-    std::vector<uint8_t>& run = runs.emplace_back(1 + i * 9973 % 200'000);
-    uint32_t random = static_cast<uint32_t>(i);
-    for (uint8_t& byte : run)
-      byte = static_cast<uint8_t>((random = random * 1664525 + 1013904223) >> 26);
-    std::vector<uint8_t> packed;
-    perfetto::append_compressed_run(pieces, packed, runs.back());
-    expected.insert(expected.end(), packed.begin(), packed.end());
-  }
-  for (const size_t workers : {0u, 1u, 3u}) {
-    VectorSink sink;
-    CompressedRuns packer(sink, workers);
-    for (const auto& run : runs) ASSERT_TRUE(packer.write(run).ok());
-    ASSERT_TRUE(packer.finish().ok());
-    EXPECT_TRUE(sink.bytes() == expected) << workers << " workers";
-  }
-}
-
-TEST(IdMap, KeepsWhatIsFreeAndPositive) {
-  IdMap ids;
-  EXPECT_EQ(ids.take(5), 5);
-  EXPECT_EQ(ids.take(5), 1'000'000'000);
-  EXPECT_EQ(ids.take(0), 1'000'000'001);
-  EXPECT_EQ(ids.take(1), 1);
-  EXPECT_EQ(ids.take(999'999'999), 999'999'999);
-  EXPECT_EQ(ids.take(1'000'000'000), 1'000'000'002);
-  EXPECT_EQ(ids.take(UINT32_MAX), 1'000'000'003);
 }
 
 }  // namespace

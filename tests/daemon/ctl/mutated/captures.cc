@@ -119,7 +119,7 @@ Capture planned_session(atf::Version version, bool finalize) {
   return capture;
 }
 
-std::vector<Capture> converted(const fs::path& scratch, Target to) {
+std::vector<Capture> converted(const fs::path& scratch, exports::Target to) {
   std::vector<Capture> captures;
   int number = 0;
   for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
@@ -185,7 +185,7 @@ std::vector<Capture> sessions(const fs::path& scratch, atf::Version version) {
 }
 
 std::vector<Capture> containers(const fs::path& scratch) {
-  std::vector<Capture> captures = converted(scratch, Target::kRtc);
+  std::vector<Capture> captures = converted(scratch, exports::Target::kRtc);
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     rtc::testing::Plan plan;
     plan.seed = seed;
@@ -211,14 +211,14 @@ std::vector<Capture> captures_of(Kind kind, const std::string& scratch) {
     case Kind::kRtc:
       return containers(scratch);
     case Kind::kWtf:
-      captures = converted(scratch, Target::kWtf);
+      captures = converted(scratch, exports::Target::kWtf);
       captures.push_back(single(wtf::testing::build_file(2048)));
       captures.push_back(single(wtf::testing::random_file(7, 40, 2048).bytes));
       return captures;
     case Kind::kWtfJson:
-      return converted(scratch, Target::kWtfJson);
+      return converted(scratch, exports::Target::kWtfJson);
     case Kind::kDial9:
-      captures = converted(scratch, Target::kDial9);
+      captures = converted(scratch, exports::Target::kDial9);
       captures.push_back(single(fakes::dial9_stream(2, 10)));
       for (uint64_t seed = 1; seed <= 4; ++seed) {
         captures.push_back(single(dial9::testing::random_stream(seed, 2, 10).bytes));

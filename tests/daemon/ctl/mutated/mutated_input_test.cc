@@ -127,7 +127,7 @@ class Commands {
       case Group::kConvert: {
         ConvertOptions options;
         options.inputs = {path};
-        options.to = static_cast<Target>(random() % 5);
+        options.to = static_cast<exports::Target>(random() % 5);
         options.output = (directory_ / "made").string();
         options.json = json;
         options.atf_version = random() % 2 == 0 ? 1 : 2;

@@ -6,11 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/ctl/report/report.h"
-#include "daemon/ctl/select/time_words.h"
+#include "storage/select/time_words.h"
 #include "tests/daemon/ctl/check/session.h"
 
 namespace collect::ctl {
 namespace {
+
+using select::parse_moment;
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -243,7 +245,7 @@ TEST_F(ReportChoices, DiffPutsTheSameNameSideBySide) {
 }
 
 TEST(TimeWords, MomentsAsPeopleWriteThem) {
-  SessionTimes session;
+  select::SessionTimes session;
   session.start_ns = 5'000;
   EXPECT_EQ(*parse_moment("1ms", session), 1'005'000u);
   EXPECT_EQ(*parse_moment("2.5s", session), 2'500'005'000u);
@@ -258,7 +260,7 @@ TEST(TimeWords, MomentsAsPeopleWriteThem) {
   storage::Manifest manifest;
   manifest.identity.start_ns = 5'000;
   manifest.identity.start_unix_ns = 1'795'615'380'000'000'000;
-  TimeLine line;
+  select::TimeLine line;
   session.clock = *line.add(manifest);
   EXPECT_EQ(*parse_moment("14:03:05Z", session), 5'000'005'000u);
   EXPECT_EQ(*parse_moment("14:03:05.25Z", session), 5'250'005'000u);

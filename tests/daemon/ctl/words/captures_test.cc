@@ -254,7 +254,7 @@ std::string dumped(const CaptureFormat& format, Bytes file, const DumpOptions& o
   std::ostringstream text;
   TextOut out(text);
   // Words of numbers alone.
-  const auto window = window_of(options.when, [] { return SessionTimes(); });
+  const auto window = select::window_of(options.when, [] { return select::SessionTimes(); });
   EXPECT_TRUE(format.dump(options, *window, file, out, {}).ok());
   out.flush();
   return text.str();

@@ -22,6 +22,8 @@
 namespace collect::ctl::testing {
 namespace {
 
+using exports::Target;
+
 namespace fs = std::filesystem;
 using nlohmann::json;
 using Strings = std::vector<std::string>;

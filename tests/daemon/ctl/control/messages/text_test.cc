@@ -6,6 +6,7 @@
 namespace collect::ctl {
 namespace {
 
+using select::parse_duration;
 using std::chrono::nanoseconds;
 
 TEST(TextTest, Numbers) {
