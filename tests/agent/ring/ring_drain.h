@@ -74,8 +74,10 @@ class RingDrain {
       TakenStream& taken = streams[info.stream_id];
       taken.thread_id = info.thread_id;
       taken.recording = info.recording;
-      take_lane(*stream, Lane::kIndex, taken.index, acknowledge_too);
-      take_lane(*stream, Lane::kDetail, taken.detail, acknowledge_too);
+      // What comes meanwhile is for the next time: a thread that is faster never ends this one.
+      const StreamCounts there = stream_counts(*stream);
+      take_lane(*stream, Lane::kIndex, taken.index, there.index_count, acknowledge_too);
+      take_lane(*stream, Lane::kDetail, taken.detail, there.detail_count, acknowledge_too);
       const StreamCounts counts = stream_counts(*stream);
       taken.left_out = counts.calls_left_out;
       taken.index.lost_total = counts.index_lost;
@@ -127,9 +129,10 @@ class RingDrain {
   std::map<uint32_t, TakenStream> streams;
 
  private:
-  static void take_lane(Stream& stream, Lane which, TakenLane& lane, bool acknowledge_too) {
+  static void take_lane(Stream& stream, Lane which, TakenLane& lane, uint64_t until,
+                        bool acknowledge_too) {
     Page span;
-    while (next_span(stream, which, 1u << 20, true, span)) {
+    while (lane.next() < until && next_span(stream, which, 1u << 20, true, span)) {
       ASSERT_GE(span.first_seq, lane.next());
       lane.skipped += span.first_seq - lane.next();
       lane.records += span.record_count;

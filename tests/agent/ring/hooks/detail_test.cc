@@ -378,20 +378,32 @@ TEST(DetailWait, CountsTheLossWhenWaitingIsNotAllowed) {
 }
 
 TEST_F(DetailTest, ChangesWhileThreadsRecord) {
-  std::atomic<bool> done{false};
+  constexpr int kChanges = 60;
+  constexpr int kTurnsOfAChange = 20;  // at most, so that taking comes to an end beside other work
+  std::atomic<int> changes{0};
+  std::atomic<int> turns{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {
       alignas(4096) uint64_t stack[512] = {};
       const HookFrame frame = frame_at(stack);
-      while (!done.load()) record_pairs(10, function_a(), frame);
+      for (int turn = 0; changes.load() < kChanges;) {
+        if (turn > kTurnsOfAChange * changes.load()) {
+          std::this_thread::yield();
+          continue;
+        }
+        record_pairs(10, function_a(), frame);
+        ++turn;
+        ++turns;
+      }
     });
   }
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < kChanges; ++i) {
     set_detail(static_cast<uint32_t>(i % 3), i % 3 == 2 ? 1000000 : 0, nullptr);
     drain_.take();
+    while (turns.load() <= i) std::this_thread::yield();
+    ++changes;
   }
-  done = true;
   for (auto& thread : threads) thread.join();
   drain_.finish();
   for (const auto& [id, stream] : drain_.streams) {
