@@ -31,6 +31,12 @@ LAMBDA = re.compile(r"\[[^\]]*\]\s*(\(|\{|mutable)")
 TEST_NAME = re.compile(r"^\s*(?:TYPED_)?TEST(?:_F|_P)?\(\s*\w+,\s*(\w+)\)", re.M)
 
 
+# A sentence in pieces is not found by who searches for it.
+IN_PIECES = re.compile(r'"\s*\+\s*std::to_string\(|std::to_string\([^;"]*\)\s*\+\s*"')
+
+REMEDIES = {**WORDS, "in_pieces": "write one literal of fmt::format"}
+
+
 def head_of(lines, at):
     """The line on which the statement before the brace in line `at` begins, and its text."""
     first, head = at, lines[at]
@@ -62,7 +68,7 @@ def long_functions(path, text):
 
 def found(root, paths):
     """{name of a budget: [(path, line, what)]}"""
-    all_found = {name: [] for name in [*WORDS, "test_words", "functions", "test_functions"]}
+    all_found = {name: [] for name in [*WORDS, "test_words", "functions", "test_functions", "in_pieces"]}
     for path in paths:
         if path.startswith(NOT_COUNTED) or COMMITTED in path or not path.endswith(TEXTS):
             continue
@@ -76,6 +82,8 @@ def found(root, paths):
         is_test = path.startswith("tests/")
         all_found["test_functions" if is_test else "functions"] += [
             (path, number, what) for number, what in long_functions(path, text)]
+        all_found["in_pieces"] += [] if is_test else [
+            (path, text.count("\n", 0, match.start()) + 1, match.group()) for match in IN_PIECES.finditer(text)]
         for match in TEST_NAME.finditer(text if is_test else ""):
             name = match.group(1).removeprefix("DISABLED_")  # what GoogleTest asks for
             if len(re.findall(r"[A-Z][a-z]*|\d+", name)) > NAME_WORDS:
@@ -116,7 +124,7 @@ def main():
     findings = list(named_with_article(root, paths))
     for name, places in all_found.items():
         budget = budgets.get(name, 0)
-        remedy = WORDS.get(name, "make it shorter")
+        remedy = REMEDIES.get(name, "make it shorter")
         if len(places) > budget:
             findings.append(tree.Finding(
                 BUDGETS, 0, f"{name}: {len(places)}, budget {budget}",

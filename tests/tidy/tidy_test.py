@@ -97,6 +97,8 @@ FAULTS = [
      "functions: 1, budget 0"),
     ("check_budgets.py", "storage/writer.h", "class A {\n  int f() {\n" + "\n" * 69 + "  }\n};\n",
      "functions: 1, budget 0"),
+    ("check_budgets.py", "storage/writer.cc", 'auto s = "at " + std::to_' + 'string(n) + " bytes";\n',
+     "in_pieces: 1, budget 0"),
     ("check_budgets.py", "tests/x_test.cc", "TEST(S, AFullDiskFails) {}\n", "begins with an article"),
     ("check_budgets.py", "tests/x_test.cc", "TEST(S, OneTwoThreeFourFiveSixSevenEightNineTen) {}\n",
      "test_words: 1, budget 0"),
