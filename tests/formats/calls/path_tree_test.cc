@@ -18,7 +18,7 @@ using testing::Events;
 using testing::kCall;
 using testing::kReturn;
 
-TEST(PathTree, CallsBehindALossAreBelowANodeOfTheirOwn) {
+TEST(PathTree, CallsBehindALossHaveANodeAbove) {
   // `a` may have ended in what was lost, so that it is not known who called `b`.
   const std::vector<testing::Event> events = {
       {10, kCall, 'a'}, {20, kCall, 'b'}, {35, kReturn, 'b'}};

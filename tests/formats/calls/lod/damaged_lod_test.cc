@@ -50,7 +50,7 @@ TEST(DamagedLod, HeaderFieldsThatDoNotFitAreNamed) {
   }
 }
 
-TEST(DamagedLod, LeafMayHaveAsManyEventsAsTheLimitSays) {
+TEST(DamagedLod, LeafMayHaveTheMostEvents) {
   testing::MadeThread thread;
   thread.events = {{10, testing::kCall, 'a'}, {20, testing::kReturn, 'a'}};
   EXPECT_TRUE(LodReader::open(testing::build(thread, kMaxLeafEvents).file).ok());
