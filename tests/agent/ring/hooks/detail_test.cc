@@ -379,7 +379,7 @@ TEST(DetailWait, CountsTheLossWhenWaitingIsNotAllowed) {
 
 TEST_F(DetailTest, ChangesWhileThreadsRecord) {
   constexpr int kChanges = 60;
-  constexpr int kTurnsOfAChange = 20;  // at most, so that taking comes to an end beside other work
+  constexpr int kTurnsOfAChange = 20;  // at most: full rings of detail take seconds to copy
   std::atomic<int> changes{0};
   std::atomic<int> turns{0};
   std::vector<std::thread> threads;
