@@ -73,9 +73,12 @@ Error thrown_error() noexcept {
   } catch (const std::system_error& error) {
     // EAGAIN: of a thread that was not started.
     const bool is_passing = error.code() == std::errc::resource_unavailable_try_again;
+    // Of other categories (streams, resolvers) the number is no errno.
+    const bool is_errno = error.code().category() == std::generic_category() ||
+                          error.code().category() == std::system_category();
     try {
-      Error made = errno_error(error.code().value(), error.what());
-      return is_passing ? Error{Code::kExhausted, std::move(made.message)} : made;
+      if (is_passing) return {Code::kExhausted, error.what()};
+      return {is_errno ? errno_error(error.code().value(), "").code : Code::kIo, error.what()};
     } catch (...) {
       return {Code::kExhausted, "out of memory"};
     }

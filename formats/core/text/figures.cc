@@ -1,5 +1,6 @@
 #include "formats/core/text/figures.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <iterator>
@@ -52,8 +53,8 @@ std::string short_rate(double per_second) {
 std::string short_duration(double seconds) {
   if (seconds > 0 && seconds < 0.0009995) return formatted("%.0f %s", seconds * 1e6, "us");
   if (seconds < 0.9995) return formatted("%.0f %s", seconds * 1000, "ms");
-  if (seconds < 60) return formatted("%.1f %s", seconds, "s");
-  const auto whole = static_cast<uint64_t>(seconds);
+  if (seconds < 59.95) return formatted("%.1f %s", seconds, "s");
+  const auto whole = static_cast<uint64_t>(std::max(seconds, 60.0));
   char text[64];
   if (whole < 3600) {
     std::snprintf(text, sizeof(text), "%u min %02u s", static_cast<unsigned>(whole / 60),

@@ -76,6 +76,24 @@ TEST_P(CheckThread, WrongChecksum) {
   EXPECT_EQ(report.detail.checksum, ChecksumState::kBad);
 }
 
+// FORMAT.md has the checksum at byte 4 of both footers.
+TEST_P(CheckThread, WrongChecksumIsReportedAtItsField) {
+  store_le<uint32_t>(made_.index.data() + made_.index.size() - 60, 1);
+  store_le<uint32_t>(made_.detail.data() + made_.detail.size() - 60, 1);
+  const ThreadReport report = check_thread(0, made_.index, made_.detail);
+  ASSERT_EQ(report.findings.list().size(), 2u);
+  const Finding& of_index = report.findings.list()[0];
+  EXPECT_EQ(of_index.check, Check::kChecksum);
+  EXPECT_EQ(of_index.lane, Lane::kIndex);
+  EXPECT_EQ(of_index.severity, Severity::kError);
+  EXPECT_EQ(of_index.offset, made_.index.size() - 60);
+  const Finding& of_detail = report.findings.list()[1];
+  EXPECT_EQ(of_detail.check, Check::kChecksum);
+  EXPECT_EQ(of_detail.lane, Lane::kDetail);
+  EXPECT_EQ(of_detail.severity, Severity::kError);
+  EXPECT_EQ(of_detail.offset, made_.detail.size() - 60);
+}
+
 TEST_P(CheckThread, TimeStepsBack) {
   store_le<uint64_t>(event(5), 1);
   expect_only(Check::kTimeOrder, Severity::kError, 64 + 32 * 5);

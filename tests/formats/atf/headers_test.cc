@@ -133,6 +133,59 @@ TEST(IndexFooter, Bytes) {
   EXPECT_FALSE(decode_detail_footer(out)) << "the detail footer has another magic";
 }
 
+struct Marked {
+  const char* hex;  // a whole block of 64 bytes, as FORMAT.md's tables give it
+  bool (*is_decoded)(Bytes);
+};
+
+const Marked kMarked[] = {
+    {"41544932 01 02 02 02 01000000 07000000 03000000 20000000 0100000000000000"
+     "4000000000000000 6000000000000000 e803000000000000 e803000000000000",
+     [](Bytes bytes) { return decode_index_header(bytes).ok(); }},
+    {"32495441 00000000 0100000000000000 e803000000000000 e803000000000000"
+     "2000000000000000 000000000000000000000000000000000000000000000000",
+     [](Bytes bytes) { return decode_index_footer(bytes).has_value(); }},
+    {"41544432 01 02 01 04 00000000 07000000 00000000 4000000000000000 0400000000000000"
+     "0002000000000000 0300000000000000 0900000000000000 00000000",
+     [](Bytes bytes) { return decode_detail_header(bytes).ok(); }},
+    {"32445441 00000000 0400000000000000 0002000000000000 e803000000000000"
+     "6c07000000000000 000000000000000000000000000000000000000000000000",
+     [](Bytes bytes) { return decode_detail_footer(bytes).has_value(); }}};
+
+TEST(Magic, EveryBitOfItsFourBytesMatters) {
+  for (const Marked& each : kMarked) {
+    const std::vector<uint8_t> good = from_hex(each.hex);
+    ASSERT_EQ(good.size(), 64u);
+    EXPECT_TRUE(each.is_decoded(good)) << each.hex;
+    for (size_t bit = 0; bit < 32; ++bit) {
+      std::vector<uint8_t> bad = good;
+      bad[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
+      EXPECT_FALSE(each.is_decoded(bad)) << each.hex << " bit " << bit;
+    }
+  }
+}
+
+// The checksum follows at once.
+TEST(Magic, ByteBehindItMayBeAnything) {
+  for (const size_t footer : {1, 3}) {
+    std::vector<uint8_t> bytes = from_hex(kMarked[footer].hex);
+    for (int byte = 0; byte < 256; ++byte) {
+      bytes[4] = static_cast<uint8_t>(byte);
+      EXPECT_TRUE(kMarked[footer].is_decoded(bytes)) << byte;
+    }
+  }
+}
+
+TEST(Magic, PartOfABlockIsNone) {
+  for (const Marked& each : kMarked) {
+    const std::vector<uint8_t> good = from_hex(each.hex);
+    for (size_t length = 0; length < good.size(); ++length) {
+      const std::vector<uint8_t> part(good.begin(), good.begin() + static_cast<ptrdiff_t>(length));
+      EXPECT_FALSE(each.is_decoded(part)) << each.hex << " first " << length;
+    }
+  }
+}
+
 // The 64-bit fields of the detail header lie at 20, 28, 36, 44 and 52.
 TEST(DetailHeader, BytesAtUnalignedOffsets) {
   DetailFileHeader header{Version::kV2, Arch::kX86_64, Os::kLinux};
@@ -201,6 +254,66 @@ TEST(IndexEvent, Version2Bytes) {
   EXPECT_EQ(back.function_id, 0xF7F05AC500000001u);
   EXPECT_EQ(back.detail_seq, 5u);
   EXPECT_EQ(back.kind, EventKind::kReturn);
+}
+
+// FORMAT.md's table of the event, with another byte at each offset.
+TEST(IndexEvent, DecodesEachFieldOfVersion1AtItsOffset) {
+  const auto bytes = from_hex(
+      "efcdab8967452301 1032547698badcfe"
+      "44332211 bdac9b8a 88776655 ccbbaa99");
+  const IndexEvent event = decode_index_event(Version::kV1, bytes.data());
+  EXPECT_EQ(event.timestamp_ns, 0x0123456789ABCDEFu);
+  EXPECT_EQ(event.function_id, 0xFEDCBA9876543210u);
+  EXPECT_EQ(event.thread_id, 0x11223344u);
+  EXPECT_EQ(event.kind_raw, 0x8A9BACBDu);
+  EXPECT_EQ(event.kind, EventKind{});
+  EXPECT_EQ(event.call_depth, 0x55667788u);
+  EXPECT_EQ(event.detail_seq, 0x99AABBCCu);
+}
+
+TEST(IndexEvent, DecodesEachFieldOfVersion2AtItsOffset) {
+  const auto bytes = from_hex(
+      "efcdab8967452301 1032547698badcfe"
+      "ffeeddccbbaa9988 01 02030405060708");
+  const IndexEvent event = decode_index_event(Version::kV2, bytes.data());
+  EXPECT_EQ(event.timestamp_ns, 0x0123456789ABCDEFu);
+  EXPECT_EQ(event.function_id, 0xFEDCBA9876543210u);
+  EXPECT_EQ(event.detail_seq, 0x8899AABBCCDDEEFFu);
+  EXPECT_EQ(event.kind_raw, 1u) << "the reserved bytes are no part of it";
+  EXPECT_EQ(event.kind, EventKind::kCall);
+  EXPECT_EQ(event.thread_id, 0u);
+  EXPECT_EQ(event.call_depth, 0u);
+}
+
+TEST(IndexEvent, KindsAreCallReturnAndException) {
+  std::vector<uint8_t> bytes(32);
+  const EventKind kinds[] = {EventKind{}, EventKind::kCall, EventKind::kReturn,
+                             EventKind::kException};
+  for (int kind = 0; kind < 256; ++kind) {
+    const EventKind expected = kind < 4 ? kinds[kind] : EventKind{};
+    bytes.assign(32, 0);
+    bytes[20] = static_cast<uint8_t>(kind);
+    EXPECT_EQ(decode_index_event(Version::kV1, bytes.data()).kind, expected) << kind;
+    bytes.assign(32, 0);
+    bytes[24] = static_cast<uint8_t>(kind);
+    EXPECT_EQ(decode_index_event(Version::kV2, bytes.data()).kind, expected) << kind;
+  }
+}
+
+// 0 is a record's number, and so is everything below the sentinel.
+TEST(IndexEvent, OnlyAllOnesIsNoRecord) {
+  std::vector<uint8_t> bytes(32);
+  EXPECT_EQ(decode_index_event(Version::kV1, bytes.data()).detail_seq, 0u);
+  EXPECT_EQ(decode_index_event(Version::kV2, bytes.data()).detail_seq, 0u);
+  const auto below_v1 = from_hex(std::string(56, '0') + "feffffff");
+  EXPECT_EQ(decode_index_event(Version::kV1, below_v1.data()).detail_seq, 0xFFFFFFFEu);
+  const auto none_v1 = from_hex(std::string(56, '0') + "ffffffff");
+  EXPECT_EQ(decode_index_event(Version::kV1, none_v1.data()).detail_seq, 0xFFFFFFFFFFFFFFFFu);
+  const auto tail = std::string(16, '0');
+  const auto below_v2 = from_hex(std::string(32, '0') + "ffffffff00000000" + tail);
+  EXPECT_EQ(decode_index_event(Version::kV2, below_v2.data()).detail_seq, 0xFFFFFFFFu);
+  const auto none_v2 = from_hex(std::string(32, '0') + "ffffffffffffffff" + tail);
+  EXPECT_EQ(decode_index_event(Version::kV2, none_v2.data()).detail_seq, 0xFFFFFFFFFFFFFFFFu);
 }
 
 TEST(IndexEvent, NoDetailIsEachVersionsSentinel) {

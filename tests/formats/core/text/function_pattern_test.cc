@@ -99,6 +99,21 @@ TEST(FunctionPattern, MatchesTheInnermostPartsOfADeepName) {
   EXPECT_FALSE(means_function("n84::*::f", "", name + "f(int)"));
 }
 
+TEST(FunctionPattern, SixteenPartsAreMatchedWhereverTheNameEnds) {
+  std::string outer;
+  for (size_t parts = 1; parts <= 50; ++parts) {
+    const std::string name = outer + "f(int)";
+    EXPECT_TRUE(means_function("f", "", name)) << name;
+    EXPECT_EQ(base_name(name), "f");
+    for (size_t part = 0; part + 1 < parts; ++part) {
+      const std::string pattern = "n" + std::to_string(part) + "::*f";
+      const bool is_matched = part == 0 || part + 16 >= parts;  // a name's beginning always is
+      EXPECT_EQ(means_function(pattern, "", name), is_matched) << pattern << " in " << name;
+    }
+    outer += "n" + std::to_string(parts - 1) + "::";
+  }
+}
+
 // A pattern that would make a backtracking matcher run for ages.
 TEST(FunctionPattern, ManyStarsAreFast) {
   std::string pattern;

@@ -96,6 +96,58 @@ TEST(Printable, EscapesWhatMovesHidesOrForges) {
   }
 }
 
+// TEXT.md's table, for ASCII.
+TEST(Printable, EachAsciiByteHasItsForm) {
+  for (int byte = 0; byte < 0x80; ++byte) {
+    const std::string text(1, static_cast<char>(byte));
+    std::string shown = text;
+    if (byte < 0x20 || byte == 0x7F) {
+      char escape[16];
+      std::snprintf(escape, sizeof escape, "\\x%02x", static_cast<unsigned>(byte));
+      shown = byte == '\n' ? "\\n" : byte == '\r' ? "\\r" : byte == '\t' ? "\\t" : escape;
+    }
+    EXPECT_EQ(printable_sentence(text), shown) << byte;
+    EXPECT_EQ(printable_sentence("\x1b" + text), "\\x1b" + shown) << byte;
+    const std::string name = byte == '\\' ? "\\\\" : shown;
+    EXPECT_EQ(printable(text), name) << byte;
+    EXPECT_EQ(printable(text + "\x1b"), name + "\\x1b") << byte;
+    EXPECT_EQ(in_quotes(text), "\"" + (byte == '"' ? "\\\"" : name) + "\"") << byte;
+    EXPECT_EQ(is_plain_name(text), name == text) << byte;
+  }
+}
+
+// Unicode 3.9, table 3-7.
+TEST(Printable, SurrogatesAndWhatIsBeyondUnicodeAreBytes) {
+  for (const std::string text : {"\xed\x9f\xbf", "\xee\x80\x80", "\xf4\x8f\xbf\xbd"}) {
+    EXPECT_EQ(printable(text), text);  // U+D7FF, U+E000, U+10FFFD
+    EXPECT_EQ(printable_sentence(text), text);
+  }
+  const Shown cases[] = {{"\xed\xa0\x80", "\\xed\\xa0\\x80"},  // U+D800
+                         {"\xed\xaf\xbf", "\\xed\\xaf\\xbf"},
+                         {"\xed\xb0\x80", "\\xed\\xb0\\x80"},
+                         {"\xed\xbf\xbf", "\\xed\\xbf\\xbf"},           // U+DFFF
+                         {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},  // U+110000
+                         {"\xf5\x80\x80\x80", "\\xf5\\x80\\x80\\x80"},
+                         {"\xf8\x88\x80\x80\x80", "\\xf8\\x88\\x80\\x80\\x80"}};
+  for (const Shown& each : cases) {
+    EXPECT_EQ(printable(each.from), each.to);
+    EXPECT_EQ(printable_sentence("ü" + each.from + "ü"), "ü" + each.to + "ü");
+    EXPECT_EQ(in_quotes(each.from), "\"" + each.to + "\"");
+  }
+}
+
+TEST(Printable, CharacterBehindACutOneIsWhole) {
+  const Shown cases[] = {{"\xc3", "\\xc3"},          {"\xe2", "\\xe2"},
+                         {"\xe2\x82", "\\xe2\\x82"}, {"\xf0", "\\xf0"},
+                         {"\xf0\x9f", "\\xf0\\x9f"}, {"\xf0\x9f\x93", "\\xf0\\x9f\\x93"}};
+  for (const Shown& each : cases) {
+    for (const std::string next : {"", "a", "ü", "日", "📱"}) {
+      EXPECT_EQ(printable(each.from + next), each.to + next);
+      EXPECT_EQ(printable_sentence(next + each.from + next), next + each.to + next);
+    }
+  }
+}
+
 TEST(Printable, LeavesLettersAsTheyAre) {
   for (const std::string text : kShownAsTheyAre) {
     EXPECT_EQ(printable(text), text);
@@ -155,6 +207,21 @@ TEST(Printable, NeverReturnsMoreThanTheBound) {
   EXPECT_EQ(printable_sentence(std::string(kMaxSentenceBytes + 1, 'a')).size(), kMaxSentenceBytes);
 }
 
+// The ellipsis has 3 bytes.
+TEST(Printable, CutsBehindTheLastCharacterThatFits) {
+  const std::string letters(10, 'a');
+  EXPECT_EQ(printable(letters, 10), letters);
+  EXPECT_EQ(printable(letters, 9), "aaaaaa…");
+  EXPECT_EQ(printable(letters, 4), "a…");
+  EXPECT_EQ(printable(letters, 3), "…");
+  EXPECT_EQ(printable(letters, 2), "");
+  EXPECT_EQ(printable_sentence("\n\n\n\n", 8), "\\n\\n\\n\\n");
+  EXPECT_EQ(printable_sentence("\n\n\n\n", 7), "\\n\\n…");
+  EXPECT_EQ(printable_sentence("\n\n\n\n", 6), "\\n…");
+  EXPECT_EQ(in_quotes("üüüü", 7), "\"üü…\"");
+  EXPECT_EQ(in_quotes("üüüü", 6), "\"ü…\"");
+}
+
 TEST(Printable, EveryCodePointIsEitherShownOrEscaped) {
   for (uint32_t code = 0x80; code <= 0x10FFFF; ++code) {
     if (code >= 0xD800 && code <= 0xDFFF) continue;
@@ -208,6 +275,53 @@ TEST(PrintableText, WaitsForTheRestOfACharacter) {
     EXPECT_EQ(append_printable_text(out, text.substr(cut - rest)), whole_rest);
     EXPECT_EQ(out, whole) << cut;
   }
+}
+
+TEST(PrintableText, ByteThatBeginsNoCharacterDoesNotWait) {
+  const Shown cases[] = {{"\x80", "a\\x80"}, {"\xbf", "a\\xbf"}, {"\xc0", "a\\xc0"},
+                         {"\xc1", "a\\xc1"}, {"\xf5", "a\\xf5"}, {"\xff", "a\\xff"}};
+  for (const Shown& each : cases) {
+    std::string out;
+    EXPECT_EQ(append_printable_text(out, "a" + each.from), 0u);
+    EXPECT_EQ(out, each.to);
+  }
+  for (const std::string first : {"\xc2", "\xdf", "\xe0", "\xed", "\xf0", "\xf4"}) {
+    std::string out;
+    EXPECT_EQ(append_printable_text(out, "a" + first), 1u);
+    EXPECT_EQ(out, "a");
+  }
+}
+
+// Text is looked at in chunks of 64 bytes: each byte at both ends of a chunk, and in the rest.
+TEST(PrintableText, PlainPrefixEndsAtTheFirstOtherByte) {
+  for (const size_t size : {1, 63, 64, 65, 127, 128, 129, 200}) {
+    const std::string plain(size, 'a');
+    EXPECT_EQ(plain_text_prefix(plain), size);
+    for (const size_t at : {0, 1, 62, 63, 64, 65, 127, 128, 191, 192, 199}) {
+      if (at >= size) continue;
+      for (int byte = 0; byte < 256; ++byte) {
+        std::string text = plain;
+        text[at] = static_cast<char>(byte);
+        const bool is_plain = (byte >= 0x20 && byte <= 0x7E) || byte == '\n' || byte == '\t';
+        ASSERT_EQ(plain_text_prefix(text), is_plain ? size : at) << byte << " at " << at;
+      }
+    }
+  }
+}
+
+TEST(JsonString, EscapesBetweenThePrintableRanges) {
+  const auto json = [](std::string_view text) {
+    std::string out;
+    append_json_string(out, text);
+    return out;
+  };
+  EXPECT_EQ(json("\x1f \x7e\x7f\u0080\u009f\u00a0"), "\"\\u001f ~\\u007f\\u0080\\u009f\u00a0\"");
+  EXPECT_EQ(json("\""), "\"\\\"\"");
+  EXPECT_EQ(json("\\"), "\"\\\\\"");
+  EXPECT_EQ(printable_json(" \x7e\x7f\u0080\u009f\u00a0"), " ~\\u007f\\u0080\\u009f\u00a0");
+  std::string minimal;
+  append_minimal_json_string(minimal, "\x1f \x7e\x7f\u009f\u00a0");
+  EXPECT_EQ(minimal, "\"\\u001f ~\x7f\u009f\u00a0\"");
 }
 
 TEST(JsonString, EscapesWhatIsNotPrintable) {
