@@ -20,6 +20,8 @@
 #include <sstream>
 #include <thread>
 
+#include "daemon/machine/process_stat.h"
+
 namespace collect::inject {
 namespace {
 
@@ -81,19 +83,10 @@ std::vector<Mapping> mappings_of(const std::string& path) {
   return mappings;
 }
 
-// Field 22 of /proc/PID/stat; the name before it may have spaces and parentheses. 0: it has ended.
+// 0: it has ended.
 uint64_t start_of(pid_t pid) {
-  std::ifstream file(proc(pid, "stat"));
-  std::string line;
-  std::getline(file, line);
-  const size_t name_end = line.rfind(')');
-  if (name_end == line.npos) return 0;
-  std::istringstream fields(line.substr(name_end + 1));
-  std::string skipped;
-  for (int field = 3; field < 22; ++field) fields >> skipped;
-  uint64_t started = 0;
-  fields >> started;
-  return started;
+  const auto stat = read_process_stat(static_cast<uint32_t>(pid));
+  return stat ? stat->begin_ticks : 0;
 }
 
 Status check_status(pid_t pid, std::map<std::string, std::string> fields) {

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 namespace collect {
@@ -20,7 +19,9 @@ std::optional<ProcessStat> read_process_stat(uint32_t pid) {
 
 std::optional<ProcessStat> read_process_stat(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  std::getline(file, text,
+               '\0');  // unlike an iterator, it does not throw where a process ends meanwhile
   const size_t name_end = text.rfind(')');  // a name may hold anything
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(text.substr(name_end + 1));

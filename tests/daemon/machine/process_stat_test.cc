@@ -40,6 +40,11 @@ TEST(ProcessStatTest, NameMayHoldAnything) {
   EXPECT_EQ(stat->begin_ticks, 4711u);
 }
 
+// A thread that ends between the opening and the reading: its file cannot be read either.
+TEST(ProcessStatTest, FileThatCannotBeReadIsNone) {
+  EXPECT_FALSE(read_process_stat("/"));
+}
+
 TEST(ProcessStatTest, LineThatIsCutIsNone) {
   const std::string path =
       std::filesystem::temp_directory_path() / ("process_stat_cut_" + std::to_string(::getpid()));
