@@ -30,23 +30,23 @@ std::string listed(const std::vector<std::string>& words) {
 Command made_command(CLI::App& app, ParsedLine& line) {
   app.set_help_flag("-h,--help", "Print this help");
   app.footer("");  // not the one of the whole program
-  return Command(app, line);
+  return Command(&app, line);
 }
 
 }  // namespace
 
 Argument Argument::required() const {
-  option_->required();
+  if (option_ != nullptr) option_->required();
   return *this;
 }
 
 Argument Argument::needs(Argument other) const {
-  option_->needs(other.option_);
+  if (option_ != nullptr) option_->needs(other.option_);
   return *this;
 }
 
 Argument Argument::excludes(Argument other) const {
-  option_->excludes(other.option_);
+  if (option_ != nullptr) option_->excludes(other.option_);
   return *this;
 }
 
@@ -59,30 +59,36 @@ std::string Argument::name() const {
 }
 
 Command Command::subcommand(const char* name, const char* what) const {
+  if (app_ == nullptr) return *this;
   app_->require_subcommand(1);
   return made_command(*app_->add_subcommand(name, what), *line_);
 }
 
 Argument Command::positional(const char* name, std::string& field, const char* help) const {
+  if (app_ == nullptr) return Argument(nullptr);
   return Argument(app_->add_option(name, field, help));
 }
 
 Argument Command::positional(const char* name, std::vector<std::string>& field,
                              const char* help) const {
+  if (app_ == nullptr) return Argument(nullptr);
   return Argument(app_->add_option(name, field, help));
 }
 
 Argument Command::flag(const char* names, bool& field, const std::string& help) const {
+  if (app_ == nullptr) return Argument(nullptr);
   return Argument(app_->add_flag(names, field, help));
 }
 
 Argument Command::flag(const char* names, const char* value, std::vector<std::string>& field,
                        const char* help) const {
+  if (app_ == nullptr) return Argument(nullptr);
   return Argument(app_->add_flag(names, field, help)->type_name(value));
 }
 
 Argument Command::option(const char* names, const char* value, TextField field,
                          const std::string& help, TextCheck check) const {
+  if (app_ == nullptr) return Argument(nullptr);
   CLI::Option* option =
       std::visit([&](auto* text) { return app_->add_option(names, *text, help); }, field);
   option->type_name(value);
@@ -92,6 +98,7 @@ Argument Command::option(const char* names, const char* value, TextField field,
 
 Argument Command::option(const char* names, const char* value, std::vector<std::string>& field,
                          const std::string& help, TextCheck check) const {
+  if (app_ == nullptr) return Argument(nullptr);
   CLI::Option* option = app_->add_option(names, field, help)->type_name(value);
   option->allow_extra_args(false);
   if (check) option->check(validator(std::move(check)));
@@ -100,6 +107,7 @@ Argument Command::option(const char* names, const char* value, std::vector<std::
 
 Argument Command::number(const char* names, const char* value, NumberField field, const char* help,
                          std::optional<Range> range) const {
+  if (app_ == nullptr) return Argument(nullptr);
   CLI::Option* option =
       std::visit([&](auto* number) { return app_->add_option(names, *number, help); }, field);
   option->type_name(value);
@@ -113,11 +121,13 @@ Argument Command::number(const char* names, const char* value, NumberField field
 
 Argument Command::any_number(const char* names, const char* value, int64_t& field,
                              const char* help) const {
+  if (app_ == nullptr) return Argument(nullptr);
   return Argument(app_->add_option(names, field, help)->type_name(value));
 }
 
 Argument Command::duration(const char* names, std::chrono::nanoseconds& field,
                            const char* help) const {
+  if (app_ == nullptr) return Argument(nullptr);
   const auto take = [&field](const std::string& text) {
     field = *select::parse_duration(text);  // it was checked
   };
@@ -130,6 +140,7 @@ Argument Command::duration(const char* names, std::chrono::nanoseconds& field,
 }
 
 Argument Command::size(const char* names, std::optional<uint64_t>& field, const char* help) const {
+  if (app_ == nullptr) return Argument(nullptr);
   const auto check = [](std::string& text) {
     const auto parsed = parse_size(text);
     if (!parsed.ok()) return parsed.error().message;
@@ -142,6 +153,7 @@ Argument Command::size(const char* names, std::optional<uint64_t>& field, const 
 
 Argument Command::word(const char* names, const char* value, TextField field,
                        const std::vector<std::string>& words, const char* help) const {
+  if (app_ == nullptr) return Argument(nullptr);
   CLI::Option* option =
       std::visit([&](auto* text) { return app_->add_option(names, *text, help); }, field);
   return Argument(option->type_name(value)->check(CLI::IsMember(words)));
@@ -150,6 +162,7 @@ Argument Command::word(const char* names, const char* value, TextField field,
 Argument Command::choice(const char* names, const char* value,
                          const std::vector<std::string>& words, std::function<void(size_t)> choose,
                          const char* help) const {
+  if (app_ == nullptr) return Argument(nullptr);
   const auto take = [words, choose = std::move(choose)](const std::string& text) {
     for (size_t i = 0; i < words.size(); ++i) {
       if (words[i] == text) choose(i);
@@ -165,21 +178,25 @@ Argument Command::choice(const char* names, const char* value,
 }
 
 Argument Command::atf_version(std::optional<uint32_t>& field, const char* help) const {
+  if (app_ == nullptr) return Argument(nullptr);
   CLI::Option* option = app_->add_option("--atf-version", field, help)->type_name("VERSION");
   return Argument(option->check(CLI::IsMember({1, 2})));
 }
 
 std::vector<Argument> Command::arguments() const {
   std::vector<Argument> all;
+  if (app_ == nullptr) return all;
   for (CLI::Option* option : app_->get_options()) all.push_back(Argument(option));
   return all;
 }
 
 void Command::json(const char* help) const {
+  if (app_ == nullptr) return;
   app_->add_flag("--json", line_->invocation.json, help);
 }
 
 void Command::collector() const {
+  if (app_ == nullptr) return;
   ControlTarget& control = line_->invocation.control;
   const auto add = [this](const char* names, std::string& field, const char* value,
                           const char* what) {
@@ -199,11 +216,13 @@ void Command::collector() const {
 }
 
 void Command::footer(const std::string& text) const {
+  if (app_ == nullptr) return;
   app_->footer(text);
 }
 
 void Command::run(std::function<int(const Invocation&)> run,
                   std::function<std::string()> check) const {
+  if (app_ == nullptr) return;
   app_->final_callback([line = line_, run = std::move(run), check = std::move(check)] {
     const std::string wrong = check ? check() : "";
     if (!wrong.empty()) throw CLI::ValidationError(wrong);
@@ -222,7 +241,7 @@ void Command::run_with_signals(std::function<int(const Invocation&)> run,
 Command CommandGroup::add(const char* name, const char* what) const {
   CLI::App* command = app_->add_subcommand(name, what);
   command->group(title_);
-  return made_command(*command, *line_);
+  return name == named_ ? made_command(*command, *line_) : Command(nullptr, *line_);
 }
 
 }  // namespace collect::ctl

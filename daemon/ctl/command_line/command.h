@@ -37,7 +37,8 @@ struct ParsedLine {
 // An option or a positional that was declared. Copies mean the same one.
 class Argument {
  public:
-  explicit Argument(CLI::Option* option) : option_(option) {}
+  explicit Argument(CLI::Option* option)
+      : option_(option) {}  // null: of a command that is not meant
 
   Argument required() const;
   Argument needs(Argument other) const;
@@ -63,9 +64,13 @@ struct Range {
 // One command. `names` of an option are as in "-o,--output"; `value` is the word for its value in
 // the help. Fields are written while the line is parsed and must live as long as the command: keep
 // them in an object that the function given to run() owns.
+//
+// Of a command that the line does not name nothing is declared: CLI11 takes longer for the options
+// of all commands than most commands for their work.
 class Command {
  public:
-  Command(CLI::App& app, ParsedLine& line) : app_(&app), line_(&line) {}
+  // Without an app: not named.
+  Command(CLI::App* app, ParsedLine& line) : app_(app), line_(&line) {}
 
   Command subcommand(const char* name, const char* what) const;
 
@@ -131,8 +136,9 @@ class Command {
 // A group of --help, to which commands are added in the order in which it shows them.
 class CommandGroup {
  public:
-  CommandGroup(CLI::App& app, ParsedLine& line, const char* title)
-      : app_(&app), line_(&line), title_(title) {}
+  // `named` is the command that the line names.
+  CommandGroup(CLI::App& app, ParsedLine& line, const char* title, std::string named)
+      : app_(&app), line_(&line), title_(title), named_(std::move(named)) {}
 
   Command add(const char* name, const char* what) const;
   // Empty until the line is parsed.
@@ -142,6 +148,7 @@ class CommandGroup {
   CLI::App* app_;
   ParsedLine* line_;
   const char* title_;
+  const std::string named_;
 };
 
 }  // namespace collect::ctl

@@ -72,6 +72,18 @@ bool takes_next(const CLI::App* command, const std::string& argument) {
   return option != nullptr && option->get_items_expected_max() > 0;
 }
 
+// The first word that is no option of all commands nor its value; of `help COMMAND` the second.
+// Empty: there is none.
+std::string named_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "help") continue;
+    if (!word.starts_with("-")) return word;
+    if (takes_next(&app, word)) ++i;
+  }
+  return "";
+}
+
 // Takes the program of `run` and its arguments off the line: they are not ours to parse. Returns
 // what is left for CLI11.
 std::vector<std::string> split_off_program(const CLI::App& app, const std::vector<std::string>& all,
@@ -234,34 +246,50 @@ std::optional<int> parse(CLI::App& app, const std::vector<CommandList>& lists,
   return std::nullopt;
 }
 
+// Every command by name and summary, and the one that the line names with its options.
+struct Words {
+  Words(const std::vector<CommandList>& lists, const std::vector<std::string>& arguments) {
+    app.set_help_flag("-h,--help", "Print this help");
+    app.set_version_flag("-V,--version", std::string("collectctl ") + kVersion);
+    const Command of_all(&app, line);
+    of_all.collector();
+    of_all.json();
+    app.require_subcommand(1);
+    app.footer(kOptionsFooter);
+    named = named_command(app, arguments);
+    for (const CommandList& list : lists) {
+      const CommandGroup group(app, line, list.title, named);
+      for (const auto add : list.commands) add(group);
+    }
+  }
+
+  ParsedLine line;
+  CLI::App app{kSummary, "collectctl"};
+  std::string named;
+};
+
 }  // namespace
 
 int parse_and_run(int argc, char** argv, const std::vector<CommandList>& lists) {
-  ParsedLine line;
-  CLI::App app(kSummary, "collectctl");
-  app.set_help_flag("-h,--help", "Print this help");
-  app.set_version_flag("-V,--version", std::string("collectctl ") + kVersion);
-  const Command all(app, line);
-  all.collector();
-  all.json();
-  app.require_subcommand(1);
-  app.footer(kOptionsFooter);
-  for (const CommandList& list : lists) {
-    const CommandGroup group(app, line, list.title);
-    for (const auto add : list.commands) add(group);
-  }
-  Renamed renamed = rename_old_words(split_off_program(app, {argv + 1, argv + argc}, line.program));
+  const std::vector<std::string> all(argv + 1, argv + argc);
+  auto words = std::make_unique<Words>(lists, all);
+  Renamed renamed = rename_old_words(split_off_program(words->app, all, words->line.program));
   if (!renamed.note.empty()) {
     std::cerr << "collectctl: " << printable_sentence(renamed.note) << "\n";
   }
   std::vector<std::string>& arguments = renamed.arguments;
   if (!renamed.program.empty()) return become_program(renamed.program, std::move(arguments));
-  if (print_general_help(app, lists, arguments)) return kExitOk;
-  const std::optional<int> ended = parse(app, lists, arguments);
+  if (named_command(words->app, arguments) != words->named) {
+    auto fresh = std::make_unique<Words>(lists, arguments);
+    fresh->line.program = std::move(words->line.program);
+    words = std::move(fresh);
+  }
+  if (print_general_help(words->app, lists, arguments)) return kExitOk;
+  const std::optional<int> ended = parse(words->app, lists, arguments);
   if (ended) return *ended;
   // A reader that goes away ends our output, not the process; a traced program keeps the default.
-  if (!line.takes_signals) take_default_signals();
-  return line.run();
+  if (!words->line.takes_signals) take_default_signals();
+  return words->line.run();
 }
 
 }  // namespace collect::ctl
