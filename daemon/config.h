@@ -59,6 +59,7 @@ struct Config {
   uint64_t rtc_roll_bytes = 256u << 20;
   uint64_t rtc_roll_s = 0;
   uint64_t rtc_budget_bytes = uint64_t{4} << 30;
+  bool pack = false;
   uint64_t max_session_bytes = 0;
   uint64_t keep_free_bytes = storage::kDefaultKeepFreeBytes;
   uint64_t keep_free_files = storage::kDefaultKeepFreeFiles;
@@ -152,6 +153,10 @@ void each_key(Settings& config, Visit&& visit) {
   visit("rtc_budget_bytes",
         "total size of a session's containers; beyond it the oldest is removed; 0: no limit",
         config.rtc_budget_bytes);
+  visit("pack",
+        "keep sealed sessions as one dense container, without their thread files: a fifteenth of "
+        "the bytes",
+        config.pack);
   visit("max_session_bytes",
         "size of a session, containers included; beyond it the session ends as failed; 0: no limit",
         config.max_session_bytes);

@@ -8,7 +8,7 @@
 namespace collect::daemon {
 namespace {
 
-// Beside those that io and data have for each core, one each of seals, names, lods, conversions,
+// Beside those that io and data have for each core, one each of seals, names, sealed, conversions,
 // devices, watches, control plane, page and store, two of pages, three of metrics, five that
 // do tasks, and those of gRPC.
 constexpr unsigned kFixedThreads = 19;

@@ -149,6 +149,7 @@ CollectorOptions collector_options(const Config& config, ingest::IngestOptions i
   options.symbols = symbol_options(config);
   options.token_file = config.token_file;
   options.store = store_request(config);
+  options.pack = config.pack;
   return options;
 }
 

@@ -19,7 +19,7 @@
 #include "daemon/collector/detail/rule_book.h"
 #include "daemon/collector/detail/rule_control.h"
 #include "daemon/collector/detail/trigger_control.h"
-#include "daemon/collector/sessions/lod_queue.h"
+#include "daemon/collector/sessions/sealed_work.h"
 #include "daemon/collector/sessions/session_converter.h"
 #include "daemon/collector/sessions/session_files.h"
 #include "daemon/collector/sessions/store_uploads.h"
@@ -48,32 +48,33 @@ uint64_t resident_bytes() {
 
 struct Collector::Services {
   Services(Collector& collector, const ingest::IngestOptions& options, storage::Fs& fs,
-           const symbolize::SymbolizerOptions& symbols, upload::StoreRequest store)
-      : uploads(std::move(store),
-                [&collector](const std::string& name) { collector.remove(name); }),
+           const symbolize::SymbolizerOptions& symbols, const upload::StoreRequest& store)
+      : uploads(store, [&collector](const std::string& name) { collector.remove(name); }),
         rules(fs, options.storage.root),
         call_watches(symbolize::own_program("collect-calls"),
                      options.storage.symbolize ? symbols : symbolize::SymbolizerOptions()),
+        sealed_work(symbolize::own_program("collect-page"), fs,
+                    {0, options.storage.keep_free_bytes, options.storage.keep_free_files}, in_use,
+                    [](const std::string& name, const std::string& said) {
+                      spdlog::warn("{}: no index.lod, so that views take longer: {}", name, said);
+                    }),
         naming(fs, symbols,
-               [&registry = collector.registry_](
-                   const std::string& name, storage::SymbolsState state, const std::string& said) {
+               [&collector](const std::string& name, storage::SymbolsState state,
+                            const std::string& said) {
                  if (!said.empty()) spdlog::warn("{}: {}", name, said);
                  // It is sealed: its watches have had their last message.
-                 registry.set_symbols(name, state);
+                 collector.registry_.set_symbols(name, state);
+                 collector.pack_when_ready(name);
                }),
-        lods(symbolize::own_program("collect-page"), fs,
-             {0, options.storage.keep_free_bytes, options.storage.keep_free_files},
-             [](const std::string& name, const std::string& said) {
-               spdlog::warn("{}: no index.lod, so that views take longer: {}", name, said);
-             }),
         converter(fs, options.storage) {}
 
   StoreUploads uploads;
   RuleBook rules;
   CallWatches call_watches;
   TaskThreads files{"files", 1};
+  SessionUse in_use;
+  SealedWork sealed_work;
   symbolize::NamingQueue naming;
-  LodQueue lods;
   SessionConverter converter;
   std::unique_ptr<DeviceBridge> devices;
 };
@@ -93,7 +94,8 @@ struct Collector::Controls {
                collector.watches_.io(), collector.methods_),
         processes(collector.registry_, to_processes, collector.methods_),
         files({collector.root_, collector.fs_, collector.registry_, *collector.ingest_,
-               services.converter, services.naming, services.lods, services.files,
+               services.converter, services.naming, services.sealed_work, services.in_use,
+               services.files,
                [&collector](const ingest::SessionSnapshot& made) {
                  collector.session_changed(made);
                }},
@@ -111,15 +113,17 @@ struct Collector::Controls {
   SessionFiles files;
 };
 
-Collector::Collector(const ingest::IngestOptions& options, storage::Fs& fs,
-                     const symbolize::SymbolizerOptions& symbols, upload::StoreRequest store)
-    : root_(options.storage.root),
+Collector::Collector(const CollectorOptions& options, storage::Fs& fs)
+    : root_(options.ingest.storage.root),
+      pack_(options.pack),
       fs_(fs),
-      services_(std::make_unique<Services>(*this, options, fs, symbols, std::move(store))) {}
+      services_(
+          std::make_unique<Services>(*this, options.ingest, fs, options.symbols, options.store)) {}
 
 Collector::~Collector() {
   if (services_->devices) services_->devices->stop();
   services_->converter.stop();
+  services_->sealed_work.stop();
   services_->uploads.stop();
   if (controls_) {
     // What they find goes to agents, so they end first.
@@ -139,11 +143,11 @@ Result<std::unique_ptr<Collector>> Collector::create(CollectorOptions options, s
   options.symbols.known_files = std::make_shared<symbolize::KnownFiles>();
   options.store.want = upload::StoreWant::kFollow;
   options.store.output = options.ingest.storage.root;
-  std::unique_ptr<Collector> collector(
-      new Collector(options.ingest, fs, options.symbols, std::move(options.store)));
+  options.store.packed = options.pack;
+  std::unique_ptr<Collector> collector(new Collector(options, fs));
   Services& services = *collector->services_;
   for (const Status& started :
-       {collector->watches_.started(), services.naming.started(), services.lods.started()}) {
+       {collector->watches_.started(), services.naming.started(), services.sealed_work.started()}) {
     if (!started.ok()) return started.error();
   }
   if (Status loaded = services.rules.load(); !loaded.ok()) return loaded.error();
@@ -173,8 +177,8 @@ bool Collector::stop(std::chrono::milliseconds bound) {
   services_->converter.stop();
   const bool in_time = ingest_->stop(bound);
   services_->uploads.stop();
-  services_->lods.stop();
   services_->naming.stop(symbolize::kNamingStopBound);
+  services_->sealed_work.stop();
   return in_time;
 }
 
@@ -208,13 +212,38 @@ void Collector::session_changed(const ingest::SessionSnapshot& session) {
   registry_.put(session);
   if (is_over(session.state)) {
     controls_->triggers.forget(session.name);
-    if (session.totals.events >= calls::kLeastLodEvents) {
-      services_->lods.add(session.name, session.directory);
+    const auto session_path = storage::parse_session_path(root_, session.name);
+    if (session_path && session.totals.events >= calls::kLeastLodEvents) {
+      services_->sealed_work.add_lods(*session_path);
     }
+    pack_when_ready(session.name);
   }
   const auto known = registry_.session(session.name);  // with what is known of its names
   watches_.session_event(session.name, to_message(known.ok() ? *known : session),
                          is_over(session.state));
+}
+
+// Those that agents recorded: what was made of another session is wanted as it is.
+void Collector::pack_when_ready(const std::string& name) {
+  if (!pack_) return;
+  const auto session = registry_.session(name);
+  const auto session_path = storage::parse_session_path(root_, name);
+  if (!session.ok() || !session_path || session->packed || !is_over(session->state)) return;
+  const auto parsed = storage::parse_session_name(session_path->session);
+  const bool is_empty = session->totals.events + session->totals.detail_records == 0;
+  if (session->symbols == storage::SymbolsState::kPending || is_empty || !parsed ||
+      !parsed->is_recorded()) {
+    return;
+  }
+  services_->sealed_work.add_packing(
+      *session_path, storage::PackWay::kPack,
+      [this, name](const Result<storage::PackReport>& packed) {
+        if (packed.ok()) {
+          registry_.set_packed(name, true, packed->packed_bytes);
+        } else if (packed.code() != Code::kCancelled && packed.code() != Code::kUnavailable) {
+          spdlog::warn("{} is not packed: {}", name, packed.error().message);
+        }
+      });
 }
 
 void Collector::filter_wanted(const ingest::AgentSnapshot& agent, ingest::FilterRequest wanted) {

@@ -29,6 +29,7 @@ struct CollectorOptions {
   // Where sealed sessions go, how long they stay here, and which tables are beside them; want and
   // output are the collector's. Without a URL they go nowhere.
   upload::StoreRequest store;
+  bool pack = false;  // sealed sessions
 };
 
 class Collector final : public control::CollectorApi, private ingest::IngestObserver {
@@ -76,10 +77,11 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   struct Services;  // what needs no agent: collector.cc
   struct Controls;  // what talks to agents
 
-  Collector(const ingest::IngestOptions& options, storage::Fs& fs,
-            const symbolize::SymbolizerOptions& symbols, upload::StoreRequest store);
+  Collector(const CollectorOptions& options, storage::Fs& fs);
   // A session that is in the store, unless it is in use.
   void remove(const std::string& name);
+  // If that is wanted, and it is sealed and has the names of its functions.
+  void pack_when_ready(const std::string& name);
 
   // IngestObserver
   void agent_changed(const ingest::AgentSnapshot& agent) override;
@@ -91,6 +93,7 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
                    std::vector<uint64_t> functions) override;
 
   const std::string root_;
+  const bool pack_;
   storage::Fs& fs_;
   const ingest::SystemTime started_at_ = std::chrono::system_clock::now();
   control::Methods methods_;  // constant from create() on

@@ -57,6 +57,7 @@ void each_field(Request& request, Visit&& visit) {
   visit("output", request.output);
   visit("keep_local", request.keep_local);
   visit("tables", request.tables);
+  visit("packed", request.packed);
   visit("json", request.json);
   visit("progress", request.progress);
   visit("strict", request.strict);

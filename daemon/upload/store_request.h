@@ -73,6 +73,7 @@ struct StoreRequest {
   std::string output{};               // directory
   std::string keep_local = "always";  // of kFollow
   std::string tables = "off";         // of kUpload and kFollow
+  bool packed = false;                // of kFollow: sessions are packed before they are uploaded
   bool json = false;
   bool progress = false;  // on the error stream
   bool strict = false;    // of kVerify, as of `verify`

@@ -19,6 +19,8 @@
 
 namespace collect::storage {
 
+enum class PackWay : uint8_t { kPack, kUnpack };
+
 struct PackReport {
   uint64_t files = 0;         // that were removed, or made
   uint64_t file_bytes = 0;    // of these

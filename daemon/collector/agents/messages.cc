@@ -256,7 +256,8 @@ api::Session to_message(const ingest::SessionSnapshot& session) {
   message.set_late_ns(session.late_ns);
   message.set_losses_known(session.health.losses_known);
   if (ingest::is_over(session.state)) message.set_missing(utf8_text(session.health.missing));
-  message.set_stored_bytes(session.totals.stored_bytes);
+  message.set_packed(session.packed);
+  if (!session.packed) message.set_stored_bytes(session.totals.stored_bytes);
   message.set_container_bytes(session.totals.container_bytes);
   message.set_detail(to_message(session.detail));
   message.set_status(utf8_text(session.status));

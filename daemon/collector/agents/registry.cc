@@ -47,9 +47,10 @@ void Registry::put(const ingest::SessionSnapshot& session) {
   std::lock_guard lock(mutex_);
   const auto [at, is_new] = sessions_.try_emplace(session.name, session);
   if (!is_new) {
-    const storage::SymbolsState known = at->second.symbols;
-    at->second = session;
-    at->second.symbols = std::max(known, session.symbols);
+    const ingest::SessionSnapshot known = std::exchange(at->second, session);
+    at->second.symbols = std::max(known.symbols, session.symbols);
+    at->second.packed = known.packed;
+    if (known.packed) at->second.totals.container_bytes = known.totals.container_bytes;
   }
   if (is_over(session.state)) forget_old_sessions();
 }
@@ -58,6 +59,14 @@ void Registry::set_symbols(const std::string& name, storage::SymbolsState state)
   std::lock_guard lock(mutex_);
   const auto found = sessions_.find(name);
   if (found != sessions_.end()) found->second.symbols = state;
+}
+
+void Registry::set_packed(const std::string& name, bool packed, uint64_t container_bytes) {
+  std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(name);
+  if (found == sessions_.end()) return;
+  found->second.packed = packed;
+  found->second.totals.container_bytes = container_bytes;
 }
 
 Result<ingest::AgentSnapshot> Registry::remove_agent(ingest::AgentId id) {

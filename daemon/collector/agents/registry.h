@@ -32,10 +32,11 @@ class Registry {
   enum class Change : uint8_t { kAdded, kChanged };
 
   Change put(const ingest::AgentSnapshot& agent);
-  // What is known of its names stays: ingest does not know of them.
+  // What is known of its names and of its packing stays: ingest does not know of them.
   void put(const ingest::SessionSnapshot& session);
   // Nothing happens where the session is not known.
   void set_symbols(const std::string& name, storage::SymbolsState state);
+  void set_packed(const std::string& name, bool packed, uint64_t container_bytes);
   // The removed one; absent when it was not there.
   Result<ingest::AgentSnapshot> remove_agent(ingest::AgentId id);
   void remove_session(const std::string& name);

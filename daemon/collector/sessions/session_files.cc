@@ -82,6 +82,12 @@ SessionFiles::SessionFiles(Needs needs, control::Methods& methods) : needs_(std:
       [this](const auto& request, auto done) { list(request.name(), std::move(done)); });
   methods.serve<api::SnapshotSessionRequest, api::Session>(
       [this](const auto& request, auto done) { snapshot(request.name(), std::move(done)); });
+  methods.serve<api::PackSessionRequest, api::Session>([this](const auto& request, auto done) {
+    pack(request.name(), storage::PackWay::kPack, std::move(done));
+  });
+  methods.serve<api::UnpackSessionRequest, api::Session>([this](const auto& request, auto done) {
+    pack(request.name(), storage::PackWay::kUnpack, std::move(done));
+  });
   methods.serve<api::DeleteSessionRequest, api::DeleteSessionResponse>(
       [this](const auto& request, auto done) { remove(request.name(), std::move(done)); });
 }
@@ -206,7 +212,7 @@ void SessionFiles::convert(const std::string& name, uint32_t atf_version,
     done(named.error());
     return;
   }
-  auto use = in_use_.take(named->shown.name, "is being converted");
+  auto use = needs_.in_use.take(named->shown.name, "is being converted");
   if (!use.ok()) {
     done(use.error());
     return;
@@ -259,7 +265,7 @@ void SessionFiles::snapshot(const std::string& name, control::Callback<api::Sess
                            session->name)});
     return;
   }
-  auto use = in_use_.take(session->name, "is being copied into a snapshot");
+  auto use = needs_.in_use.take(session->name, "is being copied into a snapshot");
   if (!use.ok()) {
     done(use.error());
     return;
@@ -303,6 +309,32 @@ void SessionFiles::make_snapshot(const Named& named, SessionConverter::Snapshot 
   needs_.converter.add(std::move(job));
 }
 
+void SessionFiles::pack(const std::string& name, storage::PackWay way,
+                        control::Callback<api::Session> done) {
+  auto named = find_sealed(name);
+  if (!named.ok()) {
+    done(named.error());
+    return;
+  }
+  needs_.sealed_work.add_packing(
+      named->session_path, way,
+      [this, way, shown = named->shown.name,
+       done = std::move(done)](const Result<storage::PackReport>& packed) {
+        if (!packed.ok()) {
+          done(packed.error());
+          return;
+        }
+        needs_.registry.set_packed(shown, way == storage::PackWay::kPack, packed->packed_bytes);
+        const auto session = needs_.registry.session(shown);
+        if (session.ok()) {
+          done(to_message(*session));
+        } else {
+          done(session.error());
+        }
+      });
+}
+
+// Removing it ends what is done with it by itself; what someone asked for is waited for.
 void SessionFiles::remove(const std::string& name,
                           control::Callback<api::DeleteSessionResponse> done) {
   auto named = find_sealed(name);
@@ -310,17 +342,17 @@ void SessionFiles::remove(const std::string& name,
     done(named.error());
     return;
   }
-  auto use = in_use_.take(named->shown.name, "is being removed");
-  if (!use.ok()) {
-    done(use.error());
-    return;
-  }
   needs_.files.post(
-      [this, named = std::move(*named), use = std::move(*use), done]() mutable {
+      [this, named = std::move(*named), done]() mutable {
         needs_.naming.forget(named.shown.name);
-        needs_.lods.forget(named.shown.name);
+        needs_.sealed_work.forget(named.shown.name);
+        auto use = needs_.in_use.take(named.shown.name, "is being removed");
+        if (!use.ok()) {
+          done(use.error());
+          return;
+        }
         const auto removed = storage::remove_session(needs_.fs, named.session_path);
-        use.reset();
+        use->reset();
         if (!removed.ok() && removed.code() != Code::kNotFound) {
           done(removed.error());
           return;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "daemon/collector/agents/registry.h"
-#include "daemon/collector/sessions/lod_queue.h"
+#include "daemon/collector/sessions/sealed_work.h"
 #include "daemon/collector/sessions/session_converter.h"
 #include "daemon/collector/sessions/session_use.h"
 #include "daemon/control/collector_api.h"
@@ -28,11 +28,13 @@ class SessionFiles {
     ingest::Ingest& ingest;
     SessionConverter& converter;
     symbolize::NamingQueue& naming;
-    LodQueue& lods;
+    SealedWork& sealed_work;
+    SessionUse in_use;
     TaskThreads& files;  // where files are read
     std::function<void(const ingest::SessionSnapshot&)> on_made;
   };
-  // Serves GetManifestRequest, ListFilesRequest, SnapshotSessionRequest and DeleteSessionRequest.
+  // Serves GetManifestRequest, ListFilesRequest, SnapshotSessionRequest, PackSessionRequest,
+  // UnpackSessionRequest and DeleteSessionRequest.
   SessionFiles(Needs needs, control::Methods& methods);
 
   void open(const std::string& name, const std::string& path,
@@ -54,6 +56,7 @@ class SessionFiles {
   };
   Result<Named> find(const std::string& name) const;
   Result<Named> find_sealed(const std::string& name) const;
+  void pack(const std::string& name, storage::PackWay way, control::Callback<api::Session> done);
   void manifest(const std::string& name, control::Callback<api::Manifest> done);
   void list(const std::string& name, control::Callback<api::ListFilesResponse> done);
   void snapshot(const std::string& name, control::Callback<api::Session> done);
@@ -61,8 +64,7 @@ class SessionFiles {
                      std::shared_ptr<void> use, control::Callback<api::Session> done);
   api::Session show_made(const storage::MadeSession& made, ingest::SystemTime start_time);
 
-  const Needs needs_;
-  SessionUse in_use_;
+  Needs needs_;
 };
 
 }  // namespace collect::daemon

@@ -145,6 +145,8 @@ class CollectorService final : public MethodTable {
         });
     streamed("ConvertSession", convert_session);
     passed_on<api::Session>("SnapshotSession", check_session_name<api::SnapshotSessionRequest>);
+    passed_on<api::Session>("PackSession", check_session_name<api::PackSessionRequest>);
+    passed_on<api::Session>("UnpackSession", check_session_name<api::UnpackSessionRequest>);
     passed_on<api::DeleteSessionResponse>("DeleteSession", check_delete);
   }
 

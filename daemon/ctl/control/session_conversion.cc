@@ -79,6 +79,28 @@ int snapshot_session(const Online& online, const std::string& session) {
   return made->state() == api::SESSION_STATE_COMPLETE ? kExitOk : kExitFailed;
 }
 
+int pack_sessions(const Online& online, const std::vector<std::string>& sessions, bool unpack) {
+  Client client(online.control);
+  for (const std::string& session : sessions.empty() ? std::vector<std::string>{""} : sessions) {
+    std::optional<WaitingLine> line;
+    if (online.terminal && !online.json) line.emplace(online.err, unpack ? "unpacking" : "packing");
+    const auto done = unpack ? client.unpack_session(session) : client.pack_session(session);
+    line.reset();
+    if (!done.ok()) return failed(online, done.error());
+    if (online.json) {
+      online.out << message_line(*done);
+    } else {
+      online.out << short_name(done->name())
+                 << fmt::format(": {}, {} of thread files, {} of containers\n",
+                                done->packed() ? "packed" : "not packed",
+                                short_bytes(done->stored_bytes()),
+                                short_bytes(done->container_bytes()));
+    }
+    online.out.flush();
+  }
+  return kExitOk;
+}
+
 int convert_session(const Online& online, const ConversionOptions& options) {
   api::ConvertSessionRequest request;
   request.set_name(options.session);

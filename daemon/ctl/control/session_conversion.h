@@ -1,9 +1,11 @@
-// `collectctl convert --at-collector`: a collector makes a session of another ATF version out of
-// one that it has. Files are converted by `convert` alone.
+// What a collector does with its sessions: `convert --at-collector` makes one of another ATF
+// version, `pack` and `unpack --at-collector` change how one is kept, `snapshot` copies one that
+// records.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "daemon/ctl/control/online.h"
 
@@ -19,5 +21,7 @@ struct ConversionOptions {
 int convert_session(const Online& online, const ConversionOptions& options);
 // `collectctl snapshot`. Empty: the newest session that records.
 int snapshot_session(const Online& online, const std::string& session);
+// Empty: the newest session. Ends at the first that is refused.
+int pack_sessions(const Online& online, const std::vector<std::string>& sessions, bool unpack);
 
 }  // namespace collect::ctl

@@ -78,7 +78,7 @@ Status follow(const upload::StoreRequest& request, Reports& reports) {
                                              },
                                          .tables = wanted_tables(*tables)});
   if (!uploader.ok()) return uploader.error();
-  SealedSessions sealed(fs, request.output);
+  SealedSessions sealed(fs, request.output, request.packed);
   while (true) {
     const auto ready = sealed.look(clock.monotonic_ns(), clock.unix_ns());
     Status looked = ready.ok() ? Status() : ready.error();

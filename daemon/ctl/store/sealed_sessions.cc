@@ -1,21 +1,25 @@
 #include "daemon/ctl/store/sealed_sessions.h"
 
-#include <algorithm>
+#include <fmt/core.h>
 
-#include "storage/manifest/manifest.h"
+#include <algorithm>
 
 namespace collect::ctl {
 namespace {
 
 constexpr uint64_t kShortestPauseNs = 1'000'000'000;
 
-bool is_ready(const storage::Manifest& manifest, uint64_t unix_ns, uint64_t patience_ns) {
-  if (manifest.state == storage::SessionState::kRecording) return false;
-  return manifest.symbols_state != storage::SymbolsState::kPending ||
-         unix_ns > manifest.finished_unix_ns + patience_ns;
-}
-
 }  // namespace
+
+bool SealedSessions::is_final(const storage::SessionPath& session_path,
+                              const storage::Manifest& manifest, uint64_t unix_ns) const {
+  if (manifest.state == storage::SessionState::kRecording) return false;
+  if (unix_ns > manifest.finished_unix_ns + kPatienceNs) return true;
+  if (manifest.symbols_state == storage::SymbolsState::kPending) return false;
+  const bool has_events = manifest.totals.events + manifest.totals.detail_records != 0;
+  return !packed_ || !has_events || manifest.state == storage::SessionState::kFailed ||
+         fs_.exists(fmt::format("{}/{}", session_path.directory, storage::kPackedLanesFile));
+}
 
 Result<std::vector<SealedSessions::Ready>> SealedSessions::look(uint64_t now_ns, uint64_t unix_ns) {
   const auto session_paths = storage::list_sessions(fs_, root_);
@@ -33,7 +37,7 @@ Result<std::vector<SealedSessions::Ready>> SealedSessions::look(uint64_t now_ns,
     }
     if (seen.is_done || seen.next_ns > now_ns) continue;
     const auto manifest = storage::read_manifest(fs_, session_path.directory);
-    if (manifest.ok() && is_ready(*manifest, unix_ns, kNamingPatienceNs)) {
+    if (manifest.ok() && is_final(session_path, *manifest, unix_ns)) {
       seen.is_done = true;
       ready.push_back({session_path, upload::part_name_of(manifest->identity.collector)});
     } else {

@@ -110,6 +110,7 @@ struct SessionSnapshot {
   storage::ProcessEnd process_end;
   storage::SymbolsState symbols{};  // of a sealed one
   storage::SessionHealth health{};  // of a sealed one
+  bool packed = false;              // its thread files are in its container alone
   std::optional<StartFilter> start_filter;
   uint64_t late_ns = 0;  // the program ran for so long without the filter
 };

@@ -136,7 +136,10 @@ void OldSessions::list_one(const storage::SessionPath& session_path) {
   if (manifest->state == storage::SessionState::kComplete && is_recorded) {
     core_.completed.add(manifest->identity.process_id, manifest->identity.recording, session_path);
   }
-  core_.observer.session_changed(snapshot_of(*manifest, session_path));
+  SessionSnapshot shown = snapshot_of(*manifest, session_path);
+  shown.packed =
+      core_.fs.exists(fmt::format("{}/{}", session_path.directory, storage::kPackedLanesFile));
+  core_.observer.session_changed(shown);
   if (!core_.options.storage.symbolize) return;
   if (manifest->symbols_state != storage::SymbolsState::kPending) return;
   core_.observer.to_be_named(session_path.name, session_path.directory, std::move(functions));

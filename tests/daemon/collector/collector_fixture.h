@@ -77,7 +77,8 @@ class Waiting {
 
 class CollectorTest : public testing::Test {
  protected:
-  explicit CollectorTest(const attach::AttachOptions& devices = {}, bool symbolize = false) {
+  explicit CollectorTest(const attach::AttachOptions& devices = {}, bool symbolize = false,
+                         bool pack = false) {
     spdlog::set_level(spdlog::level::off);
     std::string pattern = std::filesystem::temp_directory_path() / "collector_test_XXXXXX";
     root_ = ::mkdtemp(pattern.data());
@@ -87,6 +88,7 @@ class CollectorTest : public testing::Test {
     options.ingest.storage.root = root_;
     options.ingest.storage.symbolize = symbolize;
     options.devices = devices;
+    options.pack = pack;
     options.symbols = {symbolize::symbolizer_program(), {}, {"/"}};
     auto collector = Collector::create(std::move(options), fs_);
     EXPECT_TRUE(collector.ok());

@@ -142,6 +142,8 @@ TEST_F(CollectorStatsTest, EveryMethodIsServed) {
   expect_served(api::GetManifestRequest(), Waiting<api::Manifest>());
   expect_served(api::ListFilesRequest(), Waiting<api::ListFilesResponse>());
   expect_served(api::SnapshotSessionRequest(), Waiting<api::Session>());
+  expect_served(api::PackSessionRequest(), Waiting<api::Session>());
+  expect_served(api::UnpackSessionRequest(), Waiting<api::Session>());
   expect_served(api::DeleteSessionRequest(), Waiting<api::DeleteSessionResponse>());
   expect_served(control::DetailCommand(), Waiting<std::vector<api::DetailOutcome>>());
   expect_served(api::SetTriggersRequest(), Waiting<api::SetTriggersResponse>());

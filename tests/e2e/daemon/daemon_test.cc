@@ -315,6 +315,41 @@ TEST(DaemonTest, MetricsCountWhatIsStored) {
                  std::to_string(port));
 }
 
+TEST(DaemonTest, PacksSealedSessions) {
+  Scratch scratch;
+  CollectorProcess collector(scratch, {"--pack", "true"});
+  const auto listed = [&collector] {
+    const Ending ending = collector.ctl({"sessions", "--json"});
+    const auto parsed = nlohmann::json::parse(ending.output, nullptr, false);
+    return parsed.is_object() && parsed.contains("sessions") && !parsed["sessions"].empty()
+               ? parsed["sessions"][0]
+               : nlohmann::json::object();
+  };
+  const auto becomes_packed = [&] {
+    return eventually(seconds(60), [&] { return listed().value("packed", false); });
+  };
+  const Ending traced = run(scratch.path(), {traced_program("steady"), "burst", "100", "5"},
+                            collector.tracing(), seconds(60));
+  ASSERT_TRUE(traced.exited_with(0)) << traced.errors;
+  ASSERT_TRUE(becomes_packed());
+  const std::string directory = listed().value("path", "");
+  const std::string file = directory + "/thread_0/index.atf";
+  EXPECT_EQ(listed().value("stored_bytes", 1u), 0u);
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_TRUE(verify(scratch, directory).exited_with(0));
+  const Ending unpacked = collector.ctl({"unpack", "--at-collector"});
+  EXPECT_TRUE(unpacked.exited_with(0)) << unpacked.errors;
+  EXPECT_NE(unpacked.output.find(": not packed, "), std::string::npos) << unpacked.output;
+  EXPECT_TRUE(std::filesystem::exists(file));
+  EXPECT_TRUE(verify(scratch, directory).exited_with(0));
+  // The next start takes it for one that was left.
+  collector.process().send_signal(SIGKILL);
+  (void)collector.process().wait(seconds(30));
+  collector.start_again();
+  EXPECT_TRUE(becomes_packed());
+  EXPECT_TRUE(verify(scratch, directory).exited_with(0));
+}
+
 TEST(DaemonTest, IsReadySoonAndIdleIsSmall) {
   Scratch scratch;
   CollectorProcess collector(scratch);

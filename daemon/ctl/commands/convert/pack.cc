@@ -7,23 +7,38 @@
 
 #include "daemon/ctl/command_line/shared_options.h"
 #include "daemon/ctl/commands/commands.h"
+#include "daemon/ctl/control/session_conversion.h"
 
 namespace collect::ctl {
 namespace {
 
+struct PackLine {
+  PackOptions options;
+  bool at_collector = false;
+};
+
 void add(const Command& command, bool unpack) {
-  const auto options = std::make_shared<PackOptions>();
-  options->unpack = unpack;
-  command
-      .positional("PATH", options->paths,
-                  "Sessions that are sealed; of a directory above sessions the newest")
-      .required();
+  const auto line = std::make_shared<PackLine>();
+  line->options.unpack = unpack;
+  command.positional("PATH", line->options.paths,
+                     "Sessions that are sealed; of a directory above sessions the newest");
+  command.flag("--at-collector", line->at_collector,
+               "Let the collector do it with its sessions PATH (default: the newest)");
   command.json();
-  command.run([options](const Invocation& invocation) {
-    options->json = invocation.json;
-    options->progress = is_terminal(STDERR_FILENO);
-    return pack(*options, std::cout, std::cerr);
-  });
+  command.collector();
+  command.run(
+      [line](const Invocation& invocation) {
+        PackOptions& options = line->options;
+        if (line->at_collector) {
+          return pack_sessions(online(invocation), options.paths, options.unpack);
+        }
+        options.json = invocation.json;
+        options.progress = is_terminal(STDERR_FILENO);
+        return pack(options, std::cout, std::cerr);
+      },
+      [line] {
+        return line->at_collector || !line->options.paths.empty() ? "" : "PATH is required";
+      });
 }
 
 }  // namespace

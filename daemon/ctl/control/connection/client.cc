@@ -1,11 +1,13 @@
 #include "daemon/ctl/control/connection/client.h"
 
 #include <fmt/core.h>
+#include <google/protobuf/message_lite.h>
 
 #include <optional>
+#include <string_view>
 #include <utility>
 
-#include "daemon/ctl/control/connection/client_connection.h"
+#include "daemon/ctl/control/connection/control_channel.h"
 #include "daemon/ctl/control/messages/text.h"
 #include "formats/core/crc32.h"
 #include "formats/core/untrusted_pages.h"
@@ -52,17 +54,17 @@ Result<api::Session> checked(Result<api::Session> session) {
   return session;
 }
 
-// Calls `method` for each page of a list and hands each to `take`, as it came; the list ends,
-// however long the collector would have it. `count`: of a page's entries.
-template <class Connection, class Method, class Request, class Count, class Take>
-Status read_pages(Connection& connection, Method method, Request& request, const char* what,
+// Asks for each page of a list and hands each to `take`, as it came; the list ends, however long
+// the collector would have it. `count`: of a page's entries.
+template <class Page, class Connection, class Request, class Count, class Take>
+Status read_pages(Connection& connection, Request& request, const char* what,
                   std::chrono::milliseconds deadline, Count count, Take take) {
   UntrustedPages pages("the collector's list of " + std::string(what), kMaxListedEntries,
                        kMaxListedBytes);
   request.set_page_size(kPageSize);
   do {
     request.set_page_token(pages.token());
-    auto page = connection.call(method, request, deadline);
+    auto page = connection.template call<Page>(request, deadline);
     if (!page.ok()) return page.error();
     COLLECT_TRY(pages.turn(static_cast<uint64_t>(count(*page)), page->next_page_token(),
                            page->ByteSizeLong()));
@@ -71,7 +73,65 @@ Status read_pages(Connection& connection, Method method, Request& request, const
   return {};
 }
 
+// Every method of the service has a request of its own, with its name.
+std::string method_of(const google::protobuf::MessageLite& request) {
+  constexpr std::string_view kSuffix = "Request";
+  std::string type = request.GetTypeName();  // collect.control.v1.GetStatsRequest
+  const size_t dot = type.rfind('.');
+  return fmt::format(
+      "/{}.Collector/{}", std::string_view(type).substr(0, dot),
+      std::string_view(type).substr(dot + 1, type.size() - dot - 1 - kSuffix.size()));
+}
+
 }  // namespace
+
+struct Client::Connection {
+  explicit Connection(ControlTarget to) : target(std::move(to)) {}
+
+  template <class Response, class Request>
+  Result<Response> call(const Request& request, std::chrono::milliseconds deadline) {
+    COLLECT_TRY(open());
+    const Result<std::string> bytes =
+        channel->call(method_of(request), request.SerializeAsString(), deadline);
+    if (!bytes.ok()) return bytes.error();
+    Response response;
+    if (!response.ParseFromString(*bytes)) return no_answer_to(request);
+    return response;
+  }
+
+  template <class Message, class Request>
+  Status read_all(const Request& request, const std::function<bool(const Message&)>& on_message,
+                  const std::stop_token& stop = {}) {
+    COLLECT_TRY(open());
+    Status parsed;
+    Message message;
+    const Status read = channel->read_all(
+        method_of(request), request.SerializeAsString(),
+        [&](const std::string& bytes) {
+          if (message.ParseFromString(bytes)) return on_message(message);
+          parsed = no_answer_to(request);
+          return false;
+        },
+        stop);
+    return parsed.ok() ? read : parsed;
+  }
+
+  // With the first call.
+  Status open() {
+    if (channel != nullptr) return {};
+    auto opened = open_channel(target);
+    if (opened.ok()) channel = std::move(*opened);
+    return opened.ok() ? Status() : opened.error();
+  }
+
+  Error no_answer_to(const google::protobuf::MessageLite& request) const {
+    return {Code::kDamaged, fmt::format("what the collector at {} sends is no answer to {}",
+                                        target.address, method_of(request))};
+  }
+
+  const ControlTarget target;
+  std::unique_ptr<ControlChannel> channel;  // null: not opened yet
+};
 
 Client::Client(const ControlTarget& target)
     : address_(target.address), connection_(std::make_unique<Connection>(target)) {}
@@ -82,8 +142,8 @@ Result<std::vector<api::Agent>> Client::agents(const std::string& word) {
   std::vector<api::Agent> agents;
   api::ListAgentsRequest request;
   request.mutable_target()->set_any(word);
-  COLLECT_TRY(read_pages(
-      *connection_, &Connection::Stub::ListAgents, request, "agents", kQuickDeadline,
+  COLLECT_TRY(read_pages<api::ListAgentsResponse>(
+      *connection_, request, "agents", kQuickDeadline,
       [](const auto& page) { return page.agents_size(); },
       [&](auto& page) {
         for (api::Agent& agent : *page.mutable_agents()) agents.push_back(std::move(agent));
@@ -95,8 +155,8 @@ Result<std::vector<api::Session>> Client::sessions(const std::string& word) {
   std::vector<api::Session> sessions;
   api::ListSessionsRequest request;
   request.mutable_target()->set_any(word);
-  COLLECT_TRY(read_pages(
-      *connection_, &Connection::Stub::ListSessions, request, "sessions", kQuickDeadline,
+  COLLECT_TRY(read_pages<api::ListSessionsResponse>(
+      *connection_, request, "sessions", kQuickDeadline,
       [](const auto& page) { return page.sessions_size(); },
       [&](auto& page) {
         for (api::Session& one : *page.mutable_sessions()) sessions.push_back(std::move(one));
@@ -106,26 +166,25 @@ Result<std::vector<api::Session>> Client::sessions(const std::string& word) {
 }
 
 Result<api::Session> Client::session(const std::string& name) {
-  return checked(connection_->call(&Connection::Stub::GetSession,
-                                   named<api::GetSessionRequest>(name), kQuickDeadline));
+  return checked(
+      connection_->call<api::Session>(named<api::GetSessionRequest>(name), kQuickDeadline));
 }
 
 Result<api::Agent> Client::attach(const std::string& address) {
   api::AttachAgentRequest request;
   request.set_address(address);
-  return connection_->call(&Connection::Stub::AttachAgent, request, kSlowDeadline);
+  return connection_->call<api::Agent>(request, kSlowDeadline);
 }
 
 Result<api::Agent> Client::detach(const std::string& name) {
-  return connection_->call(&Connection::Stub::DetachAgent, named<api::DetachAgentRequest>(name),
-                           kSlowDeadline);
+  return connection_->call<api::Agent>(named<api::DetachAgentRequest>(name), kSlowDeadline);
 }
 
 Result<api::ListThreadsResponse> Client::threads(const std::string& agent) {
   api::ListThreadsResponse all;
   auto request = named<api::ListThreadsRequest>(agent);
-  COLLECT_TRY(read_pages(
-      *connection_, &Connection::Stub::ListThreads, request, "threads", kQuickDeadline,
+  COLLECT_TRY(read_pages<api::ListThreadsResponse>(
+      *connection_, request, "threads", kQuickDeadline,
       [](const auto& page) { return page.threads_size(); },
       [&](auto& page) {
         all.set_agent(page.agent());
@@ -137,25 +196,24 @@ Result<api::ListThreadsResponse> Client::threads(const std::string& agent) {
 }
 
 Result<api::StartSessionResponse> Client::start_session(const api::StartSessionRequest& request) {
-  return connection_->call(&Connection::Stub::StartSession, request, kSlowDeadline);
+  return connection_->call<api::StartSessionResponse>(request, kSlowDeadline);
 }
 
 Result<api::StopSessionResponse> Client::stop_session(const std::string& word) {
-  return connection_->call(&Connection::Stub::StopSession, about<api::StopSessionRequest>(word),
-                           kSlowDeadline);
+  return connection_->call<api::StopSessionResponse>(about<api::StopSessionRequest>(word),
+                                                     kSlowDeadline);
 }
 
 Result<api::Manifest> Client::manifest(const std::string& name) {
-  return connection_->call(&Connection::Stub::GetManifest, named<api::GetManifestRequest>(name),
-                           kSlowDeadline);
+  return connection_->call<api::Manifest>(named<api::GetManifestRequest>(name), kSlowDeadline);
 }
 
 Result<api::ListFilesResponse> Client::files(const std::string& session) {
   api::ListFilesResponse all;
   api::ListFilesRequest request;
   request.set_name(session);
-  COLLECT_TRY(read_pages(
-      *connection_, &Connection::Stub::ListFiles, request, "files", kSlowDeadline,
+  COLLECT_TRY(read_pages<api::ListFilesResponse>(
+      *connection_, request, "files", kSlowDeadline,
       [](const auto& page) { return page.files_size(); },
       [&](const auto& page) {
         all.MergeFrom(page);
@@ -172,7 +230,6 @@ Result<api::DownloadEnd> Client::download(
   request.set_name(session);
   request.set_path(path);
   request.set_offset(offset);
-  grpc::ClientContext context;
   std::optional<api::DownloadEnd> end;
   Status failure;
   uint64_t at = offset;
@@ -195,8 +252,7 @@ Result<api::DownloadEnd> Client::download(
     failure = on_data(chunk.data());
     return failure.ok();
   };
-  const Status read =
-      connection_->read_all(context, &Connection::Stub::DownloadFile, request, take);
+  const Status read = connection_->read_all(request, take);
   if (!failure.ok()) return failure.error();
   if (!read.ok()) return read.error();
   if (!end || end->size_bytes() != at - offset || end->crc32c() != crc) {
@@ -211,7 +267,6 @@ Result<api::DownloadEnd> Client::download(
 Result<api::ConversionEnd> Client::convert_session(
     const api::ConvertSessionRequest& request,
     const std::function<void(const api::ConvertSessionProgress&)>& on_progress) {
-  grpc::ClientContext context;
   std::optional<api::ConversionEnd> end;
   const std::function<bool(const api::ConvertSessionProgress&)> take =
       [&](const api::ConvertSessionProgress& progress) {
@@ -219,72 +274,78 @@ Result<api::ConversionEnd> Client::convert_session(
         on_progress(progress);
         return true;
       };
-  const Status read =
-      connection_->read_all(context, &Connection::Stub::ConvertSession, request, take);
+  const Status read = connection_->read_all(request, take);
   if (!read.ok()) return read.error();
   if (end) return std::move(*end);
   return Error{Code::kDamaged, "the collector closed the stream without a result"};
 }
 
 Result<api::Session> Client::snapshot_session(const std::string& name) {
-  return connection_->call(&Connection::Stub::SnapshotSession,
-                           named<api::SnapshotSessionRequest>(name), kCopyDeadline);
+  return connection_->call<api::Session>(named<api::SnapshotSessionRequest>(name), kCopyDeadline);
+}
+
+Result<api::Session> Client::pack_session(const std::string& name) {
+  return connection_->call<api::Session>(named<api::PackSessionRequest>(name), kCopyDeadline);
+}
+
+Result<api::Session> Client::unpack_session(const std::string& name) {
+  return connection_->call<api::Session>(named<api::UnpackSessionRequest>(name), kCopyDeadline);
 }
 
 Result<api::DeleteSessionResponse> Client::delete_session(const std::string& name) {
-  return connection_->call(&Connection::Stub::DeleteSession, named<api::DeleteSessionRequest>(name),
-                           kSlowDeadline);
+  return connection_->call<api::DeleteSessionResponse>(named<api::DeleteSessionRequest>(name),
+                                                       kSlowDeadline);
 }
 
 Result<api::SetTriggersResponse> Client::set_triggers(const api::SetTriggersRequest& request) {
-  return connection_->call(&Connection::Stub::SetTriggers, request, kSlowDeadline);
+  return connection_->call<api::SetTriggersResponse>(request, kSlowDeadline);
 }
 
 Result<api::GetTriggersResponse> Client::triggers(const std::string& word) {
-  return connection_->call(&Connection::Stub::GetTriggers, about<api::GetTriggersRequest>(word),
-                           kSlowDeadline);
+  return connection_->call<api::GetTriggersResponse>(about<api::GetTriggersRequest>(word),
+                                                     kSlowDeadline);
 }
 
 Result<api::ArmDetailResponse> Client::arm_detail(const api::ArmDetailRequest& request) {
-  return connection_->call(&Connection::Stub::ArmDetail, request, kSlowDeadline);
+  return connection_->call<api::ArmDetailResponse>(request, kSlowDeadline);
 }
 
 Result<api::StartDetailResponse> Client::start_detail(const api::StartDetailRequest& request) {
-  return connection_->call(&Connection::Stub::StartDetail, request, kSlowDeadline);
+  return connection_->call<api::StartDetailResponse>(request, kSlowDeadline);
 }
 
 Result<api::StopDetailResponse> Client::stop_detail(const api::StopDetailRequest& request) {
-  return connection_->call(&Connection::Stub::StopDetail, request, kSlowDeadline);
+  return connection_->call<api::StopDetailResponse>(request, kSlowDeadline);
 }
 
 Result<api::Rules> Client::rules() {
-  return connection_->call(&Connection::Stub::GetRules, api::GetRulesRequest(), kQuickDeadline);
+  return connection_->call<api::Rules>(api::GetRulesRequest(), kQuickDeadline);
 }
 
 Result<api::Rules> Client::set_rules(const api::SetRulesRequest& request) {
-  return connection_->call(&Connection::Stub::SetRules, request, kSlowDeadline);
+  return connection_->call<api::Rules>(request, kSlowDeadline);
 }
 
 Result<api::SetFunctionFilterResponse> Client::set_function_filter(
     const api::SetFunctionFilterRequest& request) {
-  return connection_->call(&Connection::Stub::SetFunctionFilter, request, kSlowDeadline);
+  return connection_->call<api::SetFunctionFilterResponse>(request, kSlowDeadline);
 }
 
 Result<api::AnnotateResponse> Client::annotate(const std::string& word, const std::string& text) {
   api::AnnotateRequest request;
   request.mutable_target()->set_any(word);
   request.set_text(text);
-  return connection_->call(&Connection::Stub::Annotate, request, kSlowDeadline);
+  return connection_->call<api::AnnotateResponse>(request, kSlowDeadline);
 }
 
 Result<api::ListDevicesResponse> Client::devices(const std::string& match) {
   api::ListDevicesRequest request;
   request.set_match(match);
-  return connection_->call(&Connection::Stub::ListDevices, request, kQuickDeadline);
+  return connection_->call<api::ListDevicesResponse>(request, kQuickDeadline);
 }
 
 Result<api::Stats> Client::stats(std::chrono::milliseconds deadline) {
-  return connection_->call(&Connection::Stub::GetStats, api::GetStatsRequest(), deadline);
+  return connection_->call<api::Stats>(api::GetStatsRequest(), deadline);
 }
 
 Status Client::watch_agents(const std::string& word,
@@ -293,8 +354,7 @@ Status Client::watch_agents(const std::string& word,
   if (auto alive = stats(); !alive.ok()) return alive.error();
   api::WatchAgentsRequest request;
   request.mutable_target()->set_any(word);
-  grpc::ClientContext context;
-  return connection_->read_all(context, &Connection::Stub::WatchAgents, request, on_event);
+  return connection_->read_all(request, on_event);
 }
 
 Status Client::watch_devices(const std::string& match,
@@ -302,8 +362,7 @@ Status Client::watch_devices(const std::string& match,
   if (auto alive = stats(); !alive.ok()) return alive.error();
   api::WatchDevicesRequest request;
   request.set_match(match);
-  grpc::ClientContext context;
-  return connection_->read_all(context, &Connection::Stub::WatchDevices, request, on_event);
+  return connection_->read_all(request, on_event);
 }
 
 Status Client::watch_session(const std::string& name, std::chrono::milliseconds interval,
@@ -313,17 +372,14 @@ Status Client::watch_session(const std::string& name, std::chrono::milliseconds 
   request.set_name(name);
   request.mutable_interval()->set_seconds(interval.count() / 1000);
   request.mutable_interval()->set_nanos(static_cast<int32_t>(interval.count() % 1000 * 1'000'000));
-  grpc::ClientContext context;
-  return connection_->read_all(context, &Connection::Stub::WatchSession, request, on_state);
+  return connection_->read_all(request, on_state);
 }
 
 Status Client::watch_calls(const api::WatchCallsRequest& request,
                            const std::function<bool(const api::CallBatch&)>& on_batch,
                            const std::stop_token& stop) {
   if (auto alive = stats(); !alive.ok()) return alive.error();
-  grpc::ClientContext context;
-  const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
-  return connection_->read_all(context, &Connection::Stub::WatchCalls, request, on_batch);
+  return connection_->read_all(request, on_batch, stop);
 }
 
 }  // namespace collect::ctl

@@ -1,6 +1,5 @@
 // A connection to a collector's control plane. Every call is bounded: by a deadline, or, for the
-// watches, by their callback. gRPC stays inside client.cc and
-// credentials.cc.
+// watches, by their callback. gRPC is behind ControlChannel.
 //
 // One thread at a time.
 #pragma once
@@ -24,8 +23,6 @@ namespace api = ::collect::control::v1;
 inline constexpr std::chrono::seconds kQuickDeadline{10};
 inline constexpr std::chrono::seconds kSlowDeadline{120};
 inline constexpr std::chrono::hours kCopyDeadline{1};  // of a whole session
-// A manifest lists every thread, module, gap and stall.
-inline constexpr int kMaxAnswerBytes = 1 << 30;
 
 class Client {
  public:
@@ -59,6 +56,8 @@ class Client {
       const api::ConvertSessionRequest& request,
       const std::function<void(const api::ConvertSessionProgress&)>& on_progress);
   Result<api::Session> snapshot_session(const std::string& name);
+  Result<api::Session> pack_session(const std::string& name);
+  Result<api::Session> unpack_session(const std::string& name);
   Result<api::DeleteSessionResponse> delete_session(const std::string& name);
   Result<api::SetFunctionFilterResponse> set_function_filter(
       const api::SetFunctionFilterRequest& request);

@@ -16,18 +16,6 @@
 #include "formats/core/address.h"
 
 namespace collect::ctl {
-namespace {
-
-constexpr int kConnectSeconds = 10;
-
-Error no_answer(const std::string& address) {
-  return {Code::kUnavailable,
-          fmt::format(
-              "no collector answers at {}; start collectord, or name its address with --control",
-              address)};
-}
-
-}  // namespace
 
 Error no_host(const std::string& host) {
   return {Code::kNotFound, fmt::format("there is no host \"{}\", or its name cannot be looked up "
@@ -35,7 +23,16 @@ Error no_host(const std::string& host) {
                                        host)};
 }
 
+Error no_collector_answers(const std::string& address) {
+  return {Code::kUnavailable,
+          fmt::format(
+              "no collector answers at {}; start collectord, or name its address with --control",
+              address)};
+}
+
 namespace {
+
+constexpr int kConnectSeconds = 10;
 
 // -1: no one answers there.
 int connected_to(int family, const sockaddr* address, socklen_t bytes) {
@@ -68,7 +65,7 @@ Result<int> connect_unix(const std::string& address, const std::string& path) {
   local.sun_family = AF_UNIX;
   std::memcpy(local.sun_path, path.data(), path.size());
   const int fd = connected_to(AF_UNIX, reinterpret_cast<const sockaddr*>(&local), sizeof local);
-  if (fd < 0) return no_answer(address);
+  if (fd < 0) return no_collector_answers(address);
   return checked(fd, address, path);
 }
 
@@ -78,7 +75,7 @@ Result<int> connect_plain(const std::string& address) {
   const auto where = parse_address(address);
   if (!where.ok()) return where.error();
   if (where->kind == Address::Kind::kUnix) return connect_unix(address, where->host);
-  if (where->kind == Address::Kind::kAbstract) return no_answer(address);
+  if (where->kind == Address::Kind::kAbstract) return no_collector_answers(address);
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
@@ -87,7 +84,7 @@ Result<int> connect_plain(const std::string& address) {
     return no_host(where->host);
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
-  Result<int> outcome = no_answer(address);
+  Result<int> outcome = no_collector_answers(address);
   for (const addrinfo* at = list; at != nullptr; at = at->ai_next) {
     const int fd = connected_to(at->ai_family, at->ai_addr, at->ai_addrlen);
     if (fd < 0) continue;

@@ -13,8 +13,9 @@ namespace collect::ctl {
 // user of this machine does (daemon/DAEMON.md "Who gets in").
 Result<int> connect_plain(const std::string& address);
 
-// The message for an address whose host is not known.
+// The messages for an address whose host is not known, and where no one answers.
 Error no_host(const std::string& host);
+Error no_collector_answers(const std::string& address);
 
 // Whether the peer of a connection has ended it.
 bool has_ended(int connected);

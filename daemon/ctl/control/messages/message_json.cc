@@ -71,7 +71,7 @@ Json json_of_part(const pb::Message& part) {
   }
   if (const auto* duration = dynamic_cast<const pb::Duration*>(&part)) return seconds_of(*duration);
   if (const auto* status = dynamic_cast<const google::rpc::Status*>(&part)) {
-    return error_json({code_of(static_cast<grpc::StatusCode>(status->code())), status->message()});
+    return error_json({code_of(status->code()), status->message()});
   }
   return json_of(part);
 }

@@ -1,39 +1,53 @@
 // What the code of a gRPC status means to the caller.
 #pragma once
 
-#include <grpcpp/support/status_code_enum.h>
-
 #include "formats/core/result.h"
 
 namespace collect::ctl {
 
-inline Code code_of(grpc::StatusCode code) {
-  switch (code) {
-    case grpc::StatusCode::INVALID_ARGUMENT:
+// As on the wire: google.rpc.Code.
+enum class StatusCode : int {
+  kCancelled = 1,
+  kInvalidArgument = 3,
+  kDeadlineExceeded = 4,
+  kNotFound = 5,
+  kAlreadyExists = 6,
+  kPermissionDenied = 7,
+  kResourceExhausted = 8,
+  kFailedPrecondition = 9,
+  kAborted = 10,
+  kUnimplemented = 12,
+  kUnavailable = 14,
+  kDataLoss = 15,
+  kUnauthenticated = 16,
+};
+
+inline Code code_of(int status) {
+  switch (static_cast<StatusCode>(status)) {
+    case StatusCode::kInvalidArgument:
       return Code::kInvalidArgument;
-    case grpc::StatusCode::NOT_FOUND:
+    case StatusCode::kNotFound:
       return Code::kNotFound;
-    case grpc::StatusCode::ALREADY_EXISTS:
+    case StatusCode::kAlreadyExists:
       return Code::kAlreadyExists;
-    case grpc::StatusCode::DATA_LOSS:
+    case StatusCode::kDataLoss:
       return Code::kDamaged;
-    case grpc::StatusCode::FAILED_PRECONDITION:
-    case grpc::StatusCode::UNIMPLEMENTED:
+    case StatusCode::kFailedPrecondition:
+    case StatusCode::kUnimplemented:
       return Code::kUnsupported;
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+    case StatusCode::kResourceExhausted:
       return Code::kLimit;
-    case grpc::StatusCode::PERMISSION_DENIED:
-    case grpc::StatusCode::UNAUTHENTICATED:
+    case StatusCode::kPermissionDenied:
+    case StatusCode::kUnauthenticated:
       return Code::kPermission;
-    case grpc::StatusCode::UNAVAILABLE:
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
       return Code::kUnavailable;
-    case grpc::StatusCode::CANCELLED:
-    case grpc::StatusCode::ABORTED:
+    case StatusCode::kCancelled:
+    case StatusCode::kAborted:
       return Code::kCancelled;
-    default:
-      return Code::kIo;
   }
+  return Code::kIo;
 }
 
 }  // namespace collect::ctl

@@ -11,7 +11,7 @@
 
 #include "daemon/attach/adb/adb_address.h"
 #include "daemon/ctl/control/commands.h"
-#include "daemon/ctl/control/connection/credentials.h"
+#include "daemon/ctl/control/connection/credential_files.h"
 #include "daemon/ctl/control/messages/text.h"
 #include "daemon/ctl/record/android/adb/adb_client.h"
 #include "daemon/ctl/record/android/app/app_preparation.h"

@@ -48,7 +48,10 @@ class EmbeddedDaemon {
 
   // How it ended, if it has although it was not stopped; empty: it runs.
   std::string ending();
-  // SIGTERM, then waits; SIGKILL at the bound, which is an error, as is any other exit code than 0.
+  // What is done until stop() is done while it stops.
+  void ask_to_stop();
+  // ask_to_stop(), then waits; SIGKILL at the bound, which is an error, as is any other exit code
+  // than 0.
   Status stop(JobSignals& signals);
 
  private:

@@ -221,8 +221,8 @@ Status prepare(const RunOptions& options, JobSignals& signals, std::ostream& err
 }
 
 // The program has ended: waits for its sessions, and gathers what became of them.
-RunOutcome conclude(Prepared& run, std::unique_ptr<Client> client, RunWatch& watch,
-                    JobSignals& signals, std::ostream& err) {
+RunOutcome conclude(const RunOptions& options, Prepared& run, std::unique_ptr<Client> client,
+                    RunWatch& watch, JobSignals& signals, std::ostream& err) {
   RunProcesses& processes = *run.processes;
   const bool is_own_collector = run.collector.embedded != nullptr;
   SealWait wait{run.agent.tag,
@@ -239,6 +239,11 @@ RunOutcome conclude(Prepared& run, std::unique_ptr<Client> client, RunWatch& wat
   watch.look();
   RunOutcome outcome = finish(*client, wait, signals, err);
   client.reset();  // a collector that stops waits for it
+  watch.look();
+  if (is_own_collector) {
+    processes.end_run();
+    run.collector.embedded->ask_to_stop();
+  }
   outcome.outlived = wait.agent_outlives;
   outcome.waits = waits_when_full(run.environment);
   outcome.timed = ends_by_time(run.environment);
@@ -250,9 +255,9 @@ RunOutcome conclude(Prepared& run, std::unique_ptr<Client> client, RunWatch& wat
   if (run.is_idle) outcome.start_command = start_command(run.collector);
   outcome.no_preload = why_no_preload(run.program);
   find_nearest(outcome);
-  watch.look();
+  const auto* const largest = largest_session(outcome.sessions);
+  if (largest != nullptr && !options.json && !options.quiet) outcome.top = top_functions(*largest);
   if (is_own_collector) {
-    processes.end_run();
     add_trouble(outcome, watch.ending());
     if (Status stopped = run.collector.embedded->stop(signals); !stopped.ok()) {
       add_trouble(outcome, stopped.error().message);
@@ -271,7 +276,8 @@ void report_outcome(const RunOptions& options, const ControlTarget& control, Run
   if (options.json) {
     err << run_summary_json(outcome);
   } else if (!options.quiet || !is_whole(outcome) || largest == nullptr) {
-    if (largest != nullptr) outcome.top = top_functions(*largest);
+    // It was to be quiet, and has something to say.
+    if (largest != nullptr && options.quiet) outcome.top = top_functions(*largest);
     err << run_summary_text(outcome);
   }
   if (options.open) open_sessions(outcome.sessions, err);
@@ -306,7 +312,7 @@ int run_program(const RunOptions& options, std::ostream& err) {
   const int exit_code = wait_for_program(*child, signals, [&watch] { watch.look(); });
   if (connecting.ok()) connecting->join();
 
-  RunOutcome outcome = conclude(run, std::move(client), watch, signals, err);
+  RunOutcome outcome = conclude(options, run, std::move(client), watch, signals, err);
   outcome.program = options.command.front();
   outcome.exit_code = exit_code;
   report_outcome(options, run.collector.control, outcome, err);

@@ -20,7 +20,8 @@ using testing::SizeIs;
 class CollectorFilesTest : public CollectorTest {
  protected:
   CollectorFilesTest() = default;
-  explicit CollectorFilesTest(bool symbolize) : CollectorTest({}, symbolize) {}
+  explicit CollectorFilesTest(bool symbolize, bool pack = false)
+      : CollectorTest({}, symbolize, pack) {}
 
   // A sealed session of 100 events.
   api::Session record(FakeAgent& agent) {
@@ -49,6 +50,15 @@ class CollectorFilesTest : public CollectorTest {
     Waiting<api::Session> made;
     collector_->methods().call(named<api::SnapshotSessionRequest>(name), made.callback());
     return made.get();
+  }
+  template <class Request>
+  Result<api::Session> ask(const std::string& name) {
+    Waiting<api::Session> done;
+    collector_->methods().call(named<Request>(name), done.callback());
+    return done.get();
+  }
+  std::string path_of(const api::Session& session, const std::string& file) {
+    return root_ + session.name().substr(sizeof "sessions" - 1) + "/" + file;
   }
   Result<std::shared_ptr<control::FileReader>> open(const std::string& name,
                                                     const std::string& path) {
@@ -326,6 +336,86 @@ TEST_F(CollectorNamesTest, SealedSessionIsShownWithItsNames) {
       eventually([&] { return collector_->session(name)->symbols() == api::SYMBOLS_STATE_DONE; }));
   EXPECT_EQ(collector_->session(name)->state(), api::SESSION_STATE_COMPLETE);
   EXPECT_EQ(collector_->session(name)->events(), 100u);
+}
+
+// ---- packed
+
+std::string bytes_of_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST_F(CollectorFilesTest, SessionIsPackedAndUnpacked) {
+  FakeAgent agent(process(1, "app", 10));
+  const api::Session first = record(agent);
+  EXPECT_FALSE(first.packed());
+  EXPECT_NE(first.stored_bytes(), 0u);
+  const std::string file = path_of(first, "thread_0/index.atf");
+  const std::string before = bytes_of_file(file);
+  ASSERT_FALSE(before.empty());
+  const auto packed = ask<api::PackSessionRequest>(first.name());
+  ASSERT_TRUE(packed.ok()) << to_string(packed.error());
+  EXPECT_EQ(packed->name(), first.name());
+  EXPECT_TRUE(packed->packed());
+  EXPECT_EQ(packed->stored_bytes(), 0u);
+  EXPECT_NE(packed->container_bytes(), 0u);
+  EXPECT_EQ(packed->events(), 100u);
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_TRUE(std::filesystem::exists(path_of(first, storage::kPackedLanesFile)));
+  // It is converted as before.
+  EXPECT_TRUE(convert(first.name()).ok());
+  const auto again = ask<api::PackSessionRequest>(first.name());
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->container_bytes(), packed->container_bytes());
+  const auto unpacked = ask<api::UnpackSessionRequest>(first.name());
+  ASSERT_TRUE(unpacked.ok()) << to_string(unpacked.error());
+  EXPECT_FALSE(unpacked->packed());
+  EXPECT_EQ(unpacked->stored_bytes(), first.stored_bytes());
+  EXPECT_EQ(bytes_of_file(file), before);
+  EXPECT_EQ(collector_->session(first.name())->packed(), false);
+  ASSERT_TRUE(ask<api::PackSessionRequest>(first.name()).ok());
+  EXPECT_TRUE(remove(first.name()).ok());
+  EXPECT_FALSE(std::filesystem::exists(path_of(first, "")));
+}
+
+TEST_F(CollectorFilesTest, WhatCannotBePackedStays) {
+  EXPECT_EQ(ask<api::PackSessionRequest>("none").code(), Code::kNotFound);
+  FakeAgent agent(process(1, "app", 10));
+  ASSERT_TRUE(agent.connect(collector_->ingest_address()));
+  begin(agent, 1, 100);
+  EXPECT_EQ(ask<api::PackSessionRequest>("").code(), Code::kUnsupported);
+  EXPECT_EQ(ask<api::UnpackSessionRequest>("").code(), Code::kUnsupported);
+  const std::string name = collector_->session("")->name();
+  ASSERT_TRUE(agent.close_stream(1, 100));
+  ASSERT_TRUE(agent.end_recording());
+  ASSERT_TRUE(eventually(
+      [&] { return collector_->session(name)->state() == api::SESSION_STATE_COMPLETE; }));
+  const api::Session session = *collector_->session(name);
+  std::ofstream(path_of(session, "thread_0/index.atf"), std::ios::app) << "more";
+  const auto damaged = ask<api::PackSessionRequest>(name);
+  ASSERT_FALSE(damaged.ok());
+  EXPECT_THAT(damaged.error().message, testing::HasSubstr("thread_0/index.atf"));
+  EXPECT_TRUE(std::filesystem::exists(path_of(session, "thread_0/index.atf")));
+  EXPECT_FALSE(collector_->session(name)->packed());
+}
+
+class PackingCollectorTest : public CollectorFilesTest {
+ protected:
+  PackingCollectorTest() : CollectorFilesTest(false, true) {}
+};
+
+TEST_F(PackingCollectorTest, SealedSessionsArePackedByThemselves) {
+  FakeAgent agent(process(1, "app", 10));
+  const std::string name = record(agent).name();
+  EXPECT_TRUE(eventually([&] { return collector_->session(name)->packed(); }));
+  EXPECT_EQ(collector_->session(name)->stored_bytes(), 0u);
+  // What was made of it is wanted as it is.
+  const auto converted = convert(name);
+  ASSERT_TRUE(converted.ok()) << to_string(converted.error());
+  EXPECT_TRUE(std::filesystem::exists(path_of(converted->session(), "thread_0/index.atf")));
+  const auto unpacked = ask<api::UnpackSessionRequest>(name);
+  ASSERT_TRUE(unpacked.ok());
+  EXPECT_FALSE(unpacked->packed());
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "daemon/ctl/control/connection/credentials.h"
+#include "daemon/ctl/control/connection/credential_files.h"
 #include "daemon/ctl/control/output.h"
 #include "daemon/ctl/record/program/program_paths.h"
 #include "storage/read/session_manifest.h"

@@ -17,19 +17,23 @@ class SealedSessionsTest : public testing::Test {
  protected:
   // A session whose manifest says so much.
   void put(const std::string& name, storage::SessionState state,
-           storage::SymbolsState symbols = storage::SymbolsState::kDone) {
+           storage::SymbolsState symbols = storage::SymbolsState::kDone, uint64_t events = 0) {
     const std::string directory = root_ + "/" + name;
     ASSERT_TRUE(fs_.make_directories(directory).ok());
     storage::Manifest manifest;
     manifest.state = state;
     manifest.symbols_state = symbols;
     manifest.finished_unix_ns = 1000 * kSecond;
+    manifest.totals.events = events;
     manifest.identity.collector.id[0] = 0xab;
     manifest.identity.collector.epoch = 7;
     ASSERT_TRUE(storage::write_manifest(fs_, directory, manifest, false).ok());
   }
   std::vector<std::string> look(uint64_t at_s, uint64_t unix_s = 1001) {
-    const auto ready = sessions_.look(at_s * kSecond, unix_s * kSecond);
+    return look(sessions_, at_s, unix_s);
+  }
+  static std::vector<std::string> look(SealedSessions& sessions, uint64_t at_s, uint64_t unix_s) {
+    const auto ready = sessions.look(at_s * kSecond, unix_s * kSecond);
     EXPECT_TRUE(ready.ok());
     std::vector<std::string> names;
     for (const auto& one : *ready) {
@@ -43,7 +47,8 @@ class SealedSessionsTest : public testing::Test {
   storage::test::TemporaryDirectory scratch_;
   const std::string root_ = scratch_.path() + "/root";
   storage::PosixFs fs_{root_};
-  SealedSessions sessions_{fs_, root_};
+  SealedSessions sessions_{fs_, root_, false};
+  SealedSessions packed_{fs_, root_, true};
 };
 
 using Names = std::vector<std::string>;
@@ -92,6 +97,19 @@ TEST_F(SealedSessionsTest, UnreadableManifestHoldsUpNoOther) {
 
 TEST_F(SealedSessionsTest, NoRootIsAnError) {
   EXPECT_FALSE(sessions_.look(0, 0).ok());
+}
+
+TEST_F(SealedSessionsTest, PackingIsWaitedForAnHour) {
+  put(kFirst, storage::SessionState::kComplete, storage::SymbolsState::kDone, 5);
+  put(kSecondOne, storage::SessionState::kComplete, storage::SymbolsState::kDone, 5);
+  const std::string empty = "session_20260131_100002/pid_3";
+  put(empty, storage::SessionState::kComplete);
+  EXPECT_EQ(look(packed_, 1, 1001), (Names{empty})) << "of it nothing is packed";
+  const std::string table = root_ + "/" + kFirst + "/" + storage::kPackedLanesFile;
+  ASSERT_TRUE(fs_.open(table, storage::OpenMode::kCreate).ok());
+  EXPECT_EQ(look(packed_, 10, 1010), (Names{kFirst}));
+  EXPECT_EQ(look(packed_, 3599, 4599), Names{});
+  EXPECT_EQ(look(packed_, 3700, 4700), (Names{kSecondOne}));
 }
 
 }  // namespace

@@ -17,9 +17,9 @@
 #include <thread>
 
 #include "daemon/ctl/control/connection/client.h"
-#include "daemon/ctl/control/connection/credentials.h"
 #include "daemon/ctl/control/connection/plain_connection.h"
 #include "daemon/ctl/control/download.h"
+#include "daemon/ctl/control/grpc/credentials.h"
 #include "daemon/ctl/control/messages/message_json.h"
 #include "daemon/ctl/control/output.h"
 #include "daemon/ctl/control/session_conversion.h"

@@ -1,30 +1,15 @@
-#include "daemon/ctl/control/connection/credentials.h"
+#include "daemon/ctl/control/grpc/credentials.h"
 
 #include <fmt/core.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <vector>
+#include <utility>
+
+#include "daemon/ctl/control/connection/credential_files.h"
 
 namespace collect::ctl {
 namespace {
-
-constexpr size_t kMaxPemBytes = 1u << 20;
-constexpr size_t kMaxTokenBytes = 256;
-
-Result<std::string> read_file(const char* option, const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxPemBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (!text.empty()) return text;
-  const Error error = errno_error(errno == 0 ? EIO : errno, path);
-  return Error{error.code, option + (": " + error.message)};
-}
 
 // "authorization: Bearer TOKEN" with every call. gRPC sends it within TLS only.
 class Bearer final : public grpc::MetadataCredentialsPlugin {
@@ -55,19 +40,6 @@ bool holds(const std::string& text, const char* part) {
 
 }  // namespace
 
-Result<std::string> read_token(const char* option, const std::string& path) {
-  Result<std::string> token = read_file(option, path);
-  if (!token.ok()) return token.error();
-  while (token->ends_with('\n') || token->ends_with('\r')) token->pop_back();
-  for (const char c : *token) {
-    if (c < 0x20 || c > 0x7e) token->clear();
-  }
-  if (!token->empty() && token->size() <= kMaxTokenBytes) return token;
-  return Error{Code::kInvalidArgument,
-               fmt::format("{}: {}: a token has 1 to {} printable characters on one line", option,
-                           path, kMaxTokenBytes)};
-}
-
 Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const ControlTarget& target) {
   const bool is_unix = target.address.starts_with("unix:");
   if (is_unix || target.tls_ca.empty()) {
@@ -84,14 +56,14 @@ Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const Cont
   // As allow_tls_1_3_only() of the server: no suite of older versions can be used.
   ::setenv("GRPC_SSL_CIPHER_SUITES", "PSK-AES256-GCM-SHA384", 0);
   grpc::SslCredentialsOptions options;
-  Result<std::string> ca = read_file("--tls-ca", target.tls_ca);
+  Result<std::string> ca = read_pem("--tls-ca", target.tls_ca);
   if (!ca.ok()) return ca.error();
   options.pem_root_certs = std::move(ca).value();
   if (!target.tls_certificate.empty()) {
-    Result<std::string> certificate = read_file("--tls-certificate", target.tls_certificate);
+    Result<std::string> certificate = read_pem("--tls-certificate", target.tls_certificate);
     if (!certificate.ok()) return certificate.error();
     options.pem_cert_chain = std::move(certificate).value();
-    Result<std::string> key = read_file("--tls-key", target.tls_key);
+    Result<std::string> key = read_pem("--tls-key", target.tls_key);
     if (!key.ok()) return key.error();
     options.pem_private_key = std::move(key).value();
   }

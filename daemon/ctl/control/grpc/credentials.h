@@ -12,10 +12,6 @@
 
 namespace collect::ctl {
 
-// The token in a file, without its line end. kInvalidArgument: there is none that may be one.
-// Errors begin with `option` and never say what is in the file.
-Result<std::string> read_token(const char* option, const std::string& path);
-
 // Reads the files. Null: a plain connection needs none. Errors name the file, never what is in it.
 Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const ControlTarget& target);
 
