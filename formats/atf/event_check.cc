@@ -48,12 +48,12 @@ EventTally tally(const IndexReader& index, uint64_t first, uint64_t end) {
   FunctionCounter functions(tally.functions);
   constexpr size_t kKinds = EventTally::kKinds;
   uint64_t kinds[kKinds] = {};
-  uint64_t previous = index.time_of(first == 0 ? 0 : first - 1);
+  uint64_t previous = 0;
   uint64_t least = UINT64_MAX, most = 0;
   uint64_t links = 0, next_link = 0;
   uint32_t depth = 0;
   const uint32_t thread_id = index.header().thread_id;
-  const uint8_t* const section = index.section_bytes().data();
+  const uint8_t* at = nullptr;  // the event that is looked at
   const auto look = [&](uint64_t seq, const IndexEvent& event) {
     const size_t kind = event.kind_raw < kKinds ? event.kind_raw : 0;
     if (kinds[kind]++ == 0 && kind == 0) tally.first_unknown_kind = seq;
@@ -81,18 +81,25 @@ EventTally tally(const IndexReader& index, uint64_t first, uint64_t end) {
             });
       }
     } else {
-      const uint8_t* at = section + seq * kEventBytes;
       if (has_reserved_bits(at) && tally.reserved++ == 0) tally.first_reserved = seq;
+      at += kEventBytes;
     }
   };
   // Memory is the limit: what the checksum brought into the cache is looked at right away.
   uint32_t checksum = 0;
-  for (uint64_t at = first; at < end; at += kBlockEvents) {
-    const EventSpan block = index.events(at, std::min(kBlockEvents, end - at));
-    checksum = section_checksum(kVersion, block.bytes(), checksum);
-    block.for_each(look);
-  }
-  tally.events = end - first;
+  EventBlocks blocks = index.blocks();
+  blocks.for_each_span(first, end, [&](const EventSpan& span) {
+    for (uint64_t seq = 0; seq < span.size(); seq += kBlockEvents) {
+      const EventSpan block = span.part(seq, std::min(kBlockEvents, span.size() - seq));
+      if (tally.events == 0) previous = tally.first_ns = load_le<uint64_t>(block.bytes().data());
+      checksum = section_checksum(kVersion, block.bytes(), checksum);
+      at = block.bytes().data();
+      block.for_each(look);
+      tally.events += block.size();
+    }
+  });
+  tally.first_seq = first;
+  tally.last_ns = previous;
   std::copy(std::begin(kinds), std::end(kinds), std::begin(tally.kinds));
   tally.links = links;
   tally.max_depth = depth;
@@ -119,6 +126,15 @@ void EventTally::add(EventTally&& next, Version version) {
   const auto first_of = [](std::optional<uint64_t>& mine, const std::optional<uint64_t>& later) {
     if (!mine) mine = later;
   };
+  if (next.events == 0) return;
+  if (events == 0) {
+    first_seq = next.first_seq;
+    first_ns = next.first_ns;
+  } else if (next.first_ns < last_ns) {
+    ++backward_steps;
+    next.first_step_back = next.first_seq;
+  }
+  last_ns = next.last_ns;
   first_of(first_unknown_kind, next.first_unknown_kind);
   first_of(first_step_back, next.first_step_back);
   first_of(first_reserved, next.first_reserved);

@@ -1,6 +1,5 @@
-// The event pass behind check.h: what a range of events says, and how ranges add up. A range looks
-// at the one event before it, so that a step back in time at a seam is seen; links are counted from
-// the range's first one, and add() compares that with the ranges before.
+// The event pass behind check.h: what a range of events says, and how ranges add up. add() compares
+// times and links at the seams: links are counted from the range's first one.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +22,9 @@ struct EventTally {
   uint64_t links = 0;     // events with a detail_seq
   uint64_t reserved = 0;  // events with reserved bytes that are not zero; version 2 only
   uint32_t max_depth = 0;
+  uint64_t first_seq = 0;  // and its time, and that of the last one
+  uint64_t first_ns = 0;
+  uint64_t last_ns = 0;
   uint64_t min_ns = UINT64_MAX;
   uint64_t max_ns = 0;
   uint32_t checksum = 0;  // of the events, by the version's polynomial

@@ -110,8 +110,10 @@ std::string_view to_text(EventKind kind) {
   return "unknown";
 }
 
-std::optional<IndexReader> IndexReader::open(Bytes file, Findings& findings) {
+std::optional<IndexReader> IndexReader::open(Bytes file, Findings& findings,
+                                             const BringBytes* bring) {
   IndexReader reader;
+  reader.bring_ = bring;
   if (auto why = refuse_index_header(file, reader.header_)) {
     findings.add(std::move(*why));
     return std::nullopt;
@@ -126,6 +128,20 @@ std::optional<IndexReader> IndexReader::open(Bytes file, Findings& findings) {
   reader.size_ = reader.footer_ ? std::min(reader.footer_->event_count, fits) : fits;
   reader.compare_footer(file, findings);
   return reader;
+}
+
+EventSpan EventBlocks::bring(uint64_t first, uint64_t end) {
+  const uint64_t offset = index_.offset_of(first);
+  if (block_.empty() || offset < begin_ || offset + kEventBytes > begin_ + block_.size()) {
+    begin_ = offset / kBroughtBytes * kBroughtBytes;
+    block_.resize(std::min(kBroughtBytes, index_.footer_offset() - begin_));
+    (*bring_)(begin_, block_);
+  }
+  const uint64_t here = (begin_ + block_.size() - offset) / kEventBytes;
+  // One that two blocks share, which our own files do not have.
+  if (here == 0) return index_.events(first, 1);
+  const uint64_t count = std::min(here, end - first);
+  return {index_.version(), Bytes(block_).subspan(offset - begin_, count * kEventBytes), first};
 }
 
 // Two places can hold the footer: where the header says, and the end of the file when the crash

@@ -7,7 +7,9 @@
 // called from any thread, except where it says otherwise.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -48,8 +50,13 @@ class EventSpan {
       : version_(version), bytes_(bytes), first_seq_(first_seq) {}
 
   uint64_t size() const { return bytes_.size() / kEventBytes; }
+  uint64_t first_seq() const { return first_seq_; }
   Bytes bytes() const { return bytes_; }
   Version version() const { return version_; }
+  // `from` counts from the span's first one.
+  EventSpan part(uint64_t from, uint64_t count) const {
+    return {version_, bytes_.subspan(from * kEventBytes, count * kEventBytes), first_seq_ + from};
+  }
 
   template <class F>
   void for_each(F&& f) const {
@@ -75,10 +82,21 @@ class EventSpan {
   uint64_t first_seq_;
 };
 
+// Makes the bytes [offset, offset + out.size()) of a file. Of a file whose bytes are made when they
+// are read, a pass over all of it is spared their mapping so. Any thread, several at once.
+using BringBytes = std::function<void(uint64_t offset, MutableBytes out)>;
+
+// Brought at once, from a multiple of it in the file.
+inline constexpr uint64_t kBroughtBytes = uint64_t{1} << 20;
+
+class EventBlocks;
+
 class IndexReader {
  public:
   // Absent when nothing can be read; the reason, and what is wrong with what can, is in `findings`.
-  static std::optional<IndexReader> open(Bytes file, Findings& findings);
+  // `bring`, which outlives the reader, is for blocks(); null: they are read where they are.
+  static std::optional<IndexReader> open(Bytes file, Findings& findings,
+                                         const BringBytes* bring = nullptr);
 
   const IndexHeader& header() const { return header_; }
   const std::optional<IndexFooter>& footer() const { return footer_; }
@@ -107,6 +125,8 @@ class IndexReader {
 
   EventSpan events() const { return events(0, size_); }
   EventSpan events(uint64_t first, uint64_t count) const;
+  // For one pass, on one thread.
+  EventBlocks blocks() const;
 
   // Reads the whole section.
   ChecksumState checksum() const;
@@ -125,7 +145,56 @@ class IndexReader {
   FileState state_ = FileState::kUnfinalized;
   Bytes section_;  // from events_offset to the footer, or to the end of the file
   uint64_t size_ = 0;
+  const BringBytes* bring_ = nullptr;
 };
+
+// The events of a pass, which it asks for in order: where they are, or a block of the file after
+// the other in memory of its own.
+class EventBlocks {
+ public:
+  EventBlocks(const IndexReader& index, const BringBytes* bring) : index_(index), bring_(bring) {}
+
+  // Calls f(EventSpan) for the events [first, end) in turn; end <= size(). A span is good within
+  // the call.
+  template <class F>
+  void for_each_span(uint64_t first, uint64_t end, F&& f) {
+    if (bring_ == nullptr) {
+      if (first < end) f(index_.events(first, end - first));
+      return;
+    }
+    while (first < end) {
+      const EventSpan span = bring(first, end);
+      f(span);
+      first += span.size();
+    }
+  }
+
+  // As IndexReader::events().for_each().
+  struct Range {
+    EventBlocks& blocks;
+    uint64_t first;
+    uint64_t count;
+
+    template <class F>
+    void for_each(F&& f) const {
+      blocks.for_each_span(first, first + count, [&f](const EventSpan& span) { span.for_each(f); });
+    }
+  };
+  Range events(uint64_t first, uint64_t count) { return {*this, first, count}; }
+
+ private:
+  // As many as one block has, at least one.
+  EventSpan bring(uint64_t first, uint64_t end);
+
+  const IndexReader& index_;
+  const BringBytes* const bring_;
+  std::vector<uint8_t> block_;
+  uint64_t begin_ = 0;  // of the block in the file
+};
+
+inline EventBlocks IndexReader::blocks() const {
+  return {*this, bring_};
+}
 
 // Walks detail records front to back without memory. Stops for good at a record that is shorter
 // than its header or reaches beyond the section.

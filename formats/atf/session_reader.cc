@@ -10,7 +10,7 @@ SessionReader::SessionReader(const std::vector<ThreadFiles>& files) {
   for (const ThreadFiles& file : files) {
     SessionThread thread;
     thread.n = file.n;
-    thread.index = IndexReader::open(file.index, thread.findings);
+    thread.index = IndexReader::open(file.index, thread.findings, file.bring_index);
     if (thread.index && file.detail) {
       thread.detail = DetailReader::open(*file.detail, thread.findings);
       if (thread.detail && thread.detail->version() != thread.index->version()) {

@@ -20,7 +20,8 @@ namespace collect::atf {
 struct ThreadFiles {
   uint32_t n = 0;  // of thread_<n>
   Bytes index;
-  std::optional<Bytes> detail;  // absent when there is no detail.atf
+  std::optional<Bytes> detail;              // absent when there is no detail.atf
+  const BringBytes* bring_index = nullptr;  // as for IndexReader::open()
 };
 
 struct SessionThread {

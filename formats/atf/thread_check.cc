@@ -17,12 +17,12 @@ std::string number(uint64_t value) {
 }  // namespace
 
 ThreadCheck::ThreadCheck(uint32_t n, std::optional<Bytes> index, std::optional<Bytes> detail,
-                         uint64_t range_bytes)
+                         uint64_t range_bytes, const BringBytes* bring_index)
     : range_bytes_(range_bytes) {
   report_.n = n;
   report_.detail.present = detail.has_value();
   if (index) {
-    index_ = IndexReader::open(*index, report_.findings);
+    index_ = IndexReader::open(*index, report_.findings, bring_index);
     if (!index_) {
       report_.rejected = true;
       return;
@@ -62,7 +62,9 @@ void ThreadCheck::open_detail(Bytes detail) {
 std::optional<CheckRange> ThreadCheck::next() {
   if (index_ && next_event_ < index_->size()) {
     const uint64_t first = next_event_;
-    const uint64_t count = std::max<uint64_t>(range_bytes_ / kEventBytes, 1);
+    // Up to a multiple in the file, so that no two ranges need the same block of it.
+    const uint64_t left = range_bytes_ - index_->offset_of(first) % range_bytes_;
+    const uint64_t count = std::max<uint64_t>(left / kEventBytes, 1);
     next_event_ += std::min(count, index_->size() - first);
     return EventRange{first, next_event_};
   }

@@ -37,8 +37,9 @@ class ThreadCheck {
   static constexpr uint64_t kRangeBytes = uint64_t{4} << 20;
 
   // Without `detail` there is no detail.atf; without `index` that is all there is.
+  // `bring_index` as for IndexReader::open().
   ThreadCheck(uint32_t n, std::optional<Bytes> index, std::optional<Bytes> detail,
-              uint64_t range_bytes = kRangeBytes);
+              uint64_t range_bytes = kRangeBytes, const BringBytes* bring_index = nullptr);
   ThreadCheck(const ThreadCheck&) = delete;
   ThreadCheck& operator=(const ThreadCheck&) = delete;
 

@@ -11,16 +11,19 @@ TimeOrder TimeOrder::of(const IndexReader& reader) {
   order.run_starts_.push_back(0);
   TimeRange range{reader.time_of(0), reader.time_of(0)};
   uint64_t previous = range.first_ns;
-  const uint8_t* at = reader.events().bytes().data();
-  for (uint64_t seq = 0; seq < order.events_; ++seq, at += kEventBytes) {
-    const uint64_t time = load_le<uint64_t>(at);
-    if (time < previous) {
-      order.run_starts_.push_back(seq);
-      range.last_ns = std::max(range.last_ns, previous);
-      range.first_ns = std::min(range.first_ns, time);
+  reader.blocks().for_each_span(0, order.events_, [&](const EventSpan& span) {
+    const uint8_t* at = span.bytes().data();
+    const uint64_t end = span.first_seq() + span.size();
+    for (uint64_t seq = span.first_seq(); seq < end; ++seq, at += kEventBytes) {
+      const uint64_t time = load_le<uint64_t>(at);
+      if (time < previous) {
+        order.run_starts_.push_back(seq);
+        range.last_ns = std::max(range.last_ns, previous);
+        range.first_ns = std::min(range.first_ns, time);
+      }
+      previous = time;
     }
-    previous = time;
-  }
+  });
   range.last_ns = std::max(range.last_ns, previous);
   order.range_ = range;
   return order;

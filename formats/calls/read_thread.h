@@ -88,12 +88,24 @@ void pass_gap(const Reader& reader, uint64_t next, uint64_t following, size_t ga
   steps.after_gap({static_cast<uint32_t>(depth), !survivors});
 }
 
-// `reader` as atf::IndexReader: size(), event(seq), events(first, count).for_each(f). `gaps` in the
-// order of before_seq; one behind the last event comes before the end. Calls finish().
+// What a pass over the events asks for them.
+template <class Reader>
+decltype(auto) pass_over(const Reader& reader) {
+  if constexpr (requires { reader.blocks(); }) {
+    return reader.blocks();
+  } else {
+    return (reader);
+  }
+}
+
+// `reader` as atf::IndexReader: size(), event(seq), events(first, count).for_each(f), which
+// blocks() may have too, for a pass. `gaps` in the order of before_seq; one behind the last event
+// comes before the end. Calls finish().
 template <class Reader, class Sink>
 void read_thread(const Reader& reader, const std::vector<Gap>& gaps, ThreadCalls<Sink>& calls,
                  const ReadSteps& steps = {}) {
   const uint64_t size = reader.size();
+  auto&& pass = pass_over(reader);
   uint64_t next = steps.first_seq;
   for (size_t i = steps.first_gap; next < size || i < gaps.size();) {
     const uint64_t until = i < gaps.size() ? std::clamp(gaps[i].before_seq, next, size) : size;
@@ -102,7 +114,7 @@ void read_thread(const Reader& reader, const std::vector<Gap>& gaps, ThreadCalls
       const uint64_t within = next % steps.step_events;
       if (within == 0 && steps.before_step) steps.before_step(next, calls.open_calls());
       const uint64_t count = std::min(until - next, steps.step_events - within);
-      reader.events(next, count).for_each([&](uint64_t seq, const auto& event) {
+      pass.events(next, count).for_each([&](uint64_t seq, const auto& event) {
         calls.event(seq, event);
       });
       next += count;

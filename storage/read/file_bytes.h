@@ -50,6 +50,9 @@ class FileBytes {
   // What a gzip file lacks that is cut off or damaged: a sentence, with path and offset. Else
   // empty.
   const std::string& missing() const { return missing_; }
+  // Of bytes that are made when they are read: what makes them, for a pass over all that keeps a
+  // block of its own (atf::BringBytes). Else null.
+  const OnDemand::Fill* fill() const { return on_demand_ ? &on_demand_->fill() : nullptr; }
   Bytes bytes() const {
     if (on_demand_) return on_demand_->bytes();
     return mapping_ != nullptr ? Bytes(mapping_, size_) : Bytes(copy_);

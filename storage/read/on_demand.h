@@ -36,6 +36,7 @@ class OnDemand {
   OnDemand& operator=(const OnDemand&) = delete;
 
   Bytes bytes() const { return {at_, size_}; }
+  const Fill& fill() const { return fill_; }
   // What is in memory leaves it. Any thread.
   void drop();
 

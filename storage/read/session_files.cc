@@ -28,6 +28,7 @@ std::optional<uint32_t> thread_number(const fs::path& directory) {
 
 // A block that is made at once is a page of the container: none is decoded twice.
 static_assert(kDemandBlockBytes == storage::kPackedPageBytes);
+static_assert(atf::kBroughtBytes == storage::kPackedPageBytes);
 
 // A packed session: where its thread files are in its containers, which are mapped. Any thread.
 struct Packed {
@@ -268,7 +269,7 @@ std::vector<atf::ThreadFiles> Trace::files(const std::vector<uint32_t>& only) co
   std::vector<atf::ThreadFiles> files;
   for (const TraceThread& thread : threads) {
     if (!wanted.empty() && !wanted.contains(thread.n)) continue;
-    atf::ThreadFiles file{thread.n, thread.index.bytes(), {}};
+    atf::ThreadFiles file{thread.n, thread.index.bytes(), {}, thread.index.fill()};
     if (thread.detail) file.detail = thread.detail->bytes();
     files.push_back(file);
   }

@@ -315,7 +315,8 @@ class SessionCheck {
     std::optional<Bytes> index, detail;
     if (trace_.kind != read::TraceKind::kDetailFile) index = thread.index.bytes();
     if (thread.detail) detail = thread.detail->bytes();
-    return std::make_shared<atf::ThreadCheck>(thread.n, index, detail);
+    return std::make_shared<atf::ThreadCheck>(thread.n, index, detail,
+                                              atf::ThreadCheck::kRangeBytes, thread.index.fill());
   }
 
   const read::Trace& trace_;

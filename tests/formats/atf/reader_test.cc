@@ -53,6 +53,40 @@ TEST_P(BothVersions, FinalizedIndexGivesEveryEventInBothWays) {
   EXPECT_FALSE(reader->get(UINT64_MAX));
 }
 
+// The events of the file that the reader has are zeros: those that are brought are seen.
+TEST_P(BothVersions, PassBringsEachBlockOnce) {
+  const size_t events = 3 * kBroughtBytes / kEventBytes - 5;
+  const ThreadBytes made = build_thread(plan(events));
+  std::vector<uint8_t> file = made.index;
+  std::fill_n(file.begin() + 64, events * kEventBytes, uint8_t{0});
+  std::vector<uint64_t> brought;
+  const BringBytes bring = [&](uint64_t offset, MutableBytes out) {
+    brought.push_back(offset);
+    ASSERT_LE(offset + out.size(), 64 + events * kEventBytes) << "no more than events";
+    std::copy_n(made.index.begin() + static_cast<ptrdiff_t>(offset), out.size(), out.begin());
+  };
+  const auto reader = IndexReader::open(file, findings_, &bring);
+  ASSERT_TRUE(reader);
+  EventBlocks blocks = reader->blocks();
+  uint64_t seen = 0;
+  const auto look = [&](uint64_t seq, const IndexEvent& event) {
+    EXPECT_EQ(seq, seen++);
+    ASSERT_EQ(event.timestamp_ns, 1000 + seq * 10);
+  };
+  for (uint64_t first = 0; first < events; first += 1000) {
+    blocks.events(first, std::min<uint64_t>(1000, events - first)).for_each(look);
+  }
+  EXPECT_EQ(seen, events);
+  EXPECT_EQ(brought, (std::vector<uint64_t>{0, kBroughtBytes, 2 * kBroughtBytes}));
+  brought.clear();
+  seen = events - 1;
+  reader->blocks().events(events - 1, 1).for_each(look);
+  EXPECT_EQ(brought, (std::vector<uint64_t>{2 * kBroughtBytes}));
+  brought.clear();
+  reader->blocks().events(7, 0).for_each(look);
+  EXPECT_TRUE(brought.empty());
+}
+
 TEST_P(BothVersions, SpansClampToWhatIsThere) {
   const ThreadBytes made = build_thread(plan(10));
   const auto reader = IndexReader::open(made.index, findings_);
