@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "daemon/ctl/control/connection/control_channel.h"
 #include "daemon/ctl/control/connection/plain_connection.h"
