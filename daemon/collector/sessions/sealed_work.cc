@@ -81,6 +81,17 @@ Status SealedWork::add(Job job) {
   return {};
 }
 
+void SealedWork::end_current(std::unique_lock<std::mutex>& lock, const std::string& name) {
+  if (current_ != name) return;
+  cancel_ = true;
+  changed_.wait(lock, [&] { return current_ != name; });
+}
+
+void SealedWork::end_packing(const std::string& name) {
+  std::unique_lock lock(mutex_);
+  if (is_packing_) end_current(lock, name);
+}
+
 void SealedWork::forget(const std::string& name) {
   std::vector<Job> dropped;
   {
@@ -89,10 +100,7 @@ void SealedWork::forget(const std::string& name) {
       if (job.session_path.name == name) dropped.push_back(job);
     }
     std::erase_if(queue_, [&](const Job& job) { return job.session_path.name == name; });
-    if (current_ == name) {
-      cancel_ = true;
-      changed_.wait(lock, [&] { return current_ != name; });
-    }
+    end_current(lock, name);
   }
   for (const Job& job : dropped) {
     if (job.done) job.done(removed());
@@ -130,6 +138,7 @@ void SealedWork::serve() {
     Job job = std::move(*next);
     queue_.erase(next);
     current_ = job.session_path.name;
+    is_packing_ = job.done != nullptr;
     lock.unlock();
     const bool is_done = run(job);
     lock.lock();

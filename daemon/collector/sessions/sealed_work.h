@@ -47,6 +47,8 @@ class SealedWork {
   void add_lods(const storage::SessionPath& session_path);
   // Behind what is to be done with the session already.
   void add_packing(const storage::SessionPath& session_path, storage::PackWay way, OnPacked done);
+  // Ends what is being packed or unpacked of this session, which is in use for it.
+  void end_packing(const std::string& name);
   // Ends all work on this session, and returns when nothing touches its files any more.
   void forget(const std::string& name);
   void stop();
@@ -59,6 +61,7 @@ class SealedWork {
     std::chrono::steady_clock::time_point not_before{};
   };
   void serve();
+  void end_current(std::unique_lock<std::mutex>& lock, const std::string& name);
   Status add(Job job);
   // False: its session is in use, and the job is for later.
   bool run(const Job& job);
@@ -75,6 +78,7 @@ class SealedWork {
   std::condition_variable changed_;
   std::deque<Job> queue_;            // guarded by mutex_
   std::string current_;              // guarded by mutex_; session that is worked on
+  bool is_packing_ = false;          // guarded by mutex_; that is what is done with it
   bool stopping_ = false;            // guarded by mutex_
   std::atomic<bool> cancel_{false};  // what is being made is not wanted any more
   Status started_;

@@ -334,7 +334,7 @@ void SessionFiles::pack(const std::string& name, storage::PackWay way,
       });
 }
 
-// Removing it ends what is done with it by itself; what someone asked for is waited for.
+// What is refused ends nothing but its packing.
 void SessionFiles::remove(const std::string& name,
                           control::Callback<api::DeleteSessionResponse> done) {
   auto named = find_sealed(name);
@@ -344,20 +344,26 @@ void SessionFiles::remove(const std::string& name,
   }
   needs_.files.post(
       [this, named = std::move(*named), done]() mutable {
-        needs_.naming.forget(named.shown.name);
-        needs_.sealed_work.forget(named.shown.name);
-        auto use = needs_.in_use.take(named.shown.name, "is being removed");
+        const std::string& name_shown = named.shown.name;
+        constexpr char kWhat[] = "is being removed";
+        auto use = needs_.in_use.take(name_shown, kWhat);
+        if (!use.ok()) {
+          needs_.sealed_work.end_packing(name_shown);
+          use = needs_.in_use.take(name_shown, kWhat);
+        }
         if (!use.ok()) {
           done(use.error());
           return;
         }
+        needs_.naming.forget(name_shown);
+        needs_.sealed_work.forget(name_shown);
         const auto removed = storage::remove_session(needs_.fs, named.session_path);
         use->reset();
         if (!removed.ok() && removed.code() != Code::kNotFound) {
           done(removed.error());
           return;
         }
-        needs_.registry.remove_session(named.shown.name);
+        needs_.registry.remove_session(name_shown);
         api::DeleteSessionResponse response;
         response.set_session(to_message(named.shown).name());
         if (removed.ok()) {

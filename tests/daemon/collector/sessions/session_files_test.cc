@@ -399,6 +399,35 @@ TEST_F(CollectorFilesTest, WhatCannotBePackedStays) {
   EXPECT_FALSE(collector_->session(name)->packed());
 }
 
+// A conversion that was begun before is waited for; that a removal is refused meanwhile ends
+// nothing.
+TEST_F(CollectorFilesTest, PackingWaitsForTheConversion) {
+  FakeAgent agent(process(1, "app", 10));
+  const std::string name = record(agent).name();
+  std::promise<void> begun, may_end;
+  auto end = may_end.get_future().share();
+  Waiting<api::ConversionEnd> converted;
+  collector_->convert_session(
+      name, 1,
+      [&, first = true](uint64_t, uint64_t) mutable {
+        if (std::exchange(first, false)) begun.set_value();
+        end.wait();
+        return true;
+      },
+      converted.callback());
+  begun.get_future().wait();
+  Waiting<api::Session> packed;
+  collector_->methods().call(named<api::PackSessionRequest>(name), packed.callback());
+  const auto removed = remove(name);
+  EXPECT_EQ(removed.code(), Code::kUnsupported);
+  EXPECT_FALSE(collector_->session(name)->packed());
+  may_end.set_value();
+  EXPECT_TRUE(converted.get().ok());
+  const auto session = packed.get();
+  ASSERT_TRUE(session.ok()) << to_string(session.error());
+  EXPECT_TRUE(session->packed());
+}
+
 class PackingCollectorTest : public CollectorFilesTest {
  protected:
   PackingCollectorTest() : CollectorFilesTest(false, true) {}
