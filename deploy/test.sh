@@ -4,9 +4,10 @@
 #   bash deploy/test.sh            the fast tier, which CI runs
 #   bash deploy/test.sh nightly    everything else; hours on two cores
 #
-# tests/tiers.txt names the tier of each test. Fast: unit and tidy tests, a dozen end-to-end ones. Nightly:
-# the other tests, the quick start as a new user runs it, the fuzz targets for a few seconds each, the rooms
-# under ASan+UBSan, threads under TSan.
+# tests/tiers.txt names the tier of each test. Fast: unit and tidy tests, those of formats, wire and storage
+# with these rooms under ASan+UBSan, a dozen end-to-end ones. Nightly: the other tests, the quick start as a
+# new user runs it, the fuzz targets for a few seconds each, all rooms and their tests under ASan+UBSan,
+# threads under TSan.
 # Up to three tests that fail beside others are run once more, alone, and named. What was skipped is listed
 # at the end with the reason, and the twenty slowest. COLLECT_TEST_CHDB=yes fetches ClickHouse's newest
 # engine (550 MB), for nightly tests that skip without it.
@@ -46,7 +47,8 @@ tests() {
   rm -rf "$logs/gtest" "$logs/failed-beside-others.log"
   export GTEST_OUTPUT=xml:$logs/gtest/ GTEST_BRIEF=1
   local last=$build/Testing/Temporary status=0
-  run_tests "$build" -R "$(tests_of "$tier")" -j "$(nproc)" || status=$?
+  # More than there are processors: tests spend more than a third of their time waiting.
+  run_tests "$build" -R "$(tests_of "$tier")" -j $((2 * $(nproc))) || status=$?
   cp "$logs/ctest.log" "$logs/ctest-$tier.log"
   cp "$last/LastTest.log" "$logs/tests-$tier.log"
   [ $status = 0 ] || run_again "$last/LastTestsFailed.log"
@@ -112,7 +114,7 @@ phase "$tier tests" tests
 if [ "$tier" = nightly ]; then
   phase "quick start" quick_start
   phase "fuzz targets, 5 s each" fuzz
-  phase "rooms under ASan + UBSan" asan
+  phase "all rooms under ASan + UBSan" asan
   phase "threads under TSan" tsan
 fi
 

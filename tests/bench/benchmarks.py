@@ -9,12 +9,12 @@ alone. DOCUMENT is BENCHMARKS.md beside this program by default.
 """
 import argparse
 import datetime
-import os
 import pathlib
-import platform
 import re
 import subprocess
 import sys
+
+import machine
 
 HERE = pathlib.Path(__file__).resolve().parent
 BEGIN, END = "<!-- begin: written by benchmarks.py -->", "<!-- end: written by benchmarks.py -->"
@@ -66,19 +66,8 @@ def markdown(output):
     return "\n".join(lines)
 
 
-def machine():
-    model = platform.processor() or platform.machine()
-    try:
-        text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-        named = re.search(r"^model name\s*:\s*(.*)$", text, re.M)
-        model = named[1] if named else model
-    except OSError:
-        pass
-    return f"{os.cpu_count()} × {model}, Linux {platform.release()}"
-
-
-def head(today, version, where):
-    return f"`tests/bench/run.sh`, {today}, version {version}, on {where}."
+def head(today, version, where, costs):
+    return f"`tests/bench/run.sh`, {today}, version {version}, on {where}; there {costs}."
 
 
 def version():
@@ -114,7 +103,7 @@ def main():
     if given.brief:
         print(output, end="")
         return
-    text = head(datetime.date.today().isoformat(), version(), machine()) + "\n" + markdown(output)
+    text = head(datetime.date.today().isoformat(), version(), machine.processors(), machine.costs()) + "\n" + markdown(output)
     document = given.document.read_text(encoding="utf-8")
     given.document.write_text(replaced(document, text), encoding="utf-8")
 

@@ -4,7 +4,8 @@
     peers.py WORK [--rounds N] [--program NAME]…
 
 The first round warms files and memory, and is not counted. Wall time and CPU seconds are medians,
-beside the program without instrumentation in the same round.
+beside the program without instrumentation and with our hooks alone, into a ring that is overwritten and
+that no one reads, in the same round: less than that no recorder of ours can take.
 """
 
 import argparse
@@ -19,7 +20,11 @@ import sys
 import time
 
 ROOT = os.getcwd()
+sys.path.insert(0, os.path.join(ROOT, "tests/bench"))
+import machine  # pylint: disable=wrong-import-position
+
 BIN = os.path.join(ROOT, "build/release/bin")
+LIB = os.path.join(ROOT, "build/release/lib")
 TICKS = os.sysconf("SC_CLK_TCK")
 MADV_POPULATE_WRITE = 23
 
@@ -65,6 +70,17 @@ class Untraced(Recorder):
 
     def record(self, program, folder):
         return run(program).returncode == 0
+
+    def result(self, folder):
+        return None, None, None
+
+
+class HooksAlone(Recorder):
+    """Its address is one at which no one listens."""
+
+    def record(self, program, folder):
+        return run(program, env={**os.environ, "LD_PRELOAD": LIB + "/libcollect_agent.so", "COLLECT_FULL": "overwrite",
+                                 "COLLECT_CONNECT": "tcp:127.0.0.1:1"}).returncode == 0
 
     def result(self, folder):
         return None, None, None
@@ -145,6 +161,7 @@ class Lttng(Recorder):
 
 RECORDERS = [
     Untraced("untraced"),
+    HooksAlone("hooks alone"),
     Ours("collectctl run"),
     Ours("collectctl run --when-full drop", "--when-full", "drop"),
     Uftrace("uftrace record"),
@@ -185,10 +202,15 @@ def ratio(rounds, base, key):
     return statistics.median(pairs) if pairs else float("nan")
 
 
+def bytes_an_event(rounds):
+    each = [one["bytes"] / one["kept"] for one in rounds if one["bytes"] and one["kept"]]
+    return f"{statistics.median(each):.2f}" if each else "-"
+
+
 def show(name, recorders, results):
     print(f"\n{name}: medians of {len(results[0])} rounds, in rotating order")
-    print(f"  {'':32} {'wall s':>8} {'x untr.':>8} {'CPU s':>8} {'MB':>8} {'events kept':>13} "
-          f"{'lost':>13}")
+    print(f"  {'':32} {'wall s':>8} {'x untr.':>8} {'x hooks':>8} {'CPU s':>8} {'MB':>8} {'events kept':>13} "
+          f"{'lost':>13} {'B/event':>8}")
     for recorder, rounds in zip(recorders, results):
         failed = sum(not one["whole"] for one in rounds)
         if failed:
@@ -196,10 +218,11 @@ def show(name, recorders, results):
             continue
         cell = lambda key, form: "-" if median(rounds, key) is None else form(median(rounds, key))
         print(f"  {recorder.name:32} {median(rounds, 'wall'):8.2f} "
-              f"{ratio(rounds, results[0], 'wall'):8.1f} {median(rounds, 'cpu'):8.2f} "
+              f"{ratio(rounds, results[0], 'wall'):8.1f} {ratio(rounds, results[1], 'wall'):8.2f} "
+              f"{median(rounds, 'cpu'):8.2f} "
               f"{cell('bytes', lambda value: f'{value / 1e6:.0f}'):>8} "
               f"{cell('kept', lambda value: f'{value:,.0f}'):>13} "
-              f"{cell('lost', lambda value: f'{value:,.0f}'):>13}")
+              f"{cell('lost', lambda value: f'{value:,.0f}'):>13} {bytes_an_event(rounds):>8}")
     by_name = {recorder.name: rounds for recorder, rounds in zip(recorders, results)}
     ours, theirs = by_name["collectctl run"], by_name.get("uftrace record")
     if theirs and all(one["whole"] for one in ours + theirs):
@@ -213,6 +236,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--program", action="append")
     given = parser.parse_args()
+    print(f"{machine.processors()}; {machine.costs()}")
     recorders = []
     for recorder in RECORDERS:
         if missing := recorder.missing():
