@@ -236,6 +236,7 @@ bool DrainThread::ship() {
     }
     if (status != PumpStatus::kMoved) break;
     moved = true;
+    prepare_pages();
     reader_.read(now_ms_);
   }
   if (shipper_.take_flush_done()) commands_.flush_is_done(now_ms_);
@@ -299,6 +300,8 @@ int DrainThread::wait_ms() const {
   if (phase == Phase::kIdle) return kOffWaitMs;
   if (!link_.is_up() && !shipper_.streams().spool().is_open()) return kIdleWaitMs;
   if (now_ms_ - busy_ms_ < kBusyMs) return 1;
+  // A thread that finds no page keeps its processor until it is allowed to sleep.
+  if (full_policy() == FullPolicy::kWait && buffer_used_beyond(kNearlyFullPercent)) return 1;
   // A program fills about a gigabyte a second at most: half of the buffer is still free afterwards.
   const auto half_full_ms = static_cast<int>(settings_.buffer_mb / 2);
   if (half_full_ms < 1) return 1;

@@ -36,6 +36,7 @@ inline constexpr int kOffWaitMs = 50;    // while not
 inline constexpr uint64_t kGoodbyeMs = 200;       // for the last frames, beyond the flush limit
 inline constexpr uint64_t kGoodbyeReadMs = 1000;  // for the collector to read the Bye
 inline constexpr uint32_t kPumpsPerRound = 16;
+inline constexpr uint32_t kNearlyFullPercent = 70;  // of the buffer, used
 
 class DrainThread {
  public:

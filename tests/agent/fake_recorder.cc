@@ -456,6 +456,7 @@ bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Page&
     const FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
     if (!span_from(lane, which, lane.sent, max_bytes, flush, span)) return false;
     act.swap(state().after_span);
+    fake::most_spans = std::max(fake::most_spans, ++fake::spans_since_preparation);
   }
   if (act) act();
   return true;
@@ -533,7 +534,9 @@ uint32_t module_changes() {
   return state().module_changes;
 }
 
-void prepare_pages() {}
+void prepare_pages() {
+  fake::spans_since_preparation = 0;
+}
 
 bool buffer_used_beyond(uint32_t) {
   const Lock lock(state().mutex);

@@ -30,6 +30,9 @@ void add_module(const std::string& path);
 void unload_module(uint32_t module_id);
 // Called on the drain thread right after the next span was taken, once.
 void after_next_span(std::function<void()> act);
+// Taken with no prepare_pages() between them; of the drain thread, read when it is over.
+inline uint32_t spans_since_preparation = 0;
+inline uint32_t most_spans = 0;
 
 struct Bytes32 {
   uint8_t bytes[32];

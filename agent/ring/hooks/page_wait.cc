@@ -10,11 +10,11 @@ namespace collect::agent {
 namespace {
 
 // A thread that continued at the first free page would wait again after a few microseconds of work,
-// and so would all others: what the drain needs would go into switching between them. So a part of
-// the ring has to be free, for the first pauses.
-constexpr uint64_t kRoomDivisor = 8;
-constexpr uint64_t kMaxRoomBytes = 4u << 20;
-constexpr uint32_t kRoomPauses = 20;
+// and so would all others: what the drain needs would go into switching between them, and into
+// their waits for its answer, awake. So a part of the ring has to be free, for the first pauses.
+constexpr uint64_t kRoomDivisor = 4;
+constexpr uint64_t kMaxRoomBytes = 16u << 20;
+constexpr uint32_t kRoomPauses = 400;
 constexpr long kPauseNs = 50'000;
 
 // Stream::sleep: a state, and above it a number that counts the questions.

@@ -157,6 +157,22 @@ TEST_F(DrainDataTest, StreamsTakeTurns) {
   expect_index(two, 100000);
 }
 
+// A thread that finds no page keeps its processor until the drain lets it sleep.
+TEST_F(DrainDataTest, ThreadsAreAnsweredAfterEachBatch) {
+  constexpr uint32_t kStreams = 5 * kMaxBatchPages;
+  fake::spans_since_preparation = fake::most_spans = 0;
+  for (uint32_t i = 0; i < kStreams; ++i) fake::write_index(fake::add_stream(i + 1, "worker"), 1);
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  for (uint32_t pages = 0; pages < kStreams;) {
+    const auto frame = collector.take();
+    ASSERT_TRUE(frame);
+    pages += frame->type == FrameType::kPage;
+  }
+  drain_stop(0);
+  EXPECT_LE(fake::most_spans, kMaxBatchPages);
+}
+
 TEST_F(DrainDataTest, AcksFreeAndClosedStreamsAreReleased) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
