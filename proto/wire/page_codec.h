@@ -49,7 +49,6 @@ class TupleEncoder {
   static constexpr size_t kMaxRecords = kMaxEncodedPage / 32;
 
   bool find_tuples(uint32_t record_count, const uint8_t* records);
-  uint32_t index_of(uint64_t first, uint64_t second, uint64_t third);
 
   uint16_t slots_[kSlots];  // by hash: the tuple's place in the table + 1; 0: none
   uint64_t tuples_[kMaxTuples][3];

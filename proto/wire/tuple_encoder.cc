@@ -26,16 +26,37 @@ class BitWriter {
     return put(bytes, sizeof bytes);
   }
   // `value(i)` for each of `count`, `bits` of each, at most kMaxTupleBits. Whole words are stored,
-  // so there has to be room for one more.
+  // so there has to be room for one more. As many at once as a word takes: what each step waits for
+  // is the one before it.
   template <class Value>
   bool put_bits(uint32_t count, uint32_t bits, const Value& value) {
     const size_t size = (size_t{count} * bits + 7) / 8;
     if (size + sizeof(uint64_t) > left_) return false;
-    uint8_t* at = at_;
+    Bits out{at_};
+    uint32_t i = 0;
+    if (bits <= kMaxTupleBits / 4) {
+      for (; i + 4 <= count; i += 4) {
+        const uint64_t low = value(i) | value(i + 1) << bits;
+        const uint64_t high = value(i + 2) | value(i + 3) << bits;
+        out.put(low | high << 2 * bits, 4 * bits);
+      }
+    } else if (bits <= kMaxTupleBits / 2) {
+      for (; i + 2 <= count; i += 2) out.put(value(i) | value(i + 1) << bits, 2 * bits);
+    }
+    for (; i < count; ++i) out.put(value(i), bits);
+    advance(size);
+    return true;
+  }
+  size_t size() const { return static_cast<size_t>(at_ - begin_); }
+
+ private:
+  struct Bits {
+    uint8_t* at;
     uint64_t waiting = 0;
     uint32_t filled = 0;  // bits of `waiting`, less than 8
-    for (uint32_t i = 0; i < count; ++i) {
-      waiting |= value(i) << filled;
+
+    void put(uint64_t value, uint32_t bits) {
+      waiting |= value << filled;
       store_le(at, waiting);
       filled += bits;
       at += filled / 8;
@@ -43,12 +64,8 @@ class BitWriter {
       waiting = waiting >> (filled / 8 * 4) >> (filled / 8 * 4);
       filled %= 8;
     }
-    advance(size);
-    return true;
-  }
-  size_t size() const { return static_cast<size_t>(at_ - begin_); }
+  };
 
- private:
   void advance(size_t size) {
     at_ += size;
     left_ -= size;
@@ -63,29 +80,14 @@ uint64_t hash_of(uint64_t first, uint64_t second, uint64_t third) {
   return (first ^ std::rotl(second, 21) ^ std::rotl(third, 43)) * 0x9E3779B97F4A7C15u;
 }
 
-}  // namespace
-
-// kMaxTuples when the table is full.
-uint32_t TupleEncoder::index_of(uint64_t first, uint64_t second, uint64_t third) {
-  constexpr uint32_t kHashShift = 64 - std::bit_width(kSlots - 1);
-  for (auto slot = static_cast<uint32_t>(hash_of(first, second, third) >> kHashShift);;
-       slot = (slot + 1) % kSlots) {
-    const uint32_t place = slots_[slot];
-    if (place == 0) {
-      if (tuple_count_ == kMaxTuples) return kMaxTuples;
-      uint64_t* const tuple = tuples_[tuple_count_];
-      tuple[0] = first;
-      tuple[1] = second;
-      tuple[2] = third;
-      slots_[slot] = static_cast<uint16_t>(++tuple_count_);
-      return tuple_count_ - 1;
-    }
-    const uint64_t* const tuple = tuples_[place - 1];
-    if (((tuple[0] ^ first) | (tuple[1] ^ second) | (tuple[2] ^ third)) == 0) return place - 1;
-  }
+bool is_same(const uint64_t* tuple, uint64_t first, uint64_t second, uint64_t third) {
+  return ((tuple[0] ^ first) | (tuple[1] ^ second) | (tuple[2] ^ third)) == 0;
 }
 
+}  // namespace
+
 bool TupleEncoder::find_tuples(uint32_t record_count, const uint8_t* record) {
+  constexpr uint32_t kHashShift = 64 - std::bit_width(kSlots - 1);
   std::memset(slots_, 0, sizeof slots_);
   tuple_count_ = 0;
   uint64_t before = load_le<uint64_t>(record);
@@ -93,10 +95,25 @@ bool TupleEncoder::find_tuples(uint32_t record_count, const uint8_t* record) {
     const auto time = load_le<uint64_t>(record);
     differences_[i] = time - before;
     before = time;
-    const uint32_t place = index_of(load_le<uint64_t>(record + 8), load_le<uint64_t>(record + 16),
-                                    load_le<uint64_t>(record + 24));
-    if (place == kMaxTuples) return false;
-    places_[i] = static_cast<uint16_t>(place);
+    const auto first = load_le<uint64_t>(record + 8);
+    const auto second = load_le<uint64_t>(record + 16);
+    const auto third = load_le<uint64_t>(record + 24);
+    auto slot = static_cast<uint32_t>(hash_of(first, second, third) >> kHashShift);
+    uint32_t place = slots_[slot];
+    while (place != 0 && !is_same(tuples_[place - 1], first, second, third)) {
+      slot = (slot + 1) % kSlots;
+      place = slots_[slot];
+    }
+    if (place == 0) {
+      if (tuple_count_ == kMaxTuples) return false;
+      uint64_t* const tuple = tuples_[tuple_count_];
+      tuple[0] = first;
+      tuple[1] = second;
+      tuple[2] = third;
+      place = ++tuple_count_;
+      slots_[slot] = static_cast<uint16_t>(place);
+    }
+    places_[i] = static_cast<uint16_t>(place - 1);
   }
   return true;
 }

@@ -80,7 +80,7 @@ class HooksAlone(Recorder):
 
     def record(self, program, folder):
         return run(program, env={**os.environ, "LD_PRELOAD": LIB + "/libcollect_agent.so", "COLLECT_FULL": "overwrite",
-                                 "COLLECT_CONNECT": "127.0.0.1:1", "COLLECT_BUFFER_MB": "1"}).returncode == 0
+                                 "COLLECT_CONNECT": "127.0.0.1:1"}).returncode == 0
 
     def result(self, folder):
         return None, None, None
