@@ -12,6 +12,7 @@ namespace collect::child {
 
 Scratch::Scratch(const std::string& below)
     : path_((below.empty() ? TEST_SCRATCH : below) + "/run_XXXXXX") {
+  (void)testing::UnitTest::GetInstance();  // begins before a static one does, and so ends after it
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
   if (mkdtemp(path_.data()) == nullptr) ADD_FAILURE() << "no directory " << path_;
