@@ -1,6 +1,6 @@
 # The libraries of formats, proto/wire and storage once more, under ASan and UBSan, for the tests of these
 # rooms: what reads untrusted bytes is tested so in every run. The tests themselves are compiled as all are;
-# what exports and converts, and checks that take a third of the time to compile (null, vptr, alignment), are
+# what exports and converts, what protoc generates, and checks that take a third of the time to compile (null, vptr, alignment), are
 # left to the asan preset, which the nightly tier builds.
 
 # sanitized_room(<target> <variable>): the name of its sanitized twin; its own, if it is of another room.
@@ -12,8 +12,7 @@ function(sanitized_room target variable)
   get_target_property(type ${target} TYPE)
   get_target_property(imported ${target} IMPORTED)
   get_target_property(folder ${target} SOURCE_DIR)
-  if(imported OR NOT type STREQUAL STATIC_LIBRARY OR target STREQUAL collect_wire_messages OR
-     target MATCHES "^collect_(convert|export)$" OR
+  if(imported OR NOT type STREQUAL STATIC_LIBRARY OR target MATCHES "^collect_(convert|export|wire_messages)$" OR
      NOT "${folder}/" MATCHES "^${PROJECT_SOURCE_DIR}/(formats|proto/wire|storage|tests/storage)/")
     return()
   endif()

@@ -103,7 +103,8 @@ def main():
     if given.brief:
         print(output, end="")
         return
-    text = head(datetime.date.today().isoformat(), version(), machine.processors(), machine.costs()) + "\n" + markdown(output)
+    today = datetime.date.today().isoformat()
+    text = head(today, version(), machine.processors(), machine.costs()) + "\n" + markdown(output)
     document = given.document.read_text(encoding="utf-8")
     given.document.write_text(replaced(document, text), encoding="utf-8")
 

@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 
+from machine import cpuinfo
+
 HERE = pathlib.Path(__file__).resolve().parent
 ACCEPTED = HERE / "instructions.txt"
 TOLERANCE = 0.02
@@ -110,11 +112,8 @@ EVENTS = 2_000_000  # of the smaller run; a session needs so many for level-of-d
 
 def made_on():
     """What the numbers depend on besides the code: libraries choose their loops by the processor."""
-    info = pathlib.Path("/proc/cpuinfo").read_text()
-    processor = re.search(r"^model name\s*:\s*(.*)$", info, re.M)
     compiler = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True, check=False)
-    model = re.search(r"^model\s*:\s*(.*)$", info, re.M)
-    return (f"{processor[1] if processor else 'unknown processor'} model {model[1] if model else '?'}, "
+    return (f"{cpuinfo('model name') or 'unknown processor'} model {cpuinfo('model') or '?'}, "
             f"g++ {compiler.stdout.strip()}")
 
 

@@ -55,19 +55,23 @@ def system_call():
     return (seconds(lambda: times(os.getppid)) - seconds(lambda: times(bool))) / CALLS
 
 
-def processors():
-    model = platform.processor() or platform.machine()
+def cpuinfo(key):
+    """What /proc/cpuinfo says of the first processor; None if it does not."""
     try:
         text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-        named = re.search(r"^model name\s*:\s*(.*)$", text, re.M)
-        model = named[1] if named else model
     except OSError:
-        pass
+        return None
+    found = re.search(rf"^{key}\s*:\s*(.*)$", text, re.M)
+    return found[1] if found else None
+
+
+def processors():
+    model = cpuinfo("model name") or platform.processor() or platform.machine()
     return f"{os.cpu_count()} × {model}, Linux {platform.release()}"
 
 
 def costs():
-    """The first reading touches memory that the machine may never have used; what it is then, is said beside it."""
+    """The first try touches memory that the machine may never have used."""
     cold, warm = fault_of_memory(), min(fault_of_memory() for _ in range(3))
     return (f"a page of memory takes {warm * 1e6:.2f} µs when it is first used ({cold * 1e6:.2f} at the first try), "
             f"a mapped page of a file {min(fault_of_file() for _ in range(3)) * 1e6:.2f}, "

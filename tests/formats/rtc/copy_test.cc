@@ -111,7 +111,7 @@ void cut_everywhere(Bytes file, size_t cuts, const std::string& name) {
 TEST(CopyTest, KeepsAllThatIsShownOfACutSample) {
   for (const fs::path& path : testing::files_with(testing::sample_folders("data/rtc"), ".rtc")) {
     const std::vector<uint8_t> file = testing::file_bytes(path);
-    cut_everywhere(file, file.size() > 500'000 ? 12 : 60, path.filename().string());
+    cut_everywhere(file, file.size() > 500'000 ? 12 : 150, path.filename().string());
   }
 }
 
@@ -122,7 +122,7 @@ TEST(CopyTest, KeepsAllShownOfOurOwnCutContainer) {
     plan.options.geometry = {16384, 4096};
     plan.finish = seed % 3 != 0;
     plan.options.repeat_clocks = seed % 4 != 0;
-    cut_everywhere(make_random(plan).file, 40, "seed " + std::to_string(seed));
+    cut_everywhere(make_random(plan).file, 120, "seed " + std::to_string(seed));
   }
 }
 

@@ -336,7 +336,7 @@ TEST_F(MutatedRecovery, DamagedRecordCostsItself) {
   const uint64_t seed = setting("COLLECT_RECOVERY_SEED", 1);
   const uint64_t only = setting("COLLECT_RECOVERY", UINT64_MAX);
   const uint64_t first = only == UINT64_MAX ? 0 : only;
-  const uint64_t end = only == UINT64_MAX ? setting("COLLECT_RECOVERIES", 150) : only + 1;
+  const uint64_t end = only == UINT64_MAX ? setting("COLLECT_RECOVERIES", 400) : only + 1;
   const std::vector<Recording> recordings = {record("version 1", atf::Version::kV1, false),
                                              record("version 2", atf::Version::kV2, false),
                                              record("containers", atf::Version::kV2, true)};

@@ -21,7 +21,7 @@ constexpr DecoderOptions kAsStream{PoolStorage::kBorrow, kDefaultMaxStreamFrameB
                                    kDefaultMaxStreamStateBytes};
 
 TEST(StreamDecoder, EveryCutInTwo) {
-  for (uint64_t seed = 0; seed < 5; ++seed) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
     const std::vector<uint8_t> bytes = random_stream(seed, 3, 8).bytes;
     const Recorder whole = record(bytes, kAsStream);
     for (size_t cut = 0; cut <= bytes.size(); ++cut)
