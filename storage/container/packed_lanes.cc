@@ -12,7 +12,7 @@
 #include "storage/container/capture_layout.h"
 #include "storage/container/container_pages.h"
 #include "storage/fs/whole_file.h"
-#include "storage/model/session_layout.h"
+#include "storage/model/session_files.h"
 
 namespace collect::storage {
 namespace {
@@ -373,6 +373,19 @@ Result<std::unique_ptr<File>> open_thread_file(Fs& fs, const std::string& path) 
   if (lane == nullptr) return file;
   return std::unique_ptr<File>(
       std::make_unique<PackedFile>(path, *lane, containers_of(fs, directory)));
+}
+
+Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPath& session_path,
+                                                std::string_view path) {
+  if (!is_session_path(path)) {
+    return Error{Code::kInvalidArgument,
+                 fmt::format("\"{}\" is no file of a session; ListFiles gives the paths, as in "
+                             "\"thread_0/index.atf\"",
+                             path)};
+  }
+  auto file = open_thread_file(fs, fmt::format("{}/{}", session_path.directory, path));
+  if (file.ok() || file.code() != Code::kNotFound) return file;
+  return Error{Code::kNotFound, fmt::format("{} has no file {}", session_path.name, path)};
 }
 
 }  // namespace collect::storage

@@ -16,12 +16,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
 #include "storage/fs/fs.h"
+#include "storage/model/session_layout.h"
 #include "storage/model/session_types.h"
 
 namespace collect::storage {
@@ -87,5 +89,11 @@ ReadContainer containers_of(Fs& fs, std::string directory);
 // A thread file of a sealed session, "<session>/thread_0/index.atf", for reading alone: itself, or
 // as the container of a packed session has it. kNotFound: neither is there.
 Result<std::unique_ptr<File>> open_thread_file(Fs& fs, const std::string& path);
+
+// Opens a file of a session for reading: one that list_session_files() names, or a thread file that
+// the session has packed. kInvalidArgument for a path that no session has ("../x"), kNotFound for
+// one that this session has not, kPermission for what is a link or no regular file.
+Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPath& session_path,
+                                                std::string_view path);
 
 }  // namespace collect::storage

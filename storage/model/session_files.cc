@@ -146,19 +146,6 @@ Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPat
   return files;
 }
 
-Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPath& session_path,
-                                                std::string_view path) {
-  if (!is_session_path(path)) {
-    return Error{Code::kInvalidArgument,
-                 fmt::format("\"{}\" is no file of a session; ListFiles gives the paths, as in "
-                             "\"thread_0/index.atf\"",
-                             path)};
-  }
-  auto file = fs.open(fmt::format("{}/{}", session_path.directory, path), OpenMode::kRead);
-  if (file.ok() || file.code() != Code::kNotFound) return file;
-  return Error{Code::kNotFound, fmt::format("{} has no file {}", session_path.name, path)};
-}
-
 Result<RemovedFiles> remove_session(Fs& fs, const SessionPath& session_path) {
   const auto names = names_of(fs, session_path);
   if (!names.ok()) return names.error();

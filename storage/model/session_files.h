@@ -1,4 +1,5 @@
-// The files of a session from outside: which there are, one of them for reading, all of them gone.
+// The files of a session from outside: which there are, and all of them gone.
+// packed_lanes.h opens one of them.
 // Used to list, send and delete sessions; a session's writer does not use it. Any thread; may block
 // on the disk.
 #pragma once
@@ -31,11 +32,6 @@ void remove_half_made_lods(Fs& fs, const std::string& directory);
 
 // Whether a session may have a file of this path; not whether it is there.
 bool is_session_path(std::string_view path);
-
-// Opens one of them for reading. kInvalidArgument for a path that no session has ("../x"),
-// kNotFound for one that this session has not, kPermission for what is a link or no regular file.
-Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPath& session_path,
-                                                std::string_view path);
 
 struct RemovedFiles {
   uint32_t files = 0;

@@ -186,6 +186,34 @@ Result<Trace> open_session(const RootedDirectory& root, const std::string& below
   return trace;
 }
 
+// thread_N of a packed session, or a file in it, which no directory has. kNotFound: `place` is
+// none.
+Result<Trace> open_packed_thread(const fs::path& place) {
+  const std::string leaf = place.filename().string();
+  const bool is_file = leaf == storage::kIndexFile || leaf == storage::kDetailFile;
+  const fs::path directory = is_file ? place.parent_path() : place;
+  const Error none{Code::kNotFound, place.string() + ": no thread of a packed session"};
+  const auto n = thread_number(directory);
+  if (!n) return none;
+  const auto session = RootedDirectory::open(directory.parent_path().string());
+  if (!session.ok()) return none;
+  const auto names = session->list("");
+  if (!names.ok()) return none;
+  const auto packed = open_packed(*session, "", *names);
+  if (!packed.ok()) return packed.error();
+  const Lane lane = leaf == storage::kDetailFile ? Lane::kDetail : Lane::kIndex;
+  if (!*packed || (*packed)->lanes.find(*n, lane) == nullptr) return none;
+  Trace trace;
+  trace.path = place.string();
+  trace.threads.push_back(open_thread(*n, *session, directory.filename().string(), *packed));
+  trace.kind = !is_file               ? TraceKind::kThread
+               : lane == Lane::kIndex ? TraceKind::kIndexFile
+                                      : TraceKind::kDetailFile;
+  if (trace.kind == TraceKind::kDetailFile) trace.threads.front().index = {};
+  read_manifest(trace, *session, "");
+  return trace;
+}
+
 Result<Trace> open_newest_below(const RootedDirectory& root) {
   const std::vector<FoundSession> found = find_sessions(root);
   if (found.empty()) return Error{Code::kNotFound, root.path() + ": no session in it"};
@@ -277,11 +305,16 @@ std::vector<atf::ThreadFiles> Trace::files(const std::vector<uint32_t>& only) co
 }
 
 Result<Trace> open_trace(const std::string& path) {
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) return errno_error(errno, path);
   // Without a trailing slash, so that filename() is the directory's own name.
   fs::path place = fs::path(path).lexically_normal();
   if (!place.has_filename()) place = place.parent_path();
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) {
+    Error failure = errno_error(errno, path);
+    if (failure.code != Code::kNotFound) return failure;
+    auto packed = open_packed_thread(fs::absolute(place));
+    return packed.ok() || packed.code() != Code::kNotFound ? std::move(packed) : failure;
+  }
   if (!S_ISDIR(status.st_mode)) return open_file(place);
   if (place == ".") place = fs::current_path();
   const auto root = RootedDirectory::open(place.string());
@@ -299,6 +332,8 @@ Result<Trace> open_trace(const std::string& path) {
   if (is_session_directory(*root, "", place.filename().string(), *names)) {
     return open_session(*root, "", *names, "");
   }
+  auto packed = open_packed_thread(fs::absolute(place));  // index.lod is all that is in it
+  if (packed.ok() || packed.code() != Code::kNotFound) return packed;
   return open_newest_below(*root);
 }
 

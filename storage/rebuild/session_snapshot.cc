@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "storage/container/packed_lanes.h"
 #include "storage/fs/clock.h"
 #include "storage/manifest/manifest_file.h"
 #include "storage/session/session.h"

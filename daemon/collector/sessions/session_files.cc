@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "daemon/collector/agents/messages.h"
+#include "storage/container/packed_lanes.h"
 #include "storage/fs/clock.h"
 #include "storage/manifest/manifest.h"
 #include "storage/model/session_files.h"

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -26,6 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kManifest[] = "manifest.json";
+// A session that is packed or unpacked meanwhile has other files then.
+constexpr int kMostListings = 3;
 
 // What one download did, for the last line.
 struct Fetched {
@@ -75,6 +78,15 @@ Result<std::string> text_of(storage::Fs& disk, const std::string& path) {
   return text;
 }
 
+// The collector's words become paths: only what a session may have.
+std::set<std::string> names_of(const api::ListFilesResponse& listed) {
+  std::set<std::string> names;
+  for (const api::SessionFile& file : listed.files()) {
+    if (storage::is_session_path(file.path())) names.insert(file.path());
+  }
+  return names;
+}
+
 bool is_whole(storage::Fs& disk, const std::string& path, uint64_t bytes) {
   auto file = disk.open(path, storage::OpenMode::kRead);
   if (!file.ok()) return false;
@@ -95,7 +107,21 @@ class Downloader {
                 listed.state() == api::SESSION_STATE_FAILED),
         directory_(std::move(directory)),
         disk_(root) {
-    for (const api::SessionFile& file : listed.files()) names_.push_back(file.path());
+    names_ = names_of(listed);
+  }
+
+  // It has other files by now: those that were fetched and are no longer among them go.
+  Status list_again(const api::ListFilesResponse& listed) {
+    std::set<std::string> names = names_of(listed);
+    for (const std::string& name : names_) {
+      if (names.contains(name)) continue;
+      COLLECT_TRY(clear(name, true));
+      if (name.find('/') == name.npos) continue;
+      (void)disk_.remove_directory(  // unless something else is in it
+          fmt::format("{}/{}", directory_, name.substr(0, name.find('/'))));
+    }
+    names_ = std::move(names);
+    return {};
   }
 
   bool sealed() const { return sealed_; }
@@ -141,13 +167,14 @@ class Downloader {
   Status fetch(const api::SessionFile& file) {
     if (file.path() == kManifest) return {};  // begin() had it
     const std::string path = fmt::format("{}/{}", directory_, file.path());
-    if (sealed_ && is_whole(disk_, path, file.size_bytes())) {
+    const bool has_size = sealed_ && names_.contains(file.path());
+    if (has_size && is_whole(disk_, path, file.size_bytes())) {
       ++fetched_.kept;
       return {};
     }
     COLLECT_TRY(disk_.make_directories(fs::path(path).parent_path().string()));
     // A session that records may have more than it had when it was listed.
-    const auto announced = sealed_ ? std::optional(file.size_bytes()) : std::nullopt;
+    const auto announced = has_size ? std::optional(file.size_bytes()) : std::nullopt;
     auto part = storage::UntrustedFile::open(disk_, path, announced, space_, sealed_);
     if (!part.ok()) return part.error();
     const uint64_t from = part->size();
@@ -190,8 +217,8 @@ class Downloader {
   void show(const api::SessionFile& file, uint64_t bytes) {
     if (!online_.terminal || online_.json) return;
     restart_line(online_.err);
-    online_.err << printable(file.path()) << "  " << short_bytes(bytes) << " of "
-                << short_bytes(file.size_bytes());
+    online_.err << printable(file.path()) << "  " << short_bytes(bytes);
+    if (file.size_bytes() != 0) online_.err << " of " << short_bytes(file.size_bytes());
     online_.err.flush();
     shown_ = true;
   }
@@ -201,12 +228,22 @@ class Downloader {
   const std::string session_;
   const bool sealed_;
   const std::string directory_;
-  std::vector<std::string> names_;  // of all of its files
+  std::set<std::string> names_;  // of all of its files
   storage::PosixFs disk_;
   storage::UntrustedSpace space_{disk_, directory_};
   Fetched fetched_;
   bool shown_ = false;
 };
+
+bool has_file(const api::ListFilesResponse& listed, std::string_view name) {
+  return std::ranges::any_of(listed.files(), [&](const auto& file) { return file.path() == name; });
+}
+
+// Which the collector makes of the container.
+bool is_packed_thread_file(const api::ListFilesResponse& listed, const std::string& name) {
+  return name.find('/') != name.npos && storage::is_session_path(name) &&
+         has_file(listed, storage::kPackedLanesFile);
+}
 
 // Those of `listed` that are asked for; the error names the first that is not there.
 Result<std::vector<api::SessionFile>> wanted_files(const api::ListFilesResponse& listed,
@@ -217,6 +254,10 @@ Result<std::vector<api::SessionFile>> wanted_files(const api::ListFilesResponse&
   for (const std::string& name : names) {
     const auto found = std::find_if(listed.files().begin(), listed.files().end(),
                                     [&name](const auto& file) { return file.path() == name; });
+    if (found == listed.files().end() && is_packed_thread_file(listed, name)) {
+      wanted.emplace_back().set_path(name);
+      continue;
+    }
     if (found == listed.files().end()) {
       return Error{
           Code::kNotFound,
@@ -226,6 +267,28 @@ Result<std::vector<api::SessionFile>> wanted_files(const api::ListFilesResponse&
     wanted.push_back(*found);
   }
   return wanted;
+}
+
+bool same_files(const api::ListFilesResponse& one, const api::ListFilesResponse& other) {
+  return std::ranges::equal(one.files(), other.files(), {}, &api::SessionFile::path,
+                            &api::SessionFile::path);
+}
+
+Status fetch_all(Downloader& downloader, const std::vector<api::SessionFile>& files, bool force) {
+  for (const api::SessionFile& file : files) {
+    if (storage::is_session_path(file.path())) continue;
+    return Error{Code::kInvalidArgument,
+                 fmt::format("\"{}\" is no file of a session; nothing is written", file.path())};
+  }
+  COLLECT_TRY(downloader.begin(files, force));
+  for (const api::SessionFile& file : files) {
+    const Status fetched = downloader.fetch(file);
+    if (fetched.ok()) continue;
+    downloader.end_line();
+    return Error{fetched.code(),
+                 fetched.error().message + "; the same command continues where this ended"};
+  }
+  return {};
 }
 
 }  // namespace
@@ -249,7 +312,7 @@ int list_files(const Online& online, const std::string& session) {
 
 int download(const Online& online, const DownloadOptions& options) {
   Client client(online.control);
-  const auto listed = client.files(options.session);
+  auto listed = client.files(options.session);
   if (!listed.ok()) return failed(online, listed.error());
   const auto session_path = storage::parse_session_path(".", short_name(listed->session()));
   if (!session_path) {
@@ -257,7 +320,7 @@ int download(const Online& online, const DownloadOptions& options) {
                            fmt::format("the collector named a session \"{}\", which is no name",
                                        listed->session())});
   }
-  const auto wanted = wanted_files(*listed, options.files);
+  auto wanted = wanted_files(*listed, options.files);
   if (!wanted.ok()) return failed(online, wanted.error());
   const std::string directory = options.output.empty() ? session_path->name : options.output;
   // The collector's own name for the session is below the working directory, for any name.
@@ -268,36 +331,30 @@ int download(const Online& online, const DownloadOptions& options) {
                << " still records: its files are as they are now, without their ends; "
                   "collectctl recover completes them\n";
   }
-  // The collector's words become paths: only what a session may have.
-  for (const api::SessionFile& file : *wanted) {
-    if (storage::is_session_path(file.path())) continue;
-    return failed(online,
-                  {Code::kInvalidArgument,
-                   fmt::format("\"{}\" is no file of a session; nothing is written", file.path())});
-  }
-  if (const Status begun = downloader.begin(*wanted, options.force); !begun.ok()) {
-    return failed(online, begun.error());
-  }
-  for (const api::SessionFile& file : *wanted) {
-    const Status fetched = downloader.fetch(file);
-    if (fetched.ok()) continue;
-    downloader.end_line();
-    return failed(online, {fetched.code(), fetched.error().message +
-                                               "; the same command continues where this ended"});
+  Status fetched = fetch_all(downloader, *wanted, options.force);
+  for (int listings = 1; listings < kMostListings; ++listings) {
+    if (fetched.ok() || fetched.code() != Code::kNotFound) break;
+    auto now = client.files(listed->session());
+    if (!now.ok() || same_files(*now, *listed)) break;
+    wanted = wanted_files(*now, options.files);
+    if (!wanted.ok()) break;
+    listed = std::move(now);
+    fetched = downloader.list_again(*listed);
+    if (fetched.ok()) fetched = fetch_all(downloader, *wanted, options.force);
   }
   downloader.end_line();
-  const Fetched& fetched = downloader.fetched();
+  if (!fetched.ok()) return failed(online, fetched.error());
+  const Fetched& sum = downloader.fetched();
   if (online.json) {
     Json document = json_document();
     document["directory"] = directory;
-    document["files"] = fetched.files;
-    document["bytes"] = fetched.bytes;
-    document["kept"] = fetched.kept;
+    document["files"] = sum.files;
+    document["bytes"] = sum.bytes;
+    document["kept"] = sum.kept;
     online.out << json_line(document);
   } else {
-    online.out << printable(directory) << ": " << fetched.files << " files, "
-               << short_bytes(fetched.bytes);
-    if (fetched.kept != 0) online.out << "; " << fetched.kept << " were there already";
+    online.out << printable(directory) << ": " << sum.files << " files, " << short_bytes(sum.bytes);
+    if (sum.kept != 0) online.out << "; " << sum.kept << " were there already";
     online.out << "\n";
   }
   online.out.flush();

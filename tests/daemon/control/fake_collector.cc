@@ -392,6 +392,11 @@ void FakeCollector::add_file(const std::string& path, std::string content) {
   files_[path] = std::move(content);
 }
 
+void FakeCollector::remove_file(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  files_.erase(path);
+}
+
 void FakeCollector::cut_files_at(uint64_t bytes) {
   cut_files_at_->store(bytes);
 }

@@ -41,6 +41,7 @@ class FakeCollector : public CollectorApi {
 
   // Every session has these files.
   void add_file(const std::string& path, std::string content);
+  void remove_file(const std::string& path);
   // What is read of every file from now on ends here, as when it is cut while it is sent.
   void cut_files_at(uint64_t bytes);
 

@@ -182,6 +182,7 @@ TEST_F(AgentTlsTest, ForkedChildrenAreRecordedToo) {
 TEST_F(AgentTlsTest, RecordingSurvivesARestartOfTheDaemon) {
   CollectorProcess collector(scratch_, daemon_flags());
   Environment environment = tracing(collector);
+  environment["UNTIL_FILE"] = scratch_ / "until";
   ChildProcess job(
       scratch_.path(),
       {traced_program("json_iso_codes_counted"), "1", "2", "300", short_documents(scratch_)},
@@ -192,6 +193,7 @@ TEST_F(AgentTlsTest, RecordingSurvivesARestartOfTheDaemon) {
   collector.process().wait(seconds(10));
   collector.start_again();
   ASSERT_TRUE(job.running());
+  write_text_file(scratch_ / "until", "");
   const Ending& ending = job.wait(kJobLimit);
   ASSERT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
   const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job.pid());

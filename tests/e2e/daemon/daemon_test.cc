@@ -131,6 +131,7 @@ std::unique_ptr<ChildProcess> recording_program(const Scratch& scratch,
                                                 const std::string& pause_ms = "20") {
   Environment environment = collector.tracing();
   environment["COUNT_FILE"] = scratch / "count";
+  environment["UNTIL_FILE"] = scratch / "until";
   auto job = std::make_unique<ChildProcess>(
       scratch.path(), Arguments{traced_program("json_iso_codes_counted"), rounds, "2", pause_ms},
       environment);
@@ -191,6 +192,7 @@ TEST(DaemonTest, RestartContinuesTheSameSession) {
   EXPECT_TRUE(collector.stop().exited_with(0));
   EXPECT_TRUE(job->running());
   collector.start_again();
+  write_text_file(scratch / "until", "");
   ASSERT_TRUE(job->wait(seconds(120)).exited_with(0));
   const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job->pid());
   ASSERT_EQ(sessions.size(), 1u) << "the recording is one session, not two";
@@ -238,6 +240,7 @@ TEST(DaemonTest, KilledDaemonResumesItsSessions) {
   CollectorProcess collector(scratch);
   Environment environment = collector.tracing();
   environment["COUNT_FILE"] = scratch / "count";
+  environment["UNTIL_FILE"] = scratch / "until";
   ChildProcess job(scratch.path(), {traced_program("json_iso_codes_counted"), "1", "2", "300"},
                    environment);
   ASSERT_TRUE(eventually(
@@ -246,6 +249,7 @@ TEST(DaemonTest, KilledDaemonResumesItsSessions) {
   collector.process().wait(seconds(10));
   ASSERT_TRUE(job.running());
   collector.start_again();
+  write_text_file(scratch / "until", "");
   ASSERT_TRUE(job.wait(seconds(120)).exited_with(0));
   const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job.pid());
   ASSERT_EQ(sessions.size(), 1u) << "the recording is one session, not two";

@@ -3,8 +3,9 @@
 //
 // json_iso_codes [ROUNDS [THREADS [PAUSE_MS [DIRECTORY]]]]. One round parses every document,
 // serializes it, parses that again and compares, which makes about 28 million calls and returns;
-// the threads share the documents. A pause after each document leaves time to steer the recording.
-// Prints what was done, which depends on the arguments and the files alone.
+// the threads share the documents, with a pause after each. With UNTIL_FILE in its environment it
+// goes on until there is such a file: so long is there time to steer the recording. Prints what was
+// done, which depends on the arguments and the files alone otherwise.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -81,14 +82,19 @@ int main(int argc, char** argv) {
                      : "there is no such directory (apt-get install iso-codes)");
     return 2;
   }
+  const char* const until = std::getenv("UNTIL_FILE");
+  const auto is_over = [until] {
+    std::error_code missing;
+    return until == nullptr || std::filesystem::exists(until, missing);
+  };
   const std::vector<std::string> documents = read_documents(directory);
   Totals totals;
   std::vector<std::thread> workers;
   for (int worker = 0; worker < threads; ++worker) {
     // Documents are dealt out beforehand, so that every run gives each thread the same calls.
-    workers.emplace_back([&documents, &totals, rounds, threads, pause_ms, worker] {
+    workers.emplace_back([&documents, &totals, &is_over, rounds, threads, pause_ms, worker] {
       const int work = rounds * static_cast<int>(documents.size());
-      for (int item = worker; item < work; item += threads) {
+      for (int item = worker; item < work || !is_over(); item += threads) {
         handle(documents[static_cast<size_t>(item) % documents.size()], totals);
         if (pause_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
       }

@@ -75,6 +75,7 @@ TEST(CaptureTest, ContainersOfARealProgramRebuildItsSession) {
   CollectorProcess collector(scratch, {"--rtc-roll-bytes", "4000000"});
   Environment environment = collector.tracing();
   environment["COLLECT_BUFFER_MB"] = "64";
+  environment["UNTIL_FILE"] = scratch / "until";
   ChildProcess job(scratch.path(), {traced_program("json_iso_codes_counted"), "1", "3", "40"},
                    environment);
   ASSERT_TRUE(eventually(seconds(30), [&] {
@@ -89,13 +90,16 @@ TEST(CaptureTest, ContainersOfARealProgramRebuildItsSession) {
   EXPECT_TRUE(stopped.exited_with(0)) << stopped.errors;
   const auto rolled = roll(collector);
   EXPECT_TRUE(rolled.first.ok()) << rolled.first.error_message();
+  ASSERT_EQ(rolled.second.outcomes_size(), 1);
   const std::string begun = rolled.second.outcomes(0).path();
   EXPECT_TRUE(fs::exists(begun)) << begun;
+  write_text_file(scratch / "until", "");
   ASSERT_TRUE(job.wait(seconds(120)).exited_with(0));
 
   const auto sessions = sealed_sessions(collector.root(), job.pid());
   ASSERT_EQ(sessions.size(), 1u);
   ASSERT_EQ(sessions[0].state(), "complete");
+  ASSERT_EQ(sessions[0].manifest()["markers"].size(), 1u);
   EXPECT_EQ(sessions[0].manifest()["markers"][0]["text"], "half way");
   const auto containers = containers_in(sessions[0].directory());
   ASSERT_GT(containers.size(), 2u);

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include "storage/container/packed_lanes.h"
 #include "storage/model/session_files.h"
 #include "tests/storage/fault_fs.h"
 #include "tests/storage/session_fixture.h"

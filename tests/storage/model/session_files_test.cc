@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "storage/container/packed_lanes.h"
 #include "tests/storage/fault_fs.h"
 #include "tests/storage/session_fixture.h"
 

@@ -219,6 +219,44 @@ TEST_F(PackSessionTest, CopiesOfPackedSessionsHaveFiles) {
   EXPECT_FALSE(filesystem::exists(*copy + "/" + kPackedLanesFile));
 }
 
+// Named as before: by a program, by a person, and by DownloadFile.
+TEST_F(PackSessionTest, ThreadsAndFilesKeepTheirNames) {
+  const std::string directory = record_scenario(capturing());
+  const SessionPath session_path = *parse_session_directory(directory);
+  const Files before = files_of(directory, ".atf");
+  const auto expect_named = [&](const std::string& name, const std::vector<uint8_t>& bytes) {
+    const bool is_index = name.ends_with(kIndexFile);
+    const auto file = read::open_trace(directory + "/" + name);
+    ASSERT_OK(file);
+    EXPECT_EQ(file->kind, is_index ? read::TraceKind::kIndexFile : read::TraceKind::kDetailFile);
+    const read::TraceThread& one = file->threads.front();
+    EXPECT_TRUE(std::ranges::equal(is_index ? one.index.bytes() : one.detail->bytes(), bytes));
+    EXPECT_TRUE(file->manifest.has_value());
+    const auto thread = read::open_trace(directory + "/" + name.substr(0, name.find('/')));
+    ASSERT_OK(thread);
+    EXPECT_EQ(thread->kind, read::TraceKind::kThread);
+    EXPECT_EQ(thread->threads.front().n, one.n);
+    EXPECT_TRUE(thread->unopened().empty());
+    const auto opened = open_session_file(fs, session_path, name);
+    ASSERT_OK(opened);
+    std::vector<uint8_t> read(bytes.size() + 1);
+    const auto got = (*opened)->read_at(0, read);
+    ASSERT_OK(got);
+    EXPECT_EQ(*got, bytes.size());
+    read.pop_back();
+    EXPECT_EQ(read, bytes);
+  };
+  ASSERT_OK(pack(fs, directory));
+  for (const auto& [name, bytes] : before) expect_named(name, bytes);
+  // With an index.lod of their own.
+  filesystem::create_directories(directory + "/thread_0");
+  write_file(directory + "/thread_0/" + kLodFile, {1, 2, 3});
+  for (const auto& [name, bytes] : before) expect_named(name, bytes);
+  EXPECT_EQ(read::open_trace(directory + "/thread_77").code(), Code::kNotFound);
+  EXPECT_EQ(read::open_trace(directory + "/thread_77/index.atf").code(), Code::kNotFound);
+  EXPECT_EQ(open_session_file(fs, session_path, "thread_77/index.atf").code(), Code::kNotFound);
+}
+
 TEST_F(PackSessionTest, DamageBehindItIsFoundAndNothingIsRemoved) {
   const std::string directory = record_plain(atf::Version::kV2, capturing());
   const Files before = files_of(directory, ".atf");

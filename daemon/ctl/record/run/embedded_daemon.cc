@@ -37,9 +37,10 @@ struct Descriptors {
 [[noreturn]] void become_daemon(const char* program, char* const* arguments,
                                 char* const* environment, const Descriptors& fds,
                                 const sigset_t& mask, pid_t parent) {
-  // The terminal's Ctrl-C is for the program, the daemon still has to seal. And where the kernel
-  // shares the processors out by session first, a busy program does not starve it.
-  ::setsid();
+  // The terminal's Ctrl-C is for the program, the daemon still has to seal. Not a session of its
+  // own: where the kernel shares the processors out by session first, Linux 6.18 was seen to let
+  // one that sleeps and wakes often starve all others for seconds, with its kernel threads.
+  ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);
   ::dup2(fds.null, STDIN_FILENO);

@@ -189,6 +189,75 @@ TEST_F(DownloadTest, ManifestThatChangedMeanwhileIsFetchedAgain) {
   EXPECT_THAT(out_.str(), HasSubstr("1 files"));
 }
 
+// Packs its session when the first container is asked for.
+class PackingCollector final : public control::FakeCollector {
+ public:
+  void open_file(const std::string& name, const std::string& path,
+                 control::Callback<std::shared_ptr<control::FileReader>> done) override {
+    if (path == "thread_0/index.atf") {
+      remove_file("capture-000001.rtc");
+      remove_file("thread_1/index.atf");
+      add_file("capture-000002.rtc", "dense");
+      add_file("lanes.packed", "table");
+      add_file("manifest.json", packed_manifest);
+    }
+    FakeCollector::open_file(name, path, std::move(done));
+  }
+  std::string packed_manifest;
+};
+
+TEST_F(DownloadTest, SessionPackedMeanwhileIsFetchedPacked) {
+  PackingCollector packing;
+  packing.packed_manifest = manifest(1, "packed");
+  packing.add_session(kSession, api::SESSION_STATE_COMPLETE);
+  packing.add_file("manifest.json", manifest(1, "complete"));
+  packing.add_file("capture-000001.rtc", "as recorded");
+  packing.add_file("thread_0/index.atf", index_);
+  packing.add_file("thread_1/index.atf", index_);
+  auto server = control::ControlServer::start("127.0.0.1:0", packing);
+  ASSERT_TRUE(server.ok());
+  online_.control = (*server)->address();
+  ASSERT_EQ(download_to("copy"), 0) << err_.str();
+  const fs::path copy = directory_ / "copy";
+  EXPECT_EQ(content_of(copy / "manifest.json"), packing.packed_manifest);
+  EXPECT_EQ(content_of(copy / "capture-000002.rtc"), "dense");
+  EXPECT_EQ(content_of(copy / "lanes.packed"), "table");
+  EXPECT_FALSE(fs::exists(copy / "capture-000001.rtc")) << "the session has it no more";
+  EXPECT_FALSE(fs::exists(copy / "thread_1"));
+}
+
+// Makes thread files of its containers, which no list has.
+class PackedCollector final : public control::FakeCollector {
+ public:
+  void list_files(const std::string& name,
+                  control::Callback<api::ListFilesResponse> done) override {
+    FakeCollector::list_files(name, [done](Result<api::ListFilesResponse> listed) {
+      api::ListFilesResponse without = *listed;
+      without.clear_files();
+      for (const api::SessionFile& file : listed->files()) {
+        if (!file.path().ends_with(".atf")) *without.add_files() = file;
+      }
+      done(std::move(without));
+    });
+  }
+};
+
+TEST_F(DownloadTest, ThreadFilesOfPackedSessionsByName) {
+  PackedCollector packed;
+  packed.add_session(kSession, api::SESSION_STATE_COMPLETE);
+  packed.add_file("manifest.json", manifest(1, "complete"));
+  packed.add_file("thread_0/index.atf", index_);
+  auto server = control::ControlServer::start("127.0.0.1:0", packed);
+  ASSERT_TRUE(server.ok());
+  online_.control = (*server)->address();
+  EXPECT_EQ(download_to("copy", {"thread_0/index.atf"}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("has no file thread_0/index.atf")) << "it is not packed";
+  packed.add_file("lanes.packed", "table");
+  ASSERT_EQ(download_to("copy", {"thread_0/index.atf"}), 0) << err_.str();
+  EXPECT_EQ(content_of(directory_ / "copy/thread_0/index.atf"), index_);
+  EXPECT_EQ(download_to("copy", {"thread_0/core"}), 1);
+}
+
 TEST_F(DownloadTest, ListsAndDeletes) {
   EXPECT_EQ(list_files(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("700,000  thread_0/index.atf"));
