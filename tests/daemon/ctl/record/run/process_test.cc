@@ -197,6 +197,7 @@ constexpr char kDaemon[] = R"(#!/bin/sh
 printf '%s\n' "$@" > "$NOTES/arguments"
 echo $$ > "$NOTES/pid"
 readlink /proc/$$/fd/0 > "$NOTES/input"
+cut -d' ' -f5 /proc/$$/stat > "$NOTES/group"
 cut -d' ' -f6 /proc/$$/stat > "$NOTES/session"
 grep SigBlk /proc/self/status > "$NOTES/mask"
 [ -e /proc/$$/fd/50 ] && echo leaked > "$NOTES/leaked"
@@ -233,7 +234,8 @@ TEST_F(EmbeddedDaemonOf, GetsItsFlagsAndNothingOfOurs) {
                                     "\n--ingest\n127.0.0.1:0\n--control\n127.0.0.1:0\n"
                                     "--ready-fd\n3\n--adb\noff\n");
   EXPECT_EQ(noted("input"), "/dev/null\n");
-  EXPECT_EQ(noted("session"), noted("pid")) << "a session of its own";
+  EXPECT_EQ(noted("group"), noted("pid")) << "the terminal's signals are not for it";
+  EXPECT_EQ(noted("session"), std::to_string(::getsid(0)) + "\n") << "where the program runs, too";
   EXPECT_EQ(noted("mask"), "SigBlk:\t0000000000000000\n");
   EXPECT_FALSE(fs::exists(directory_ / "leaked"));
   EXPECT_EQ(log(), "on standard output\non standard error\n");
