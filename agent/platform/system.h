@@ -28,6 +28,7 @@
 #endif
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 
 // A sanitizer knows what the C library's functions read and write, and what the kernel does not
 // say.

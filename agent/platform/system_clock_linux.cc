@@ -7,6 +7,8 @@
 
 #include "agent/platform/system.h"
 
+#if !defined(COLLECT_SYSTEM_BY_LIBRARY)
+
 namespace collect::agent::sys {
 namespace {
 
@@ -63,3 +65,5 @@ void find_clock() {
 }
 
 }  // namespace collect::agent::sys
+
+#endif

@@ -112,7 +112,11 @@ class LiveCall : public Reactor, public std::enable_shared_from_this<LiveCall<Re
   void OnCancel() override { end_now({grpc::StatusCode::CANCELLED, at_cancel_}); }
 
   void OnDone() override {
-    const auto self = std::move(self_);
+    std::shared_ptr<LiveCall> self;
+    {
+      const std::lock_guard lock(mutex_);  // behind whoever ends it, who may still be in Finish
+      self = std::move(self_);
+    }
     if (watch_id_ != 0) live_->remove_watch(watch_id_);
     done();
     live_->leave();

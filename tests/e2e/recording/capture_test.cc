@@ -82,6 +82,10 @@ TEST(CaptureTest, ContainersOfARealProgramRebuildItsSession) {
     const auto directories = session_directories(collector.root(), job.pid());
     return !directories.empty() && !containers_in(directories[0]).empty();
   }));
+  // They are there a moment before the session is shown as recording.
+  ASSERT_TRUE(eventually(seconds(30), [&] {
+    return collector.ctl({"sessions"}).output.find("recording") != std::string::npos;
+  }));
   const Ending detail = collector.ctl({"detail", "start"});
   EXPECT_TRUE(detail.exited_with(0)) << detail.errors;
   const Ending marked = collector.ctl({"annotate", "half way"});
