@@ -114,7 +114,7 @@ class LiveCall : public Reactor, public std::enable_shared_from_this<LiveCall<Re
   void OnDone() override {
     std::shared_ptr<LiveCall> self;
     {
-      const std::lock_guard lock(mutex_);  // behind whoever ends it, who may still be in Finish
+      const std::lock_guard lock(mutex_);  // behind its ending, which may still be in Finish
       self = std::move(self_);
     }
     if (watch_id_ != 0) live_->remove_watch(watch_id_);

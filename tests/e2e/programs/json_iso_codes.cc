@@ -4,8 +4,8 @@
 // json_iso_codes [ROUNDS [THREADS [PAUSE_MS [DIRECTORY]]]]. One round parses every document,
 // serializes it, parses that again and compares, which makes about 28 million calls and returns;
 // the threads share the documents, with a pause after each. With UNTIL_FILE in its environment it
-// continues until there is such a file: so long is there time to steer the recording. Prints what was
-// done, which depends on the arguments and the files alone otherwise.
+// continues until there is such a file: so long is there time to steer the recording. Prints what
+// was done, which depends on the arguments and the files alone otherwise.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
