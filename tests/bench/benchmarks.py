@@ -18,17 +18,8 @@ import machine
 
 HERE = pathlib.Path(__file__).resolve().parent
 BEGIN, END = "<!-- begin: written by benchmarks.py -->", "<!-- end: written by benchmarks.py -->"
-# What contract.cc prints: what, measured, unit, and perhaps the promise.
-LINE = re.compile(r"^(?P<what>\S.*?)\s{2,}(?P<measured>-?[\d.]+) ?(?P<unit>\S*)"
-                  r"(?:\s+contract (?P<side><=|>=) (?P<promised>[\d.]+)\s+(?P<verdict>met|MISSED))?\s*$")
-
-# Where its figures end at the earliest: the text is padded to 58 columns, the figure to 9.
-FIGURE_END = 68
-
-
-def contract_line(line):
-    match = LINE.match(line)
-    return match if match and match.end("measured") >= FIGURE_END else None
+# That Google Benchmark colours its lines with.
+COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 
 def sections(output):
@@ -42,27 +33,11 @@ def sections(output):
     return found
 
 
-def row(match):
-    measured = " ".join(filter(None, (match["measured"], match["unit"])))
-    if match["verdict"] is None:
-        return f"| {match['what']} | {measured} | |"
-    side = "at most" if match["side"] == "<=" else "at least"
-    return (f"| {match['what']} | {measured} | "
-            f"{side} {match['promised']}: {match['verdict'].lower()} |")
-
-
 def markdown(output):
-    """Tables of what contract.cc printed; other lines as they are."""
+    """Each part as it was printed, below its title."""
     lines = []
-    for title, body in sections(output):
-        lines += ["", f"### {title[:1].upper()}{title[1:]}", ""]
-        matches = [(line, contract_line(line)) for line in body]
-        table = [row(match) for _, match in matches if match]
-        others = [line for line, match in matches if not match]
-        if table:
-            lines += ["| What | Measured | Promise |", "|---|---|---|"] + table
-        if others:
-            lines += ([""] if table else []) + ["```"] + others + ["```"]
+    for title, body in sections(COLOUR.sub("", output)):
+        lines += ["", f"### {title[:1].upper()}{title[1:]}", "", "```"] + body + ["```"]
     return "\n".join(lines)
 
 

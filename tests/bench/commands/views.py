@@ -5,7 +5,8 @@
 
 Writes a session of N million events below DIR (32 MB each, removed at the end), builds index.lod,
 and asks collect-page for what a browser asks collectord for: the page, and the time line of random
-windows of any width, with the files in the page cache and without. BIN is the directory of the
+windows of any width, with the files in the page cache and without; then the page of the same session
+packed. BIN is the directory of the
 programs, build/release/bin by default. Prints lines as contract.cc does; memory is the most that
 collect-page had of its own (RssAnon: without mapped files), sampled.
 """
@@ -109,13 +110,15 @@ def main():
         say("index.lod, made with its checksums", events / took / 1e6, "M_events/s")
         say("memory of collect-page that makes it", maker.most_memory, "MB")
         maker.most_memory = 0
-        for name, prepare in (("cold", lambda: drop_cache(session)), ("warm", lambda: None)):
+        ways = (("cold", lambda: drop_cache(session)), ("warm", lambda: None))
+        first_picture = {}
+        for name, prepare in ways:
             prepare()
-            took, page = maker.ask(PAGE)
-            say(f"first picture {of_events}, {name}", took, "s", 1)
+            first_picture[name], page = maker.ask(PAGE)
+            say(f"first picture {of_events}, {name}", first_picture[name], "s", 1)
         say("memory of collect-page that makes it", maker.most_memory, "MB")
         data = json.loads(page.decode().split('<script id="data" type="application/json">')[1].split("</script")[0])
-        for name, prepare in (("cold", lambda: drop_cache(session)), ("warm", lambda: None)):
+        for name, prepare in ways:
             source, times = random.Random(1), []
             maker.most_memory = 0
             for _ in range(options.windows):
@@ -126,6 +129,10 @@ def main():
             say(f"{options.windows} random windows, {name}, median", statistics.median(times) * 1e3, "ms")
             say(f"{options.windows} random windows, {name}, p99", times[int(len(times) * 0.99)] * 1e3, "ms")
         say("memory of collect-page that makes them", maker.most_memory, "MB")
+        subprocess.run([programs / "collectctl", "pack", session], check=True, stdout=subprocess.DEVNULL)
+        for name, prepare in ways:
+            prepare()
+            say(f"first picture, packed / not packed, {name}", maker.ask(PAGE)[0] / first_picture[name], "x", 1.3)
 
 
 main()

@@ -152,7 +152,8 @@ int main(int argc, char** argv) {
              << ",\"name\":\"worker " << n << "\",\"ended\":true,\"events\":" << events / threads
              << "}";
   }
-  manifest << "]}\n";
+  manifest << "],\"totals\":{\"threads\":" << threads
+           << ",\"events\":" << events / threads * threads << "}}\n";
   if (!manifest.flush()) return 1;
   std::printf("%s\n", session.c_str());
   return 0;
