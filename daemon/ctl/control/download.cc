@@ -285,6 +285,7 @@ Status fetch_all(Downloader& downloader, const std::vector<api::SessionFile>& fi
     const Status fetched = downloader.fetch(file);
     if (fetched.ok()) continue;
     downloader.end_line();
+    if (fetched.code() == Code::kNotFound) return fetched;
     return Error{fetched.code(),
                  fetched.error().message + "; the same command continues where this ended"};
   }
