@@ -110,17 +110,20 @@ class Downloader {
     names_ = names_of(listed);
   }
 
-  // It has other files by now: those that were fetched and are no longer among them go.
-  Status list_again(const api::ListFilesResponse& listed) {
-    std::set<std::string> names = names_of(listed);
-    for (const std::string& name : names_) {
-      if (names.contains(name)) continue;
+  // It has other files by now.
+  void list_again(const api::ListFilesResponse& listed) {
+    gone_.merge(names_);
+    names_ = names_of(listed);
+  }
+  // Once the others are here: what it had, and has no more.
+  Status remove_gone() {
+    for (const std::string& name : gone_) {
+      if (names_.contains(name)) continue;
       COLLECT_TRY(clear(name, true));
       if (name.find('/') == name.npos) continue;
       (void)disk_.remove_directory(  // unless something else is in it
           fmt::format("{}/{}", directory_, name.substr(0, name.find('/'))));
     }
-    names_ = std::move(names);
     return {};
   }
 
@@ -229,6 +232,7 @@ class Downloader {
   const bool sealed_;
   const std::string directory_;
   std::set<std::string> names_;  // of all of its files
+  std::set<std::string> gone_;   // of those of earlier lists
   storage::PosixFs disk_;
   storage::UntrustedSpace space_{disk_, directory_};
   Fetched fetched_;
@@ -284,7 +288,6 @@ Status fetch_all(Downloader& downloader, const std::vector<api::SessionFile>& fi
   for (const api::SessionFile& file : files) {
     const Status fetched = downloader.fetch(file);
     if (fetched.ok()) continue;
-    downloader.end_line();
     if (fetched.code() == Code::kNotFound) return fetched;
     return Error{fetched.code(),
                  fetched.error().message + "; the same command continues where this ended"};
@@ -340,9 +343,10 @@ int download(const Online& online, const DownloadOptions& options) {
     wanted = wanted_files(*now, options.files);
     if (!wanted.ok()) break;
     listed = std::move(now);
-    fetched = downloader.list_again(*listed);
-    if (fetched.ok()) fetched = fetch_all(downloader, *wanted, options.force);
+    downloader.list_again(*listed);
+    fetched = fetch_all(downloader, *wanted, options.force);
   }
+  if (fetched.ok()) fetched = downloader.remove_gone();
   downloader.end_line();
   if (!fetched.ok()) return failed(online, fetched.error());
   const Fetched& sum = downloader.fetched();

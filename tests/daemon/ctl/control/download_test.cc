@@ -201,9 +201,11 @@ class PackingCollector final : public control::FakeCollector {
       add_file("lanes.packed", "table");
       add_file("manifest.json", packed_manifest);
     }
+    if (path == "capture-000002.rtc") cut_files_at(container_bytes);
     FakeCollector::open_file(name, path, std::move(done));
   }
   std::string packed_manifest;
+  uint64_t container_bytes = UINT64_MAX;  // that are sent
 };
 
 TEST_F(DownloadTest, SessionPackedMeanwhileIsFetchedPacked) {
@@ -224,6 +226,14 @@ TEST_F(DownloadTest, SessionPackedMeanwhileIsFetchedPacked) {
   EXPECT_EQ(content_of(copy / "lanes.packed"), "table");
   EXPECT_FALSE(fs::exists(copy / "capture-000001.rtc")) << "the session has it no more";
   EXPECT_FALSE(fs::exists(copy / "thread_1"));
+  // What came before goes only when the rest is there.
+  packing.container_bytes = 1;
+  packing.remove_file("lanes.packed");
+  packing.remove_file("capture-000002.rtc");
+  packing.add_file("capture-000001.rtc", "as recorded");
+  packing.add_file("thread_1/index.atf", index_);
+  EXPECT_EQ(download_to("other"), 1);
+  EXPECT_EQ(content_of(directory_ / "other/capture-000001.rtc"), "as recorded") << err_.str();
 }
 
 // Makes thread files of its containers, which no list has.

@@ -166,16 +166,17 @@ TEST_F(BudgetTest, RefusesThreadsBeyondTheFileBudgetForNow) {
 
 // Opening threads faster than the rate is no fault: reading waits, and everything is stored.
 TEST_F(BudgetTest, ThreadsThatStartTooFastWait) {
-  options_.stream_opens_at_once = 20;
-  options_.stream_opens_per_second = 20;
+  options_.stream_opens_at_once = 100;
+  options_.stream_opens_per_second = 50;   // slower than any machine stores them
   options_.heartbeat = milliseconds{100};  // the pace at which what waits is looked at
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
   ASSERT_TRUE(agent.start_recording(1));
+  constexpr uint32_t kThreads = 200;
   constexpr uint32_t kMostThreads = 1000;
   uint32_t threads = 0;
-  while (ingest_->counters().reads_held == 0 && threads < kMostThreads) {
+  while (threads < kThreads || (ingest_->counters().reads_held == 0 && threads < kMostThreads)) {
     do {
       ++threads;
       ASSERT_TRUE(agent.open_stream(threads, threads));
