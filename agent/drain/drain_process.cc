@@ -135,6 +135,7 @@ bool needs_directory(const Settings& settings) {
   if (!needs_directory(drain.settings())) (void)sys::chdir("/");
   rename_command_line();
   drop_program_memory(g_start.own);
+  drain.watch_switches(g_start.process);
   Drainer expected = Drainer::kNone;
   if (!g_control.drainer.compare_exchange_strong(expected, Drainer::kDrainProcess))
     sys::end_process(0);

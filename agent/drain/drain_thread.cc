@@ -6,6 +6,7 @@
 #include "agent/platform/system.h"
 #include "agent/platform/threads.h"
 #include "agent/run_records.h"
+#include "agent/text.h"
 
 namespace collect::agent {
 
@@ -33,6 +34,18 @@ void DrainThread::drop_recording() {
   recording_.drop();
 }
 
+void DrainThread::watch_switches(int32_t process) {
+  if (!settings_.switches) return;
+  // A thread of the program would have descriptors among the program's.
+  const char* const problem =
+      process != 0 ? switches_.watch(process) : "a thread drains; it takes a drain process";
+  shipper_.metadata_sender().set_switches(problem);
+  if (problem == nullptr) return;
+  char sentence[192];
+  Text(sentence, sizeof sentence).add("no switches of threads are recorded: ").add(problem);
+  log_line(sentence);
+}
+
 void DrainThread::run_for(TracedProcess& traced) {
   traced_ = &traced;
   pauses_.watch(traced);
@@ -46,6 +59,7 @@ void DrainThread::abandon() {
 
 void DrainThread::run() {
   ignore_this_thread();
+  if (traced_ == nullptr) watch_switches(0);
   buffering_.open_spool();
   while (!finished()) round();
   allow_waiting(false);
@@ -67,6 +81,8 @@ void DrainThread::round() {
   if (link_.take_came_up()) link_came_up();
   note_link();
   bool moved = false;
+  switches_.look(now_ns(), recording_.is_running(), shipper_.end_ns());
+  shipper_.note_switches(switches_.known_until_ns(), switches_.lost());
   if (link_.control().step == ChannelStep::kOpen) reader_.read(now_ms_);
   if (start_filter_.is_wanted()) ask_for_filter();
   if (link_.is_up() && read_data()) moved = ship();

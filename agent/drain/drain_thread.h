@@ -18,6 +18,7 @@
 #include "agent/drain/ship/traced_process.h"
 #include "agent/drain/start_filter.h"
 #include "agent/drain/status_reports.h"
+#include "agent/drain/switches/thread_switches.h"
 #include "agent/ring/recorder.h"
 #include "agent/settings.h"
 
@@ -46,6 +47,9 @@ class DrainThread {
   // while the thread comes up. Null or a static sentence.
   const char* prepare(const Settings& settings);
   void run();
+  // Switches of the process's threads, if they are wanted: in its drain process, before it
+  // continues; a drain thread (process 0) has none, and says so.
+  void watch_switches(int32_t process);
   // run() of the drain process, for another process: also what was left when that one ended.
   void run_for(TracedProcess& traced);
   const Settings& settings() const { return settings_; }
@@ -89,6 +93,7 @@ class DrainThread {
   Link link_;
   Shipper shipper_;
   ProcessPauses pauses_{shipper_.stalls()};
+  ThreadSwitches switches_{shipper_.streams(), shipper_.stalls()};
   DetailWindow detail_{settings_, shipper_.metadata_sender(), pauses_};
   RecordingState recording_{settings_, link_, shipper_, detail_, pauses_};
   StartFilter start_filter_{settings_, shipper_.metadata_sender(), recording_, g_control};

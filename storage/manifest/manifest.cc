@@ -49,7 +49,16 @@ OrderedJson process_json(const SessionIdentity& identity) {
   if (identity.max_depth != 0) json["max_depth"] = identity.max_depth;
   if (identity.longer_than_ns != 0) json["longer_than_ns"] = identity.longer_than_ns;
   if (identity.max_rate != 0) json["max_rate"] = identity.max_rate;
+  if (identity.switches) json["switches"] = true;
+  if (!identity.no_switches.empty()) json["no_switches"] = identity.no_switches;
   return json;
+}
+
+void put_switches(OrderedJson& json, const StallTotals& totals) {
+  if (totals.switches == 0) return;
+  json["switches"] = totals.switches;
+  json["blocked_ns"] = totals.blocked_ns;
+  json["preempted_ns"] = totals.preempted_ns;
 }
 
 OrderedJson thread_json(const ManifestThread& thread) {
@@ -71,6 +80,7 @@ OrderedJson thread_json(const ManifestThread& thread) {
                       {"time_end_ns", thread.last_ns},
                       {"stall_count", thread.stalls.count},
                       {"stalled_ns", thread.stalls.stalled_ns}};
+  put_switches(json, thread.stalls);
   if (thread.calls_left_out != 0) json["calls_left_out"] = thread.calls_left_out;
   for (const ThreadName& one : thread.names) {
     json["names"].push_back({{"from_ns", one.from_ns}, {"name", one.name}});
@@ -203,6 +213,8 @@ OrderedJson totals_json(const Manifest& manifest) {
                       {"stalled_ns", totals.stalls.stalled_ns},
                       {"page_wait_ns", totals.stalls.page_wait_ns},
                       {"stored_bytes", totals.stored_bytes}};
+  put_switches(json, totals.stalls);
+  if (manifest.switches_lost != 0) json["switches_lost"] = manifest.switches_lost;
   if (totals.calls_left_out != 0) json["calls_left_out"] = totals.calls_left_out;
   return json;
 }
@@ -331,7 +343,7 @@ std::string manifest_delta_to_json(const Manifest& delta) {
   put("clock_sync", delta.clock_syncs, clock_sync_json);
   put("events", delta.notes, note_json);
   put("markers", delta.markers, marker_json);
-  if (delta.lost_without_stream != 0) json["totals"] = totals_json(delta);
+  if (delta.lost_without_stream + delta.switches_lost != 0) json["totals"] = totals_json(delta);
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 

@@ -92,9 +92,9 @@ struct StallKindName {
   const char* name;
 };
 inline constexpr StallKindName kStallKindNames[] = {
-    {StallKind::kPageWait, "page_wait"},
-    {StallKind::kStopped, "stopped"},
-    {StallKind::kSuspended, "suspended"},
+    {StallKind::kPageWait, "page_wait"},  {StallKind::kStopped, "stopped"},
+    {StallKind::kSuspended, "suspended"}, {StallKind::kBlocked, "blocked"},
+    {StallKind::kPreempted, "preempted"},
 };
 
 struct DetailWindow {
@@ -188,6 +188,7 @@ struct Manifest {
   std::vector<Marker> markers{};
   uint64_t markers_left_out = 0;
   uint64_t lost_without_stream = 0;
+  uint64_t switches_lost = 0;  // of threads, that the agent did not see
   SessionTotals totals{};
   uint8_t totals_unsaid = 0;  // ManifestKey set
 };

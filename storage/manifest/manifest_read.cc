@@ -198,6 +198,7 @@ class ManifestReader {
     out_.totals = manifest_values::totals_of(totals);
     out_.totals_unsaid = manifest_values::unsaid_keys(totals);
     out_.lost_without_stream = number(totals, "lost_without_stream");
+    out_.switches_lost = number(totals, "switches_lost");
     for (const Container& container : out_.containers) {
       out_.totals.container_bytes += container.bytes;
     }

@@ -24,7 +24,8 @@ bool flag(const Json& json, const char* key) {
 }
 
 StallTotals stall_totals_of(const Json& json) {
-  return {number(json, "stall_count"), number(json, "stalled_ns"), number(json, "page_wait_ns")};
+  return {number(json, "stall_count"), number(json, "stalled_ns"), number(json, "page_wait_ns"),
+          number(json, "switches"),    number(json, "blocked_ns"), number(json, "preempted_ns")};
 }
 
 std::vector<std::string> texts_of(const Json& json, const char* key) {
@@ -134,6 +135,8 @@ SessionIdentity identity_of(const Json& json) {
   identity.max_depth = number32(json, "max_depth");
   identity.longer_than_ns = number(json, "longer_than_ns");
   identity.max_rate = number32(json, "max_rate");
+  identity.switches = flag(json, "switches");
+  identity.no_switches = text(json, "no_switches");
   return identity;
 }
 

@@ -53,6 +53,8 @@ struct SessionIdentity {
   uint32_t max_depth = 0;       // deeper calls were not to be recorded; 0: all were
   uint64_t longer_than_ns = 0;  // shorter calls were not to be recorded; 0: all were
   uint32_t max_rate = 0;        // functions called more often in a second are switched off; 0: none
+  bool switches = false;        // times in which threads were off the processor were recorded
+  std::string no_switches{};    // they were asked for, and why there are none
   CollectorIdentity collector{};  // that began to store it
 };
 
@@ -88,12 +90,18 @@ struct StreamEnd {
   uint64_t calls_left_out = 0;  // that the agent's settings did not want recorded
 };
 
-// Why a thread did not run though the program had not asked for it.
+// Why a thread did not run. The first three are stalls, for which the program had not asked; the
+// others are off the processor, as threads are.
 enum class StallKind : uint8_t {
   kPageWait,   // it waited for room in the ring: for the collector
   kStopped,    // its process was stopped
   kSuspended,  // the machine slept
+  kBlocked,    // it waited for something
+  kPreempted,  // it could have run, and another one did
 };
+inline bool is_off_processor(StallKind kind) {
+  return kind >= StallKind::kBlocked;
+}
 
 // A stall, or several that were joined: then the thread ran in a part of the time.
 struct Stall {
@@ -114,8 +122,17 @@ struct StallTotals {
   uint64_t count = 0;
   uint64_t stalled_ns = 0;
   uint64_t page_wait_ns = 0;  // of these, by waits for a page
+  // Beside these.
+  uint64_t switches = 0;
+  uint64_t blocked_ns = 0;
+  uint64_t preempted_ns = 0;
 
   void add(const Stall& stall) {
+    if (is_off_processor(stall.kind)) {
+      switches += stall.count;
+      (stall.kind == StallKind::kBlocked ? blocked_ns : preempted_ns) += stall.stalled_ns;
+      return;
+    }
     count += stall.count;
     stalled_ns += stall.stalled_ns;
     if (stall.kind == StallKind::kPageWait) page_wait_ns += stall.stalled_ns;
@@ -124,6 +141,9 @@ struct StallTotals {
     count += other.count;
     stalled_ns += other.stalled_ns;
     page_wait_ns += other.page_wait_ns;
+    switches += other.switches;
+    blocked_ns += other.blocked_ns;
+    preempted_ns += other.preempted_ns;
   }
 };
 

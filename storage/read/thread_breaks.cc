@@ -5,7 +5,21 @@
 
 namespace collect::read {
 
-std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t thread) {
+namespace {
+
+std::vector<calls::Stall> for_calls(const std::vector<storage::Stall>& stalls) {
+  std::vector<calls::Stall> given;
+  given.reserve(stalls.size());
+  for (const storage::Stall& stall : stalls) {
+    given.push_back(
+        {stall.first_ns, stall.last_ns, stall.stalled_ns, stall.count, !stall.thread.has_value()});
+  }
+  return given;
+}
+
+}  // namespace
+
+std::vector<storage::Stall> idle_times_of(const SessionManifest& manifest, uint32_t thread) {
   std::vector<storage::Stall> stalls;
   for (const std::optional<uint32_t> whose : {std::optional<uint32_t>(), std::optional(thread)}) {
     const auto first = std::lower_bound(
@@ -20,13 +34,18 @@ std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t 
   return stalls;
 }
 
-std::vector<calls::Stall> call_stalls_of(const SessionManifest& manifest, uint32_t thread) {
-  std::vector<calls::Stall> stalls;
-  for (const storage::Stall& stall : stalls_of(manifest, thread)) {
-    stalls.push_back(
-        {stall.first_ns, stall.last_ns, stall.stalled_ns, stall.count, !stall.thread.has_value()});
-  }
+std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t thread) {
+  std::vector<storage::Stall> stalls = idle_times_of(manifest, thread);
+  std::erase_if(stalls, [](const auto& stall) { return storage::is_off_processor(stall.kind); });
   return stalls;
+}
+
+std::vector<calls::Stall> call_stalls_of(const SessionManifest& manifest, uint32_t thread) {
+  return for_calls(stalls_of(manifest, thread));
+}
+
+std::vector<calls::Stall> call_idle_times_of(const SessionManifest& manifest, uint32_t thread) {
+  return for_calls(idle_times_of(manifest, thread));
 }
 
 std::vector<storage::Gap> event_gaps_of(const SessionManifest& manifest, uint32_t thread) {

@@ -1,4 +1,5 @@
-// What interrupts the calls of one thread, by its manifest: stalls, and events that were lost.
+// What interrupts the calls of one thread, by its manifest: stalls, times off the processor, and
+// events that were lost.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,16 @@
 
 namespace collect::read {
 
-// The stalls of thread_N and those of the whole process, in order of time.
+// The times in which thread_N did not run, and those of the whole process, in order of time.
+std::vector<storage::Stall> idle_times_of(const SessionManifest& manifest, uint32_t thread);
+// Of these the stalls alone, which no measurement of a function has in it.
 std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t thread);
 
 // The losses between its events, in their order.
 std::vector<storage::Gap> event_gaps_of(const SessionManifest& manifest, uint32_t thread);
 
-// Both as the pairing takes them.
+// As the pairing takes them: with the first, times are those on the processor.
+std::vector<calls::Stall> call_idle_times_of(const SessionManifest& manifest, uint32_t thread);
 std::vector<calls::Stall> call_stalls_of(const SessionManifest& manifest, uint32_t thread);
 std::vector<calls::Gap> call_gaps_of(const SessionManifest& manifest, uint32_t thread);
 

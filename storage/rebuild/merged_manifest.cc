@@ -84,6 +84,7 @@ class ManifestMerge {
     out_.input_missing.insert(out_.input_missing.end(), from.input_missing.begin(),
                               from.input_missing.end());
     out_.lost_without_stream = std::max(out_.lost_without_stream, from.lost_without_stream);
+    out_.switches_lost = std::max(out_.switches_lost, from.switches_lost);
     out_.finished_unix_ns = std::max(out_.finished_unix_ns, from.finished_unix_ns);
     out_.symbols_state = std::max(out_.symbols_state, from.symbols_state);
     if (from.process_end.how != ProcessEnd::How::kNotKnown) out_.process_end = from.process_end;

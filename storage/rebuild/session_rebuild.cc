@@ -140,6 +140,7 @@ Status SessionRebuild::add_metadata(const Manifest& manifest) {
   if (manifest.lost_without_stream != 0) {
     writer_->set_lost_without_stream(manifest.lost_without_stream);
   }
+  writer_->set_switches_lost(manifest.switches_lost);
   writer_->set_process_end(manifest.process_end);
   return {};
 }

@@ -176,6 +176,13 @@ void LiveManifest::set_lost_without_stream(uint64_t count) {
   change();
 }
 
+void LiveManifest::set_switches_lost(uint64_t count) {
+  if (count <= manifest.switches_lost) return;
+  manifest.switches_lost = count;
+  roller_.change({.switches_lost = count});
+  change();
+}
+
 Status LiveManifest::marker(const Marker& marker) {
   for (const Marker& known : manifest.markers) {
     if (known.at_ns == marker.at_ns && known.text == marker.text) return {};

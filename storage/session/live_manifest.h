@@ -95,6 +95,7 @@ class LiveManifest {
   Status note(const std::string& what);
   void input_missing(MissingInput missing);
   void set_lost_without_stream(uint64_t count);
+  void set_switches_lost(uint64_t count);
   void set_process_end(const ProcessEnd& end);
   Status marker(const Marker& marker);
 

@@ -112,8 +112,7 @@ class Session {
   // The end of the stream: how many bytes came and are no whole frames, and where and why.
   Status end_passthrough(PassthroughKind kind, uint64_t refused_bytes, const std::string& problem);
 
-  // Stalls of a thread, or of the whole process (stream 0), in order of time. Repeats are taken
-  // silently.
+  // Of a thread, or of the whole process (stream 0), in order of time. Repeats are taken silently.
   Status add_stalls(uint32_t stream_id, std::span<const Stall> stalls);
 
   Status close_stream(const StreamEnd& end);
@@ -126,6 +125,7 @@ class Session {
   // The capture that the session is made of lacks this.
   void input_missing(MissingInput missing) { live_.input_missing(std::move(missing)); }
   void set_lost_without_stream(uint64_t count) { live_.set_lost_without_stream(count); }
+  void set_switches_lost(uint64_t count) { live_.set_switches_lost(count); }
   void set_process_end(const ProcessEnd& end) { live_.set_process_end(end); }
   // Into the manifest and the open container. A repeat (same time, same text) is taken silently.
   Status marker(const Marker& marker) { return live_.marker(marker); }

@@ -20,7 +20,7 @@ ALLOWLIST_APP = "renameat"
 
 # Not for Android: agent/CMakeLists.txt.
 OTHER_SYSTEMS = ("drain/drain_process.*", "drain/drain_process_memory.*", "drain/ship/traced_process.*",
-                 "run_records.*", "dynamic/attach.*", "platform/*_apple.*")
+                 "drain/switches/switch_rings.cc", "run_records.*", "dynamic/attach.*", "platform/*_apple.*")
 
 
 def main():

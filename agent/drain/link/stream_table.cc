@@ -39,6 +39,9 @@ void StreamTable::refresh() {
     slot.stream = stream;
     slot.stream_id = info.stream_id;
     slot.recording = info.recording;
+    slot.thread_id = info.thread_id;
+    slot.start_ns = info.start_ns;
+    ++found_;
     hints_[info.stream_id % kHintSlots] = static_cast<uint16_t>(i);
   }
 }
@@ -51,6 +54,16 @@ StreamSlot* StreamTable::find(uint32_t stream_id) {
     if (slots_[i].stream != nullptr && slots_[i].stream_id == stream_id) return &slots_[i];
   }
   return nullptr;
+}
+
+StreamSlot* StreamTable::find_thread(uint32_t thread_id) {
+  StreamSlot* newest = nullptr;
+  for (uint32_t i = 0; i < size_; ++i) {
+    StreamSlot& slot = slots_[i];
+    if (slot.stream == nullptr || slot.thread_id != thread_id) continue;
+    if (newest == nullptr || slot.stream_id > newest->stream_id) newest = &slot;
+  }
+  return newest;
 }
 
 void StreamTable::begin_handshake() {

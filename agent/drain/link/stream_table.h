@@ -15,6 +15,8 @@ struct StreamSlot {
   Stream* stream;  // null: unused
   uint32_t stream_id;
   uint32_t recording;
+  uint32_t thread_id;
+  uint64_t start_ns;
   // State of this link:
   bool opened;            // StreamOpen is on its way
   uint32_t names_sent;    // StreamInfo::names of the last one
@@ -38,6 +40,9 @@ class StreamTable {
   uint32_t size() const { return size_; }
   StreamSlot& at(uint32_t slot) { return slots_[slot]; }
   StreamSlot* find(uint32_t stream_id);
+  // The newest of this thread.
+  StreamSlot* find_thread(uint32_t thread_id);
+  uint32_t found() const { return found_; }  // so many streams have appeared
 
   // A link begins: nothing was sent on it, and the collector has said nothing yet.
   void begin_handshake();
@@ -62,6 +67,7 @@ class StreamTable {
   void rewind_ring(StreamSlot& slot, uint32_t lane, uint64_t next);
 
   Spool spool_;
+  uint32_t found_ = 0;
   uint32_t size_ = 0;  // slots that may be in use
   StreamSlot slots_[kMaxStreams];
   // Slot of stream id modulo the size; a guess that find() checks.

@@ -65,6 +65,10 @@ bool MetadataSender::report_recording(SendBuffer& out) {
   start.longer_than_ns = longer_than_ns_;
   start.late_ns = late_ns_;
   start.max_rate = max_rate_;
+  start.switches = has_switches_;
+  if (no_switches_ != nullptr) {
+    copy_utf8(start.no_switches, sizeof start.no_switches, no_switches_, std::strlen(no_switches_));
+  }
   recording_reported_ =
       out.push(wire::FrameType::kRecordingStart, collect_wire_RecordingStart_fields, &start);
   return recording_reported_;

@@ -21,6 +21,11 @@ class MetadataSender {
     max_rate_ = settings.max_rate;
     longer_than_ns_ = settings.longer_than_ns;
   }
+  // Whether times off the processor are among the stalls. `problem`: why not, a static sentence.
+  void set_switches(const char* problem) {
+    has_switches_ = problem == nullptr;
+    no_switches_ = problem;
+  }
   // RecordingStart.late_ns of the recording that begins next.
   void set_late(uint64_t late_ns) { late_ns_ = late_ns; }
   // A recording begins: nothing of it was sent yet. `unasked`: no one asked for it, and it is kept
@@ -52,6 +57,8 @@ class MetadataSender {
   uint32_t max_rate_ = 0;
   uint64_t longer_than_ns_ = 0;
   uint64_t late_ns_ = 0;
+  bool has_switches_ = false;
+  const char* no_switches_ = nullptr;
   bool recording_reported_ = false;
   bool unasked_ = false;
   uint32_t modules_seen_ = 0;  // module_changes() when all modules were sent

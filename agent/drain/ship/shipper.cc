@@ -191,7 +191,8 @@ void Shipper::finish_streams(SendBuffer& buffer) {
     StreamSlot& slot = streams_.at(i);
     if (slot.stream == nullptr || slot.close_sent) continue;
     const bool can_close = slot.opened && slot.batch != batch_number_ && !batch_is_full() &&
-                           stream_ended(*slot.stream);
+                           stream_ended(*slot.stream) &&
+                           stream_end_ns(*slot.stream) <= closable_until_ns_;
     // An ended stream is emptied out of the order of lanes: its memory can be freed then.
     if (!can_close || take_page(slot, Lane::kIndex, true, 0) ||
         take_page(slot, Lane::kDetail, true, 0) || add_trailing_loss(slot) ||

@@ -58,6 +58,13 @@ class Shipper {
                      const collect_wire_ProcessEnd* process_end);
   // Releases every stream. A frame that was sent in part can't be finished then: see mid_frame().
   void forget_recording();
+  // When the recording that is ending ended.
+  uint64_t end_ns() const { return end_.end_ns; }
+  // Streams that ended later are not closed yet: more may be to be said of them. `lost`: switches.
+  void note_switches(uint64_t known_until_ns, uint64_t lost) {
+    closable_until_ns_ = known_until_ns;
+    end_.switches_lost = lost;
+  }
   bool mid_frame() const { return batch_begun_; }
 
   // At most one write to `data`; `buffer` holds the frames that go before the pages.
@@ -163,6 +170,7 @@ class Shipper {
   bool flush_wanted_ = false;
   bool flush_done_ = false;
 
+  uint64_t closable_until_ns_ = UINT64_MAX;
   bool ending_ = false;
   bool end_pushed_ = false;  // on this link
   collect_wire_RecordingEnd end_;

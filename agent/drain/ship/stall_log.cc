@@ -31,14 +31,22 @@ void StallLog::begin_link(StreamTable& streams) {
 
 void StallLog::gather(const StreamSlot& slot) {
   ThreadStall taken;
-  while (size() < kMaxUnackedStalls - kKeptForProcess && take_stall(*slot.stream, taken)) {
-    collect_wire_Stall& stall = at(end_++);
-    stall =
-        stall_of(slot.stream_id, collect_wire_Stall_Kind_PAGE_WAIT, taken.first_ns, taken.last_ns);
-    if (taken.count == 1) continue;
-    stall.count = taken.count;
-    stall.stalled_ns = taken.stalled_ns;
+  while (has_room_for_threads() && take_stall(*slot.stream, taken)) {
+    (void)add_of_thread(slot.stream_id, collect_wire_Stall_Kind_PAGE_WAIT, taken.first_ns,
+                        taken.last_ns, taken.stalled_ns, taken.count);
   }
+}
+
+bool StallLog::add_of_thread(uint32_t stream_id, collect_wire_Stall_Kind kind, uint64_t first_ns,
+                             uint64_t last_ns, uint64_t in_all_ns, uint32_t count) {
+  if (!has_room_for_threads()) return false;
+  collect_wire_Stall& stall = at(end_++);
+  stall = stall_of(stream_id, kind, first_ns, last_ns);
+  if (count != 1) {
+    stall.count = count;
+    stall.stalled_ns = in_all_ns;
+  }
+  return true;
 }
 
 void StallLog::gather(StreamTable& streams) {

@@ -30,6 +30,9 @@ class StallLog {
   // Adds a stall of the whole process. When the log is full it becomes part of the newest of them
   // there.
   void add(collect_wire_Stall_Kind kind, uint64_t first_ns, uint64_t last_ns);
+  // `count` times of a thread, `in_all_ns` long together. False: there is no room now.
+  bool add_of_thread(uint32_t stream_id, collect_wire_Stall_Kind kind, uint64_t first_ns,
+                     uint64_t last_ns, uint64_t in_all_ns, uint32_t count);
 
   // Puts what was not sent on this link into `out`; false when `out` had no room for all of it.
   bool send(SendBuffer& out);
@@ -40,6 +43,7 @@ class StallLog {
  private:
   collect_wire_Stall& at(uint64_t number) { return entries_[number % kMaxUnackedStalls]; }
   uint64_t size() const { return end_ - first_; }
+  bool has_room_for_threads() const { return size() < kMaxUnackedStalls - kKeptForProcess; }
 
   uint64_t first_ = 0;  // number of the oldest that is held
   uint64_t sent_ = 0;   // of the first that was not sent on this link

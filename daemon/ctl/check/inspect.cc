@@ -107,6 +107,11 @@ class TextInspection {
   void print_stalls() {
     if (!report_.manifest || trace_.kind != read::TraceKind::kSession) return;
     const storage::StallTotals stalls = report_.manifest->stall_totals();
+    if (stalls.switches != 0) {
+      line("off CPU");
+      out_.put(fmt::format("{} times: {} blocked, {} preempted\n", with_thousands(stalls.switches),
+                           duration_text(stalls.blocked_ns), duration_text(stalls.preempted_ns)));
+    }
     if (stalls.count == 0) return;
     line("stalls");
     out_.dec(stalls.count);

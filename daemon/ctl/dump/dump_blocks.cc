@@ -136,7 +136,7 @@ class DumpBlocks::Source {
   void add_stalls(size_t thread) {
     if (!options_.functions.empty() || !session_.reader.threads()[thread].index) return;
     for (const storage::Stall& stall :
-         read::stalls_of(session_.manifest, session_.reader.threads()[thread].n)) {
+         read::idle_times_of(session_.manifest, session_.reader.threads()[thread].n)) {
       stalls_.push_back({thread, stall});
     }
   }

@@ -218,6 +218,12 @@ void TextEvents::print(TextBuffer& out, size_t thread, const storage::Stall& sta
     case storage::StallKind::kSuspended:
       out.put("~ the machine slept");
       break;
+    case storage::StallKind::kBlocked:
+      out.put("~ blocked");
+      break;
+    case storage::StallKind::kPreempted:
+      out.put("~ preempted");
+      break;
   }
   if (stall.count > 1) {
     out.put(", ");

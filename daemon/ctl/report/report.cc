@@ -24,7 +24,9 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
   if (!options.graph.empty()) {
     return std::max(code, print_report_graph(text, capture, options, answer));
   }
-  const ReportProfile profile = profile_of(capture, options, err);
+  ReportOptions shown = options;
+  shown.wall |= !options.other.empty();
+  const ReportProfile profile = profile_of(capture, shown, err);
   if (options.other.empty()) {
     if (options.json) {
       print_report_json(text, capture, profile, options);
@@ -36,7 +38,7 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
   ReportedCapture other;
   if (const int failed = other.open(options.other, options, answer); failed != 0) return failed;
   if (other.has_unreadable_threads()) code = 1;
-  const ReportProfile compared = profile_of(other, options, err);
+  const ReportProfile compared = profile_of(other, shown, err);
   print_report_diff(text, capture, profile, other, compared, options);
   return code;
 }

@@ -12,12 +12,14 @@
 
 namespace collect::ctl {
 
-enum class ReportSort : uint8_t { kTotal, kSelf, kCalls, kName };
+// kAuto: by time on the processor where that is known, else by total time.
+enum class ReportSort : uint8_t { kAuto, kTotal, kSelf, kCpu, kCalls, kName };
 enum class ReportBy : uint8_t { kFunction, kThread, kModule, kCaller };
 
 struct ReportOptions {
   std::string path;  // session, thread or file; or a directory above sessions
-  ReportSort sort = ReportSort::kTotal;
+  ReportSort sort = ReportSort::kAuto;
+  bool wall = false;  // without times on the processor
   ReportBy by = ReportBy::kFunction;
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // rows printed
   std::vector<std::string> threads;  // storage/model/thread_pattern.h; empty: all

@@ -40,9 +40,11 @@ std::vector<Change> changes_of(const ReportProfile& before, const ReportProfile&
     });
   };
   switch (sort) {
+    case ReportSort::kAuto:
     case ReportSort::kTotal:
       by(&calls::GroupTimes::total_ns);
       break;
+    case ReportSort::kCpu:  // of two captures only wall times are compared
     case ReportSort::kSelf:
       by(&calls::GroupTimes::self_ns);
       break;

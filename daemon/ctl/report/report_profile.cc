@@ -55,10 +55,10 @@ ReportRow function_row(const read::NameTable& names, uint64_t id,
   return row;
 }
 
-ReportProfile by_function(const ReportedCapture& capture,
+ReportProfile by_function(const ReportedCapture& capture, ReportClock clock,
                           const std::function<void(size_t, size_t)>& progress) {
   ReportProfile profile;
-  const auto workers = read_capture<calls::FunctionTotals>(capture, progress, kNothingMore);
+  const auto workers = read_capture<calls::FunctionTotals>(capture, clock, progress, kNothingMore);
   auto& first = *workers.front();
   for (size_t i = 1; i < workers.size(); ++i) {
     first.sink.add(first.slots, workers[i]->sink, workers[i]->slots);
@@ -75,11 +75,11 @@ ReportProfile by_function(const ReportedCapture& capture,
   return profile;
 }
 
-ReportProfile by_caller(const ReportedCapture& capture,
+ReportProfile by_caller(const ReportedCapture& capture, ReportClock clock,
                         const std::function<void(size_t, size_t)>& progress) {
   using calls::CallerTotals;
   ReportProfile profile;
-  const auto workers = read_capture<CallerTotals>(capture, progress, kNothingMore);
+  const auto workers = read_capture<CallerTotals>(capture, clock, progress, kNothingMore);
   auto& first = *workers.front();
   for (size_t i = 1; i < workers.size(); ++i) {
     first.sink.add(first.slots, workers[i]->sink, workers[i]->slots);
@@ -104,10 +104,10 @@ ReportProfile by_caller(const ReportedCapture& capture,
   return profile;
 }
 
-ReportProfile by_module(const ReportedCapture& capture,
+ReportProfile by_module(const ReportedCapture& capture, ReportClock clock,
                         const std::function<void(size_t, size_t)>& progress) {
   ReportProfile profile;
-  const auto workers = read_capture<calls::ModuleTotals>(capture, progress, kNothingMore);
+  const auto workers = read_capture<calls::ModuleTotals>(capture, clock, progress, kNothingMore);
   auto& first = *workers.front();
   for (size_t i = 1; i < workers.size(); ++i) first.sink.add(workers[i]->sink);
   for (const calls::ModuleTotals::Module& module : first.sink.modules()) {
@@ -125,7 +125,7 @@ ReportProfile by_module(const ReportedCapture& capture,
 
 // The total of a thread is the time from its first event to its last, its self time that of the
 // calls that were recorded; stalls are in neither.
-ReportProfile by_thread(const ReportedCapture& capture,
+ReportProfile by_thread(const ReportedCapture& capture, ReportClock clock,
                         const std::function<void(size_t, size_t)>& progress) {
   ReportProfile profile;
   profile.rows.resize(capture.threads().size());
@@ -143,8 +143,34 @@ ReportProfile by_thread(const ReportedCapture& capture,
     row.times = {worker.sink.calls, counts.running_ns, worker.sink.self_ns};
     worker.sink = {};
   };
-  add_counts(profile, read_capture<RecordedTime>(capture, progress, keep));
+  add_counts(profile, read_capture<RecordedTime>(capture, clock, progress, keep));
   return profile;
+}
+
+ReportProfile profile_by(const ReportedCapture& capture, ReportBy by, ReportClock clock,
+                         const std::function<void(size_t, size_t)>& progress) {
+  switch (by) {
+    case ReportBy::kFunction:
+      return by_function(capture, clock, progress);
+    case ReportBy::kThread:
+      return by_thread(capture, clock, progress);
+    case ReportBy::kModule:
+      return by_module(capture, clock, progress);
+    case ReportBy::kCaller:
+      return by_caller(capture, clock, progress);
+  }
+  return {};
+}
+
+// `cpu` has the same rows, measured on the processor.
+void add_cpu_times(ReportProfile& profile, ReportProfile cpu) {
+  sort_rows(profile.rows, ReportSort::kName);
+  sort_rows(cpu.rows, ReportSort::kName);
+  for (size_t i = 0; i < std::min(profile.rows.size(), cpu.rows.size()); ++i) {
+    profile.rows[i].cpu_total_ns = cpu.rows[i].times.total_ns;
+    profile.rows[i].cpu_self_ns = cpu.rows[i].times.self_ns;
+  }
+  profile.cpu_ns = cpu.counts.running_ns;
 }
 
 }  // namespace
@@ -159,12 +185,14 @@ std::string report_name(const read::NameTable& names, uint64_t function_id) {
 ReportProfile profile_of(const ReportedCapture& capture, const ReportOptions& options,
                          std::ostream& err) {
   const auto progress = progress_line(err, options.progress);
-  ReportProfile profile = options.by == ReportBy::kFunction ? by_function(capture, progress)
-                          : options.by == ReportBy::kThread ? by_thread(capture, progress)
-                          : options.by == ReportBy::kModule ? by_module(capture, progress)
-                                                            : by_caller(capture, progress);
+  ReportProfile profile = profile_by(capture, options.by, ReportClock::kRunning, progress);
   profile.threads = capture.threads().size();
-  sort_rows(profile.rows, options.sort);
+  if (capture.has_switches() && !options.wall) {
+    add_cpu_times(profile, profile_by(capture, options.by, ReportClock::kProcessor, progress));
+  }
+  ReportSort sort = options.sort;
+  if (sort == ReportSort::kAuto) sort = profile.cpu_ns ? ReportSort::kCpu : ReportSort::kTotal;
+  sort_rows(profile.rows, sort);
   return profile;
 }
 
@@ -177,11 +205,15 @@ void sort_rows(std::vector<ReportRow>& rows, ReportSort sort) {
     });
   };
   switch (sort) {
+    case ReportSort::kAuto:
     case ReportSort::kTotal:
       by([](const ReportRow& row) { return row.times.total_ns; });
       break;
     case ReportSort::kSelf:
       by([](const ReportRow& row) { return row.times.self_ns; });
+      break;
+    case ReportSort::kCpu:
+      by([](const ReportRow& row) { return row.cpu_self_ns; });
       break;
     case ReportSort::kCalls:
       by([](const ReportRow& row) { return row.times.calls; });

@@ -54,9 +54,13 @@ Json row_names_json(const ReportRow& row, ReportBy by) {
   return json;
 }
 
-Json json_of(const ReportRow& row, ReportBy by) {
+Json json_of(const ReportRow& row, ReportBy by, bool has_cpu) {
   Json json = row_names_json(row, by);
   add_times(json, row.times);
+  if (has_cpu) {
+    json["cpu_total_ns"] = row.cpu_total_ns;
+    json["cpu_self_ns"] = row.cpu_self_ns;
+  }
   if (by != ReportBy::kFunction) return json;
   json["exceptions"] = row.exceptions;
   json["open_calls"] = row.open;
@@ -70,6 +74,50 @@ Json json_of(const ReportRow& row, ReportBy by) {
   json["p99_ns"] = row.durations->p99_ns;
   json["longest_ns"] = row.durations->longest_ns;
   return json;
+}
+
+// Where the threads were when they were not on a processor.
+constexpr size_t kWaitingFunctions = 5;
+
+void put_waits(TextBuffer& out, const ReportedCapture& capture, const ReportProfile& profile) {
+  const uint64_t off_ns =
+      profile.counts.running_ns - std::min(profile.counts.running_ns, *profile.cpu_ns);
+  out.put("# off the processor: ");
+  put_time(out, off_ns, 0);
+  out.put(" of ");
+  put_time(out, profile.counts.running_ns, 0);
+  if (capture.window().is_everything()) {
+    const storage::StallTotals totals = capture.manifest().stall_totals();
+    out.put(profile.counts.stalls == 0 ? ", blocked " : "; with stalls: blocked ");
+    put_time(out, totals.blocked_ns, 0);
+    out.put(", preempted ");
+    put_time(out, totals.preempted_ns, 0);
+    out.put(", ");
+    out.dec(totals.switches);
+    out.put(" switches");
+  }
+  out.put('\n');
+  const auto waited = [](const ReportRow* row) {
+    return row->times.self_ns - std::min(row->times.self_ns, row->cpu_self_ns);
+  };
+  std::vector<const ReportRow*> rows;
+  for (const ReportRow& row : profile.rows) rows.push_back(&row);
+  const size_t most = std::min(rows.size(), kWaitingFunctions);
+  std::partial_sort(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(most), rows.end(),
+                    [&](const auto* a, const auto* b) { return waited(a) > waited(b); });
+  for (size_t i = 0; i < most && waited(rows[i]) != 0; ++i) {
+    out.put("#   ");
+    put_time_cell(out, waited(rows[i]));
+    put_percent_cell(out, waited(rows[i]), off_ns, 7);
+    out.put("  in ");
+    out.put(printable(rows[i]->name));
+    out.put('\n');
+  }
+  const uint64_t lost = capture.manifest().switches_lost;
+  if (lost == 0) return;
+  out.put("# ");
+  out.dec(lost);
+  out.put(" switches were not seen: times around them count as on the processor\n");
 }
 
 }  // namespace
@@ -232,23 +280,36 @@ void print_report_text(TextOut& out, const ReportedCapture& capture, const Repor
   const bool has_percentiles = options.percentiles && options.by == ReportBy::kFunction;
   if (options.color) out.control("\x1b[1m");
   constexpr std::string_view kHeading = "  Total time      %     Self time      %         Calls  ";
+  constexpr std::string_view kCpuHeading =
+      "    Self CPU      %     Self time      %    Total time      %         Calls  ";
   constexpr std::string_view kPercentiles = "         p50           p95           p99  ";
-  out.put(kHeading);
+  const std::string_view heading = profile.cpu_ns ? kCpuHeading : kHeading;
+  out.put(heading);
   if (has_percentiles) out.put(kPercentiles);
   const size_t room =
-      columns_left(options.columns, kHeading.size() + (has_percentiles ? kPercentiles.size() : 0));
+      columns_left(options.columns, heading.size() + (has_percentiles ? kPercentiles.size() : 0));
   out.put(rows_heading(options.by));
   if (options.color) out.control("\x1b[0m");
   out.put('\n');
   const uint64_t whole = profile.counts.running_ns;
+  const auto put_share = [&out](uint64_t ns, uint64_t of_ns) {
+    put_time_cell(out, ns);
+    put_percent_cell(out, ns, of_ns, 7);
+  };
   const uint64_t shown = std::min<uint64_t>(options.limit, profile.rows.size());
   for (uint64_t i = 0; i < shown; ++i) {
     const ReportRow& row = profile.rows[i];
-    put_time_cell(out, row.times.total_ns);
-    put_percent_cell(out, row.times.total_ns, whole, 7);
-    out.put("  ");
-    put_time_cell(out, row.times.self_ns);
-    put_percent_cell(out, row.times.self_ns, whole, 7);
+    if (profile.cpu_ns) {
+      put_share(row.cpu_self_ns, *profile.cpu_ns);
+      out.put("  ");
+      put_share(row.times.self_ns, whole);
+      out.put("  ");
+      put_share(row.times.total_ns, whole);
+    } else {
+      put_share(row.times.total_ns, whole);
+      out.put("  ");
+      put_share(row.times.self_ns, whole);
+    }
     out.dec(row.times.calls, 14);
     out.put("  ");
     if (has_percentiles) {
@@ -265,6 +326,7 @@ void print_report_text(TextOut& out, const ReportedCapture& capture, const Repor
     put_row_name(out, row, options.by, options.lines, room);
     out.put('\n');
   }
+  if (profile.cpu_ns) put_waits(out, capture, profile);
   put_remarks(out, capture, profile.counts);
 }
 
@@ -272,9 +334,12 @@ void print_report_json(TextOut& out, const ReportedCapture& capture, const Repor
                        const ReportOptions& options) {
   Json document = json_document();
   add_capture(document, capture, profile.counts, profile.threads);
+  if (profile.cpu_ns) document["cpu_ns"] = *profile.cpu_ns;
   Json rows = Json::array();
   const uint64_t shown = std::min<uint64_t>(options.limit, profile.rows.size());
-  for (uint64_t i = 0; i < shown; ++i) rows.push_back(json_of(profile.rows[i], options.by));
+  for (uint64_t i = 0; i < shown; ++i) {
+    rows.push_back(json_of(profile.rows[i], options.by, profile.cpu_ns.has_value()));
+  }
   document[std::string(rows_key(options.by))] = std::move(rows);
   out.put(json_line(document));
 }

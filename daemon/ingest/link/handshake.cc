@@ -242,6 +242,8 @@ storage::SessionIdentity identity_from(const wire::Hello& hello,
   identity.max_depth = start.max_depth();
   identity.longer_than_ns = start.longer_than_ns();
   identity.max_rate = start.max_rate();
+  identity.switches = start.switches();
+  identity.no_switches = start.no_switches();
   return identity;
 }
 

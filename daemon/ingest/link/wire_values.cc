@@ -79,6 +79,12 @@ Result<std::optional<storage::Stall>> to_storage(const wire::Stall& stall) {
     case wire::Stall::SUSPENDED:
       kind = Kind::kSuspended;
       break;
+    case wire::Stall::BLOCKED:
+      kind = Kind::kBlocked;
+      break;
+    case wire::Stall::PREEMPTED:
+      kind = Kind::kPreempted;
+      break;
     default:
       return std::optional<storage::Stall>();
   }

@@ -170,6 +170,12 @@ void AgentRecordings::restore(const storage::SessionPath& session_path,
 void AgentRecordings::end(const wire::RecordingEnd& end) {
   if (!current_) return;
   current_->store_lost_without_stream(end.lost_without_stream());
+  if (end.switches_lost() != 0) {
+    current_->push([lost = end.switches_lost()](StoredSession& session) {
+      session.writer().set_switches_lost(lost);
+      return Status();
+    });
+  }
   if (end.has_process_end()) {
     current_->shown.process_end = to_storage(end.process_end());
     current_->push([ended = current_->shown.process_end](StoredSession& session) {

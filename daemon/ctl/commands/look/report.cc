@@ -29,9 +29,11 @@ void add_rows(const Command& command, ReportOptions& report) {
   command.choice<ReportSort>("--sort", "COLUMN", report.sort,
                              {{"total", ReportSort::kTotal},
                               {"self", ReportSort::kSelf},
+                              {"cpu", ReportSort::kCpu},
                               {"calls", ReportSort::kCalls},
                               {"name", ReportSort::kName}},
-                             "Column to sort by (default total)");
+                             "Column to sort by (default cpu where it is known, else total)");
+  command.flag("--wall", report.wall, "Without time on the processor, where that is known");
   command.number("--limit", "N", &report.limit, "Print at most this many rows");
   add_thread(command, report.threads);
 }

@@ -206,18 +206,20 @@ const Session* largest_session(const std::vector<Session>& sessions) {
 std::vector<TopFunction> top_functions(const Session& session) {
   if (session.events() > kMaxQuickEvents || !is_sealed(session)) return {};
   ReportOptions options;
-  options.sort = ReportSort::kSelf;
   std::ostringstream ignored;
   ReportedCapture capture;
   const int code = capture.open(session.path(), options, Answer{false, ignored, ignored});
   if (code != 0 || capture.has_unreadable_threads()) return {};
+  options.sort = capture.has_switches() ? ReportSort::kCpu : ReportSort::kSelf;
   const ReportProfile profile = profile_of(capture, options, ignored);
   std::vector<TopFunction> top;
   double all_ns = 0;
   for (const ReportRow& row : profile.rows) {
-    const auto self_ns = static_cast<double>(row.times.self_ns);
+    const auto self_ns = static_cast<double>(profile.cpu_ns ? row.cpu_self_ns : row.times.self_ns);
     all_ns += self_ns;
-    if (top.size() < kTopFunctions) top.push_back({row.name, row.times.calls, self_ns});
+    if (top.size() < kTopFunctions) {
+      top.push_back({row.name, row.times.calls, self_ns, profile.cpu_ns.has_value()});
+    }
   }
   if (all_ns <= 0) return {};
   for (TopFunction& function : top) function.self_share /= all_ns;
@@ -256,8 +258,9 @@ std::string run_summary_text(const RunOutcome& outcome) {
     const TopFunction& function = outcome.top[i];
     char share[32];
     std::snprintf(share, sizeof(share), "%5.1f %%  ", function.self_share * 100);
-    text += line(i == 0 ? "self time" : "", fmt::format("{}{}  {}", share, printable(function.name),
-                                                        counted(function.calls, "call")));
+    text += line(
+        i == 0 ? function.is_cpu ? "self CPU" : "self time" : "",
+        fmt::format("{}{}  {}", share, printable(function.name), counted(function.calls, "call")));
   }
   if (outcome.top.empty() && is_sealed(*largest) && largest->events() > kMaxQuickEvents) {
     text += line("self time",

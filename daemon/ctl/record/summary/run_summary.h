@@ -16,6 +16,7 @@ struct TopFunction {
   std::string name;
   uint64_t calls = 0;
   double self_share = 0;  // of the time of all functions, 0 to 1
+  bool is_cpu = false;    // on a processor, not by the clock
 };
 
 struct RunOutcome {

@@ -186,6 +186,36 @@ TEST_F(Report, SortsAndLimits) {
   EXPECT_EQ(order(ReportSort::kName), "a");
 }
 
+TEST_F(Report, TimesOnTheProcessor) {
+  write_thread(
+      0, index_of({{1000, kCall, kA}, {1020, kCall, kB}, {1060, kReturn, kB}, {1100, kReturn, kA}},
+                  1));
+  const auto stall = [](const char* kind, int first_ns, int last_ns) {
+    return json{{"kind", kind}, {"first_ns", first_ns}, {"last_ns", last_ns}, {"thread", 0}};
+  };
+  // A wait for the collector has a part of the time in which the thread is blocked.
+  json manifest = {
+      {"state", "complete"},
+      {"threads", {{{"id", 0}}}},
+      {"process", {{"switches", true}}},
+      {"symbols",
+       {{{"function_id", "0xa"}, {"name", "a"}}, {{"function_id", "0xb"}, {"name", "b"}}}},
+      {"stalls",
+       {stall("page_wait", 1025, 1035), stall("blocked", 1030, 1050),
+        stall("preempted", 1070, 1080)}}};
+  write_text(session_ / "manifest.json", manifest.dump());
+  const json document = again();
+  expect(document, "a", 1, 90, 60);
+  expect(document, "b", 1, 30, 30);
+  EXPECT_EQ(function(document, "a")["cpu_total_ns"], 65);
+  EXPECT_EQ(function(document, "a")["cpu_self_ns"], 50);
+  EXPECT_EQ(function(document, "b")["cpu_total_ns"], 15);
+  EXPECT_EQ(document["cpu_ns"], 65);
+  EXPECT_EQ(document["stalls"], 1);
+  options_.wall = true;
+  EXPECT_FALSE(again().contains("cpu_ns"));
+}
+
 TEST_F(Report, TextColumns) {
   run({{{0, kCall, kA},
         {1'500'000, kCall, kB},

@@ -105,6 +105,25 @@ TEST(WireValuesTest, StallsOfNoLengthAndOfOnePart) {
   EXPECT_FALSE(to_storage(stall).ok());
 }
 
+TEST(WireValuesTest, KindsOfStallsAndOfTimesOffTheProcessor) {
+  using Kind = storage::StallKind;
+  const auto kept = [](int kind) {
+    wire::Stall stall;
+    stall.set_kind(static_cast<wire::Stall::Kind>(kind));
+    stall.set_first_ns(100);
+    stall.set_last_ns(150);
+    const auto known = to_storage(stall);
+    EXPECT_TRUE(known.ok());
+    return known.ok() && *known ? std::optional((*known)->kind) : std::nullopt;
+  };
+  EXPECT_EQ(kept(wire::Stall::PAGE_WAIT), Kind::kPageWait);
+  EXPECT_EQ(kept(wire::Stall::STOPPED), Kind::kStopped);
+  EXPECT_EQ(kept(wire::Stall::SUSPENDED), Kind::kSuspended);
+  EXPECT_EQ(kept(wire::Stall::BLOCKED), Kind::kBlocked);
+  EXPECT_EQ(kept(wire::Stall::PREEMPTED), Kind::kPreempted);
+  EXPECT_EQ(kept(99), std::nullopt);
+}
+
 // Only what belongs to that end is kept: a program that exited has no signal.
 TEST(WireValuesTest, EndOfAProcess) {
   using How = storage::ProcessEnd::How;

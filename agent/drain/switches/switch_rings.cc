@@ -1,0 +1,293 @@
+#include "agent/drain/switches/switch_rings.h"
+
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include <cerrno>
+
+#include "agent/platform/system.h"
+#include "agent/text.h"
+
+namespace collect::agent {
+namespace {
+
+constexpr uint32_t kMaxRounds = 64;  // through the list of threads, until none is new
+
+struct Identity {  // what PERF_SAMPLE_TID | PERF_SAMPLE_TIME puts behind each record
+  uint32_t process;
+  uint32_t thread;
+  uint64_t ns;
+};
+struct LostRecord {
+  perf_event_header header;
+  uint64_t event;
+  uint64_t lost;
+};
+
+perf_event_attr attributes(bool threads_alone) {
+  perf_event_attr wanted;
+  memset(&wanted, 0, sizeof wanted);
+  wanted.size = sizeof wanted;
+  wanted.type = PERF_TYPE_SOFTWARE;
+  wanted.config = PERF_COUNT_SW_DUMMY;
+  wanted.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+  wanted.sample_id_all = 1;
+  wanted.context_switch = 1;
+  wanted.exclude_kernel = 1;
+  wanted.inherit = 1;
+  wanted.inherit_thread = threads_alone;
+  wanted.use_clockid = 1;
+  wanted.clockid = CLOCK_BOOTTIME;
+  return wanted;
+}
+
+int open_event(int32_t thread, uint32_t processor) {
+  perf_event_attr wanted = attributes(true);
+  const auto open = [&] {
+    return static_cast<int>(
+        sys::call(SYS_perf_event_open, &wanted, thread, processor, -1, PERF_FLAG_FD_CLOEXEC));
+  };
+  int fd = open();
+  if (fd < 0 && errno == EINVAL) {
+    // Before Linux 5.13 forked children are watched too, and left out when they are read.
+    wanted = attributes(false);
+    fd = open();
+  }
+  return fd;
+}
+
+const char* why_not(int error) {
+  switch (error) {
+    case ENOSYS:
+    case ENOENT:
+      return "this kernel has no events of context switches";
+    case EPERM:
+    case EACCES:
+      return "the system does not allow it (kernel.perf_event_paranoid, or a container's filter of "
+             "system calls)";
+    case EMFILE:
+    case ENFILE:
+      return "too few descriptors for the threads and processors";
+    default:
+      return "the kernel gives no events of context switches";
+  }
+}
+
+// "0-3,8": calls `take` with each number, until it returns false.
+template <class Take>
+void for_each_number(const char* list, Take take) {
+  const char* at = list;
+  const auto number = [&at] {
+    uint32_t value = 0;
+    for (; *at >= '0' && *at <= '9'; ++at) value = value * 10 + static_cast<uint32_t>(*at - '0');
+    return value;
+  };
+  while (*at >= '0' && *at <= '9') {
+    const uint32_t first = number();
+    uint32_t last = first;
+    if (*at == '-') {
+      ++at;
+      last = number();
+    }
+    for (uint32_t value = first; value <= last; ++value) {
+      if (!take(value)) return;
+    }
+    if (*at == ',') ++at;
+  }
+}
+
+struct Entry {  // of getdents64
+  uint64_t inode;
+  int64_t offset;
+  uint16_t bytes;
+  unsigned char type;
+  char name[1];
+};
+
+int32_t number_of(const char* name) {
+  int32_t value = 0;
+  for (; *name >= '0' && *name <= '9'; ++name) value = value * 10 + (*name - '0');
+  return *name == '\0' ? value : 0;
+}
+
+uint64_t page_bytes() {
+  return getauxval(AT_PAGESZ);
+}
+
+}  // namespace
+
+bool SwitchRings::keep(int fd) {
+  if (descriptor_count_ == kMaxSwitchDescriptors) {
+    (void)sys::close(fd);
+    errno = EMFILE;
+    return false;
+  }
+  descriptors_[descriptor_count_++] = fd;
+  return true;
+}
+
+bool SwitchRings::map_ring(Ring& ring, int fd) {
+  for (; pages_ != 0; pages_ /= 2) {
+    void* const mapped =
+        sys::mmap(nullptr, (1 + pages_) * page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped != MAP_FAILED) {
+      ring = {mapped, pages_ * page_bytes(), 0, false, {}};
+      return true;
+    }
+    if (errno != EPERM && errno != ENOMEM) return false;
+  }
+  return false;
+}
+
+const char* SwitchRings::open_processor(int32_t thread, uint32_t processor) {
+  const int fd = open_event(thread, processor);
+  if (fd < 0) return why_not(errno);
+  if (!keep(fd)) return why_not(errno);
+  if (!map_ring(rings_[processors_], fd)) {
+    return "too little memory may be locked (RLIMIT_MEMLOCK, kernel.perf_event_mlock_kb)";
+  }
+  numbers_[processors_] = processor;
+  ring_fds_[processors_++] = fd;
+  return nullptr;
+}
+
+bool SwitchRings::watch_thread(int32_t thread) {
+  if (watched_count_ == kMaxSwitchThreads) {
+    errno = EMFILE;
+    return false;
+  }
+  watched_[watched_count_++] = thread;
+  for (uint32_t i = 0; i < processors_; ++i) {
+    const int fd = open_event(thread, numbers_[i]);
+    if (fd < 0) return errno == ESRCH;  // it has ended
+    if (!keep(fd) || sys::call(SYS_ioctl, fd, PERF_EVENT_IOC_SET_OUTPUT, ring_fds_[i]) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool SwitchRings::is_watched(int32_t thread) const {
+  for (uint32_t i = 0; i < watched_count_; ++i) {
+    if (watched_[i] == thread) return true;
+  }
+  return false;
+}
+
+// The threads that were there before the first event. One that such a thread starts meanwhile may
+// be watched twice, and its switches come twice then.
+const char* SwitchRings::open_others() {
+  char path[64];
+  Text text(path, sizeof path);
+  text.add("/proc/").number(static_cast<uint64_t>(process_)).add("/task");
+  bool is_complete = false;
+  for (uint32_t round = 0; round < kMaxRounds && !is_complete; ++round) {
+    const int folder = sys::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return "the threads that it has cannot be listed";
+    const char* problem = nullptr;
+    is_complete = true;
+    alignas(Entry) char buffer[4096];
+    long bytes = 0;
+    while (problem == nullptr &&
+           (bytes = sys::call(SYS_getdents64, folder, buffer, sizeof buffer)) > 0) {
+      for (long at = 0; problem == nullptr && at < bytes;) {
+        const auto* const entry = reinterpret_cast<const Entry*>(buffer + at);
+        at += entry->bytes;
+        const int32_t thread = number_of(entry->name);
+        if (thread == 0 || is_watched(thread)) continue;
+        is_complete = false;
+        if (!watch_thread(thread)) problem = why_not(errno);
+      }
+    }
+    (void)sys::close(folder);
+    if (problem != nullptr) return problem;
+  }
+  return nullptr;
+}
+
+const char* SwitchRings::open(int32_t process) {
+  close();
+  process_ = process;
+  pages_ = kSwitchRingPages;
+  watched_[watched_count_++] = process;
+  char list[1024] = {};
+  const int file = sys::open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return "the processors are not known (/sys is not there)";
+  const ssize_t got = sys::read(file, list, sizeof list - 1);
+  (void)sys::close(file);
+  const char* problem = got > 0 ? nullptr : "the processors are not known";
+  for_each_number(list, [&](uint32_t processor) {
+    if (problem == nullptr && processors_ == kMaxSwitchProcessors) {
+      problem = "there are more processors than rings";
+    }
+    if (problem == nullptr) problem = open_processor(process, processor);
+    return problem == nullptr;
+  });
+  if (problem == nullptr) problem = open_others();
+  if (problem != nullptr) close();
+  return problem;
+}
+
+void SwitchRings::close() {
+  for (uint32_t i = 0; i < processors_; ++i) {
+    (void)sys::munmap(rings_[i].mapped, page_bytes() + rings_[i].bytes);
+  }
+  for (uint32_t i = 0; i < descriptor_count_; ++i) (void)sys::close(descriptors_[i]);
+  processors_ = descriptor_count_ = watched_count_ = 0;
+  lost_ = 0;
+}
+
+void SwitchRings::copy_out(const Ring& ring, uint64_t at, void* to, uint64_t bytes) const {
+  const auto* const data = static_cast<const unsigned char*>(ring.mapped) + page_bytes();
+  for (uint64_t i = 0; i < bytes; ++i) {
+    static_cast<unsigned char*>(to)[i] = data[(at + i) & (ring.bytes - 1)];
+  }
+}
+
+// To the ring's next switch, if it has one.
+void SwitchRings::advance(Ring& ring) {
+  auto& page = *static_cast<perf_event_mmap_page*>(ring.mapped);
+  const uint64_t filled = __atomic_load_n(&page.data_head, __ATOMIC_ACQUIRE);
+  while (!ring.has_next && ring.read < filled) {
+    perf_event_header header;
+    copy_out(ring, ring.read, &header, sizeof header);
+    if (header.size < sizeof header || header.size > filled - ring.read) {
+      ring.read = filled;  // nothing that this kernel writes
+      break;
+    }
+    if (header.type == PERF_RECORD_LOST && header.size >= sizeof(LostRecord)) {
+      LostRecord record;
+      copy_out(ring, ring.read, &record, sizeof record);
+      lost_ += record.lost;
+    } else if (header.type == PERF_RECORD_SWITCH &&
+               header.size >= sizeof header + sizeof(Identity)) {
+      Identity who;
+      copy_out(ring, ring.read + header.size - sizeof who, &who, sizeof who);
+      using What = SwitchRecord::What;
+      const What out = (header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0 ? What::kPreempted
+                                                                                : What::kBlocked;
+      ring.next = {who.ns, who.thread,
+                   (header.misc & PERF_RECORD_MISC_SWITCH_OUT) != 0 ? out : What::kIn};
+      ring.has_next = who.process == static_cast<uint32_t>(process_);
+    }
+    ring.read += header.size;
+  }
+  // What was copied may be written over.
+  __atomic_store_n(&page.data_tail, ring.read, __ATOMIC_RELEASE);
+}
+
+bool SwitchRings::next(uint64_t until_ns, SwitchRecord& record) {
+  Ring* first = nullptr;
+  for (uint32_t i = 0; i < processors_; ++i) {
+    Ring& ring = rings_[i];
+    if (!ring.has_next) advance(ring);
+    if (ring.has_next && (first == nullptr || ring.next.ns < first->next.ns)) first = &ring;
+  }
+  if (first == nullptr || first->next.ns > until_ns) return false;
+  record = first->next;
+  first->has_next = false;
+  return true;
+}
+
+}  // namespace collect::agent

@@ -1,0 +1,13 @@
+#include "agent/drain/switches/switch_rings.h"
+
+namespace collect::agent {
+
+const char* SwitchRings::open(int32_t) {
+  return "this system reports no context switches";
+}
+void SwitchRings::close() {}
+bool SwitchRings::next(uint64_t, SwitchRecord&) {
+  return false;
+}
+
+}  // namespace collect::agent
