@@ -78,7 +78,10 @@ class SwitchesTest(unittest.TestCase):
         self.assertRegex(lines[1], r"(computes|waits_for_processor)")
         waits = [line for line in lines if line.startswith("#")]
         self.assertRegex(waits[0], r"^# off the processor: .* blocked .* preempted .* switches$")
-        self.assertTrue(any(re.search(r"in waits_for_(lock|pipe)", line) for line in waits), waits)
+        rows = json.loads(self.report("--json"))["functions"]
+        rows.sort(key=lambda row: row["cpu_self_ns"] - row["self_ns"])
+        self.assertEqual([re.search(r" in (\w+)", line).group(1) for line in waits[1:]],
+                         [re.match(r"\w+", row["name"]).group() for row in rows[:5]])
         self.assertNotIn("CPU", self.report("--wall"))
 
     def test_drain_thread_says_that_it_has_none(self):
