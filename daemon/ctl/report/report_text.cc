@@ -266,6 +266,11 @@ void put_remarks(TextBuffer& out, const ReportedCapture& capture,
     put_time(out, counts.stalled_ns, 0);
     out.put(", subtracted from the times\n");
   }
+  if (const std::string& why = capture.manifest().identity.no_switches; !why.empty()) {
+    out.put("# time on the processor is not known: ");
+    out.sentence(why);
+    out.put('\n');
+  }
   const auto& health = capture.health();
   if (!health || health->is_complete()) return;
   out.put("# the session is not complete: ");

@@ -85,7 +85,9 @@ class SwitchesTest(unittest.TestCase):
         self.assertNotIn("CPU", self.report("--wall"))
 
     def test_drain_thread_says_that_it_has_none(self):
-        self.record("--switches", "--drain", "thread")
+        _, said = self.record("--switches", "--drain", "thread")
+        self.assertRegex(said, r"switches +none: .*drain process")
+        self.assertIn("# time on the processor is not known", self.report())
         process = self.manifest()["process"]
         self.assertNotIn("switches", process)
         self.assertIn("drain process", process["no_switches"])

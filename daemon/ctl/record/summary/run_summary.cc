@@ -149,6 +149,9 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
                             ", as --max-rate asks; calls from then on are missing:");
     text += line("", switched_off_text(outcome.switched_off));
   }
+  if (!outcome.no_switches.empty()) {
+    text += line("switches", "none: " + printable_sentence(outcome.no_switches));
+  }
   text += stall_lines(session);
   if (session.symbols() == control::v1::SYMBOLS_STATE_PENDING ||
       session.symbols() == control::v1::SYMBOLS_STATE_FAILED) {
