@@ -81,9 +81,9 @@ TEST_F(SwitchRingsTest, LaterThreadsHaveAllTheirSwitches) {
   std::thread([&] { done = counted(sleep_often); }).join();
   const std::vector<SwitchRecord> found = of_thread(done.thread_id);
   EXPECT_GE(done.blocked, 50);
-  // It also switches before it counts and after.
+  // It also switches before it counts and after; twice as many would be each one twice.
   EXPECT_GE(count(found, What::kBlocked), done.blocked);
-  EXPECT_LE(count(found, What::kBlocked), done.blocked + 3);
+  EXPECT_LE(count(found, What::kBlocked), done.blocked + 20);
   EXPECT_GE(count(found, What::kPreempted), done.preempted);
   EXPECT_EQ(rings_->lost(), 0u);
   for (size_t i = 1; i < found.size(); ++i) {
