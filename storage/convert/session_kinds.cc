@@ -36,14 +36,17 @@ void leave_out_kinds(const storage::Manifest& manifest, uint32_t lacking, const 
       return gap.lane == Lane::kDetail && has(gap.thread);
     });
   });
-  leave_out(kStallsKind, "stalls", [&] {
+  const auto count_stalls = [&](bool off_processor) {
     uint64_t stalls = 0;
     for (const storage::Stall& stall : manifest.stalls) {
+      if (storage::is_off_processor(stall.kind) != off_processor) continue;
       const bool is_ours = !stall.thread || has(*stall.thread);
       if (is_ours && is_in(stall.first_ns, stall.last_ns)) stalls += stall.count;
     }
     return stalls;
-  });
+  };
+  leave_out(kStallsKind, "stalls", [&] { return count_stalls(false); });
+  leave_out(kSwitchesKind, "times off the processor", [&] { return count_stalls(true); });
   leave_out(kSourceLinesKind, "source lines of functions", [&] {
     return count_if(manifest.symbols, [](const auto& symbol) { return !symbol.file.empty(); });
   });

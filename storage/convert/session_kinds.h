@@ -26,6 +26,7 @@ enum SessionKind : uint32_t {
   kDetailWindowsKind = 1 << 10,
   kFiltersKind = 1 << 11,
   kStreamsKind = 1 << 12,  // of other formats
+  kSwitchesKind = 1 << 13,
 };
 
 // What of the session is converted.

@@ -18,9 +18,9 @@ namespace {
 
 // Texts of peers are shown, never used: bounded here, made valid UTF-8 when they are written.
 void bound(SessionIdentity& identity) {
-  for (std::string* text :
-       {&identity.process_name, &identity.executable, &identity.device_id, &identity.device_model,
-        &identity.boot_id, &identity.route, &identity.tag, &identity.agent_version}) {
+  for (std::string* text : {&identity.process_name, &identity.executable, &identity.device_id,
+                            &identity.device_model, &identity.boot_id, &identity.route,
+                            &identity.tag, &identity.agent_version, &identity.no_switches}) {
     bound_text(*text);
   }
 }

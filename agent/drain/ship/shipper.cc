@@ -206,6 +206,7 @@ void Shipper::finish_streams(SendBuffer& buffer) {
 void Shipper::push_recording_end(SendBuffer& buffer) {
   if (end_pushed_) return;
   end_.lost_without_stream = recorder_stats().lost_without_stream;
+  end_.switches_lost = switches_lost_;
   end_pushed_ =
       buffer.push(wire::FrameType::kRecordingEnd, collect_wire_RecordingEnd_fields, &end_);
 }

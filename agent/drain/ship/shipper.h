@@ -63,7 +63,7 @@ class Shipper {
   // Streams that ended later are not closed yet: more may be to be said of them. `lost`: switches.
   void note_switches(uint64_t known_until_ns, uint64_t lost) {
     closable_until_ns_ = known_until_ns;
-    end_.switches_lost = lost;
+    switches_lost_ = lost;
   }
   bool mid_frame() const { return batch_begun_; }
 
@@ -171,6 +171,7 @@ class Shipper {
   bool flush_done_ = false;
 
   uint64_t closable_until_ns_ = UINT64_MAX;
+  uint64_t switches_lost_ = 0;
   bool ending_ = false;
   bool end_pushed_ = false;  // on this link
   collect_wire_RecordingEnd end_;

@@ -132,7 +132,7 @@ bool SwitchRings::map_ring(Ring& ring, int fd) {
     void* const mapped =
         sys::mmap(nullptr, (1 + pages_) * page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (mapped != MAP_FAILED) {
-      ring = {mapped, pages_ * page_bytes(), 0, false, {}};
+      ring = {mapped, pages_ * page_bytes(), 0, 0, false, {}};
       return true;
     }
     if (errno != EPERM && errno != ENOMEM) return false;
@@ -245,15 +245,22 @@ void SwitchRings::copy_out(const Ring& ring, uint64_t at, void* to, uint64_t byt
   }
 }
 
+void SwitchRings::look() {
+  for (uint32_t i = 0; i < processors_; ++i) {
+    const auto& page = *static_cast<const perf_event_mmap_page*>(rings_[i].mapped);
+    rings_[i].filled = __atomic_load_n(&page.data_head, __ATOMIC_ACQUIRE);
+    if (!rings_[i].has_next) advance(rings_[i]);
+  }
+}
+
 // To the ring's next switch, if it has one.
 void SwitchRings::advance(Ring& ring) {
-  auto& page = *static_cast<perf_event_mmap_page*>(ring.mapped);
-  const uint64_t filled = __atomic_load_n(&page.data_head, __ATOMIC_ACQUIRE);
-  while (!ring.has_next && ring.read < filled) {
+  if (ring.read == ring.filled) return;
+  while (!ring.has_next && ring.read < ring.filled) {
     perf_event_header header;
     copy_out(ring, ring.read, &header, sizeof header);
-    if (header.size < sizeof header || header.size > filled - ring.read) {
-      ring.read = filled;  // nothing that this kernel writes
+    if (header.size < sizeof header || header.size > ring.filled - ring.read) {
+      ring.read = ring.filled;  // nothing that this kernel writes
       break;
     }
     if (header.type == PERF_RECORD_LOST && header.size >= sizeof(LostRecord)) {
@@ -274,6 +281,7 @@ void SwitchRings::advance(Ring& ring) {
     ring.read += header.size;
   }
   // What was copied may be written over.
+  auto& page = *static_cast<perf_event_mmap_page*>(ring.mapped);
   __atomic_store_n(&page.data_tail, ring.read, __ATOMIC_RELEASE);
 }
 
@@ -281,12 +289,12 @@ bool SwitchRings::next(uint64_t until_ns, SwitchRecord& record) {
   Ring* first = nullptr;
   for (uint32_t i = 0; i < processors_; ++i) {
     Ring& ring = rings_[i];
-    if (!ring.has_next) advance(ring);
     if (ring.has_next && (first == nullptr || ring.next.ns < first->next.ns)) first = &ring;
   }
   if (first == nullptr || first->next.ns > until_ns) return false;
   record = first->next;
   first->has_next = false;
+  advance(*first);
   return true;
 }
 

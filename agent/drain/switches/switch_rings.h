@@ -33,8 +33,11 @@ class SwitchRings {
   void close();
   bool is_open() const { return processors_ != 0; }
 
+  // What the kernel has written by now: next() gives records of then. What is `kSwitchSettleNs` old
+  // is among them.
+  void look();
   // The next record whose time is not after `until_ns`, in the order of time; false when there is
-  // none. What is `kSwitchSettleNs` old is there.
+  // none.
   bool next(uint64_t until_ns, SwitchRecord& record);
   // Records that the kernel found no room for.
   uint64_t lost() const { return lost_; }
@@ -44,6 +47,7 @@ class SwitchRings {
     void* mapped = nullptr;
     uint64_t bytes = 0;  // of records; a power of two
     uint64_t read = 0;   // position in the stream of bytes
+    uint64_t filled = 0;
     bool has_next = false;
     SwitchRecord next;
   };

@@ -29,6 +29,7 @@ void ThreadSwitches::look(uint64_t now_ns, bool is_running, uint64_t end_ns) {
   if (!rings_.is_open() || now_ns < kSwitchSettleNs) return;
   const uint64_t until_ns = now_ns - kSwitchSettleNs;
   streams_.refresh();
+  rings_.look();
   if (is_running) is_recorded_ = true;
   if (is_recorded_ && !is_running && until_ns >= end_ns) {
     read(end_ns);

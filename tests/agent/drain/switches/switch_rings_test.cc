@@ -53,6 +53,7 @@ class SwitchRingsTest : public testing::Test {
   }
   std::vector<SwitchRecord> of_thread(uint32_t thread_id) {
     SwitchRecord record;
+    rings_->look();
     while (rings_->next(UINT64_MAX, record)) all_.push_back(record);
     std::vector<SwitchRecord> found;
     for (const SwitchRecord& one : all_) {
@@ -122,8 +123,10 @@ TEST_F(SwitchRingsTest, ChildProcessHasNone) {
 TEST_F(SwitchRingsTest, NothingLaterThanAsked) {
   ASSERT_NO_FATAL_FAILURE(open());
   if (IsSkipped()) return;
-  sleep_often();
   SwitchRecord first;
+  EXPECT_FALSE(rings_->next(UINT64_MAX, first)) << "no one has looked";
+  sleep_often();
+  rings_->look();
   ASSERT_TRUE(rings_->next(UINT64_MAX, first));
   SwitchRecord none;
   EXPECT_FALSE(rings_->next(first.ns, none) && none.ns > first.ns);

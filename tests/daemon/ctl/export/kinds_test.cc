@@ -46,6 +46,7 @@ const Kind kKinds[] = {
     {"stalls",
      {"stalls"},
      {"\"kind\":\"page_wait\"", "stall: page_wait", "[stalled]", "\"stalls\":[["}},
+    {"times off the processor", {"times off the processor"}, {"\"kind\":\"blocked\""}},
     {"source lines", {"source lines"}, {"source_file.c"}},
     {"ends of threads", {"ends of threads"}, {"\"end_ns\":7654321", "end of thread_name"}},
     {"end of the process", {"end of the process"}, {"\"exit_code\":77", "exited with 77"}},
@@ -90,8 +91,9 @@ class ExportKinds : public testing::ExportTest {
     const fs::path manifest_path = fs::path(*made) / "manifest.json";
     auto manifest = storage::manifest_from_json(text_of(manifest_path));
     EXPECT_TRUE(manifest.ok());
-    manifest->stalls = {{storage::StallKind::kPageWait, 4'000'000, 5'000'000, 1'000'000, 1, 0}};
-    manifest->totals.stalls.add(manifest->stalls.front());
+    manifest->stalls = {{storage::StallKind::kPageWait, 4'000'000, 5'000'000, 1'000'000, 1, 0},
+                        {storage::StallKind::kBlocked, 5'500'000, 6'500'000, 1'000'000, 1, 0}};
+    for (const storage::Stall& stall : manifest->stalls) manifest->totals.stalls.add(stall);
     manifest->clock_syncs.push_back(
         {1'000'000, -500, 250, 1.5, 1'700'000'000'000'000'000, "collector_boot"});
     write_text(manifest_path, storage::manifest_to_json(*manifest));
