@@ -69,14 +69,17 @@ list_methods() {
 }
 # call METHOD [FILE]: with an empty request, which does the obvious thing. The answer goes to FILE.
 call() {
-  local file=${2:-/dev/stdout}
+  # Not /dev/stdout: to open it again cuts a file that the output goes to.
+  local to=1
+  if [ $# = 2 ]; then exec {to}>"$2"; fi
   if [ -n "$grpcurl" ]; then
     say "$ grpcurl -plaintext -d '{}' $control $service/$1"
-    "$grpcurl" -plaintext -d '{}' "$control" "$service/$1" >"$file"
+    "$grpcurl" -plaintext -d '{}' "$control" "$service/$1" >&"$to"
   else
     say "$ buf curl --protocol grpc --http2-prior-knowledge -d '{}' http://$control/$service/$1"
-    "$buf" curl --protocol grpc --http2-prior-knowledge -d '{}' "http://$control/$service/$1" >"$file"
+    "$buf" curl --protocol grpc --http2-prior-knowledge -d '{}' "http://$control/$service/$1" >&"$to"
   fi
+  if [ $# = 2 ]; then exec {to}>&-; fi
 }
 # The beginnings of lines that are longer than so many characters end in "…".
 narrow() { sed -E "s/^(.{$(($1 - 1))}).{2,}$/\\1…/"; }
