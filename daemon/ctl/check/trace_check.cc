@@ -257,20 +257,25 @@ namespace {
 void check_lods(const read::Trace& trace, TraceReport& report) {
   const read::SessionManifest none;
   const read::SessionManifest& manifest = report.manifest ? *report.manifest : none;
-  for (const read::TraceThread& files : trace.threads) {
-    if (!files.lod) continue;
+  std::vector<std::optional<read::LodProblem>> problems(trace.threads.size());
+  const auto look = [&](size_t, size_t piece) {
+    const read::TraceThread& files = trace.threads[piece];
+    if (!files.lod) return;
     atf::Findings ignored;
     const auto index = atf::IndexReader::open(files.index.bytes(), ignored);
-    if (!index) continue;
-    const auto problem = read::problem_of_lod(files, *index, read::call_gaps_of(manifest, files.n),
-                                              read::call_stalls_of(manifest, files.n));
-    if (!problem) continue;
-    const std::string path = files.index_path.substr(0, files.index_path.rfind('/') + 1);
+    if (!index) return;
+    problems[piece] = read::problem_of_lod(files, *index, read::call_gaps_of(manifest, files.n),
+                                           read::call_stalls_of(manifest, files.n));
+  };
+  read::share_work(problems.size(), [](size_t, size_t) {}, look);
+  for (size_t i = 0; i < problems.size(); ++i) {
+    if (!problems[i]) continue;
+    const std::string& index_path = trace.threads[i].index_path;
     report.manifest_findings.push_back(
-        {problem->is_used ? Severity::kError : Severity::kWarning, "",
-         problem->sentence + (problem->is_used ? ": remove the file, and it is made again"
-                                               : ": views read the events instead"),
-         path + storage::kLodFile});
+        {problems[i]->is_used ? Severity::kError : Severity::kWarning, "",
+         problems[i]->sentence + (problems[i]->is_used ? ": remove the file, and it is made again"
+                                                       : ": views read the events instead"),
+         index_path.substr(0, index_path.rfind('/') + 1) + storage::kLodFile});
   }
 }
 

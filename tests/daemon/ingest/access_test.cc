@@ -101,7 +101,7 @@ TEST_F(AccessTest, SealThatComesLateIsShown) {
   on_report({});
   EXPECT_EQ(reported_.session_count(), 0u) << "that was no seal";
   SessionReport report;
-  report.sealed.emplace();
+  report.sealed = SessionReport::Sealed{};
   report.sealed->state = storage::SessionState::kRecovered;
   report.sealed->reason = "cut";
   report.sealed->symbols = storage::SymbolsState::kPending;

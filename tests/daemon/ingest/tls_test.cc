@@ -311,7 +311,7 @@ TEST_F(TlsTest, WarnsOfSuspiciousCertificatesAndKeys) {
 }
 
 TEST_F(TlsTest, FilesThatCannotServeAreNamed) {
-  const auto fault = [this](const TlsFiles& files) {
+  const auto fault = [](const TlsFiles& files) {
     const auto loaded = TlsContext::load(files);
     EXPECT_EQ(ERR_peek_error(), 0u) << "the next call would take it for its own";
     return loaded.ok() ? std::string() : loaded.error().message;

@@ -9,9 +9,10 @@
 #include <vector>
 
 namespace collect::wire {
-namespace {
 
 using ByteVector = std::vector<uint8_t>;
+
+namespace {
 
 const char* chars(const ByteVector& bytes) {
   return reinterpret_cast<const char*>(bytes.data());

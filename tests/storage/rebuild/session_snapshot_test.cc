@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr SnapshotMoment kWhole{true, 1'000'000, "a snapshot"};
+const SnapshotMoment kWhole{true, 1'000'000, "a snapshot"};
 
 Status goes_on(uint64_t, uint64_t) {
   return {};

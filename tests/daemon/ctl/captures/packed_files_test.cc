@@ -188,9 +188,9 @@ TEST_F(PackedFiles, EmptyFileAndAForeignOneAreCalledSo) {
         {"some.txt", "hello, this is a text and no trace",
          ": not a capture: neither ATF, RTC, WTF nor dial9"}}) {
     const std::string path = put(name, {content.begin(), content.end()});
-    const auto says = [&, why = why](int code) {
+    const auto says = [&, expected = path + why](int code) {
       EXPECT_EQ(code, 2);
-      EXPECT_NE(err_.str().find(path + why), std::string::npos) << err_.str();
+      EXPECT_NE(err_.str().find(expected), std::string::npos) << err_.str();
       clear();
     };
     clear();

@@ -16,10 +16,12 @@
 #include "tests/daemon/ctl/program_runner.h"
 
 namespace collect::ctl {
+
+using Arguments = std::vector<std::string>;
+
 namespace {
 
 using ::testing::HasSubstr;
-using Arguments = std::vector<std::string>;
 
 constexpr char kSessionName[] = "session_20250102_030405/pid_42";
 
