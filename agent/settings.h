@@ -62,7 +62,8 @@ struct Settings {
   char except[kMaxFilterText + 1] = {};  // but not these
   bool has_filter() const { return only[0] != '\0' || except[0] != '\0'; }
   // Forked children are not recorded, nor a process whose parent is not `child_of` (0: any).
-  bool switches = false;  // times in which threads are off the processor are recorded
+  bool switches = false;  // times in which threads are off the processor are recorded: by default
+                          // with a drain process
   bool this_process_only = false;
   int32_t child_of = 0;
   uint8_t detail = 0;  // 0 off, 1 armed, 2 on: from the first event

@@ -40,10 +40,6 @@ void DrainThread::watch_switches(int32_t process) {
   const char* const problem =
       process != 0 ? switches_.watch(process) : "a thread drains; it takes a drain process";
   shipper_.metadata_sender().set_switches(problem);
-  if (problem == nullptr) return;
-  char sentence[192];
-  Text(sentence, sizeof sentence).add("no switches of threads are recorded: ").add(problem);
-  log_line(sentence);
 }
 
 void DrainThread::run_for(TracedProcess& traced) {

@@ -39,6 +39,8 @@ class LivingThreads {
 // program that changed its root directory), none is seen.
 void note_filters();
 bool is_filtered(pid_t process, uint32_t thread_id);
+// Whether one may be on the thread that note_filters() looked at.
+bool was_filtered();
 
 // See recorder.h.
 bool only_this_thread_left();

@@ -138,6 +138,10 @@ bool LivingThreads::contains(uint32_t thread_id) const {
   return sys::call(SYS_tgkill, process_, thread_id, 0) != -1 || errno != ESRCH;
 }
 
+bool was_filtered() {
+  return !filters_at_start.is_readable || filters_at_start.mode != kNoFilter;
+}
+
 void note_filters() {
   filters_at_start = read_filters(0, static_cast<uint32_t>(sys::call(SYS_gettid)));
 }

@@ -86,6 +86,8 @@ struct Gap {
 // - on_lone_end: a return (kReturned) or an exception (kUnwound) of a function of which no call is
 //   open.
 // - on_untimed: a call deeper than OpenCalls::kMaxDepth, or the end of one.
+// - on_wait: since the event before, the thread was off the processor for `ns`, without stalls;
+//   `depth` calls were open then.
 // - on_gap: events are missing here; `last` is the last event before them. What is known to have
 //   ended in the gap ends before this, with kCutByGap.
 struct CallSink {
@@ -93,6 +95,7 @@ struct CallSink {
   void on_call_end(const EndedCall&) {}
   void on_lone_end(uint32_t /*slot*/, EndReason, const Moment&) {}
   void on_untimed(uint32_t /*slot*/, atf::EventKind) {}
+  void on_wait(uint64_t /*ns*/, size_t /*depth*/) {}
   void on_gap(const Gap&, const Moment& /*last*/) {}
 };
 

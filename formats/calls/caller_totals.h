@@ -42,7 +42,10 @@ class CallerTotals : public CallSink {
     GroupTimes& times = pairs_[open_[call.depth].pair].times;
     times.self_ns += call.self_ns;
     times.total_ns += call.function_ns;
+    const WaitedTimes waited = waits_.end(call.depth);
+    times.waited.add({call.is_outermost ? waited.total_ns : 0, waited.self_ns});
   }
+  void on_wait(uint64_t ns, size_t depth) { waits_.wait(ns, depth); }
 
   const std::vector<Pair>& pairs() const { return pairs_; }
   // `slots` are this one's, `other_slots` the other's.
@@ -58,6 +61,7 @@ class CallerTotals : public CallSink {
   std::vector<Pair> pairs_;
   std::unordered_map<uint64_t, size_t> positions_;  // caller << 32 | callee
   std::vector<Open> open_;                          // by depth
+  WaitStack waits_;
 };
 
 }  // namespace collect::calls

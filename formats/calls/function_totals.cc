@@ -34,6 +34,7 @@ void FunctionTotals::add(FunctionSlots& slots, const FunctionTotals& other,
     to.calls += from.calls;
     to.total_ns += from.total_ns;
     to.self_ns += from.self_ns;
+    to.waited.add(from.waited);
     to.exceptions += from.exceptions;
     to.skipped += from.skipped;
     to.cut_by_gap += from.cut_by_gap;

@@ -14,6 +14,7 @@
 #include "formats/calls/call.h"
 #include "formats/calls/duration_histogram.h"
 #include "formats/calls/function_slots.h"
+#include "formats/calls/wait_stack.h"
 
 namespace collect::calls {
 
@@ -21,6 +22,7 @@ struct FunctionTimes {
   uint64_t calls = 0;     // with those too deep to be timed
   uint64_t total_ns = 0;  // running time; recursive calls count once, in the outermost
   uint64_t self_ns = 0;
+  WaitedTimes waited{};     // of these times, off the processor
   uint64_t exceptions = 0;  // that left it, with those that no open call belongs to
   uint64_t skipped = 0;     // calls by how they ended, where not by an end of their own
   uint64_t cut_by_gap = 0;
@@ -48,6 +50,9 @@ class FunctionTotals : public CallSink {
     FunctionTimes& times = times_[call.slot];
     times.self_ns += call.self_ns;
     times.total_ns += call.function_ns;
+    if (const WaitedTimes waited = waits_.end(call.depth); waited.total_ns != 0) {
+      times.waited.add({call.is_outermost ? waited.total_ns : 0, waited.self_ns});
+    }
     if (call.is_whole) {
       times.shortest_ns = call.total_ns < times.shortest_ns ? call.total_ns : times.shortest_ns;
       times.longest_ns = call.total_ns > times.longest_ns ? call.total_ns : times.longest_ns;
@@ -62,6 +67,8 @@ class FunctionTotals : public CallSink {
     at(slot).calls += kind == atf::EventKind::kCall ? 1 : 0;
     at(slot).exceptions += kind == atf::EventKind::kException ? 1 : 0;
   }
+
+  void on_wait(uint64_t ns, size_t depth) { waits_.wait(ns, depth); }
 
   // By slot; functions that had no event in the window may be missing at the end.
   const std::vector<FunctionTimes>& times() const { return times_; }
@@ -81,6 +88,7 @@ class FunctionTotals : public CallSink {
   static void count_end(FunctionTimes& times, EndReason reason);
 
   std::vector<FunctionTimes> times_;
+  WaitStack waits_;
   size_t octaves_left_ = kMaxOctaves;
 };
 

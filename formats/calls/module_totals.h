@@ -36,9 +36,12 @@ class ModuleTotals : public CallSink {
   void on_call_end(const EndedCall& call) {
     const size_t module = module_of(call.slot);
     modules_[module].times.self_ns += call.self_ns;
-    modules_[module].times.total_ns +=
-        nesting_.end(call.total_ns, call.reason == EndReason::kCutByGap).added_ns;
+    const Nesting::Ended ended = nesting_.end(call.total_ns, call.reason == EndReason::kCutByGap);
+    modules_[module].times.total_ns += ended.added_ns;
+    const WaitedTimes waited = waits_.end(call.depth);
+    modules_[module].times.waited.add({ended.is_outermost ? waited.total_ns : 0, waited.self_ns});
   }
+  void on_wait(uint64_t ns, size_t depth) { waits_.wait(ns, depth); }
 
   const std::vector<Module>& modules() const { return modules_; }
   void add(const ModuleTotals& other);
@@ -58,6 +61,7 @@ class ModuleTotals : public CallSink {
   const FunctionSlots& slots_;
   std::vector<Module> modules_;
   Nesting nesting_;  // by position in modules_
+  WaitStack waits_;
   std::unordered_map<uint32_t, uint32_t> positions_;
   std::vector<uint32_t> module_of_slot_;
 };

@@ -7,14 +7,15 @@
 
 namespace collect::calls {
 
-// The thread did not run, though the program had not asked for it; or several such times that were
-// joined: then it ran in a part of them.
+// The thread did not run, though the program had not asked for it, or it was off the processor; or
+// several such times that were joined: then it ran in a part of them.
 struct Stall {
   uint64_t first_ns = 0;  // device clock
   uint64_t last_ns = 0;
-  uint64_t stalled_ns = 0;     // at most last - first
-  uint64_t count = 1;          // how many were joined
-  bool is_of_process = false;  // every thread stood still, not this one alone
+  uint64_t stalled_ns = 0;        // at most last - first
+  uint64_t count = 1;             // how many were joined
+  bool is_of_process = false;     // every thread stood still, not this one alone
+  bool is_off_processor = false;  // blocked or preempted, which is the program's own time
 };
 
 class RunningTime {
@@ -30,6 +31,11 @@ class RunningTime {
   uint64_t at(uint64_t ns) { return pieces_.empty() ? ns : ns - stalled_until(ns); }
   // How much of the time before `ns` was stalled.
   uint64_t stalled_until(uint64_t ns);
+  // From `ns` up to the time that this gives, nothing is stalled; it may be before `ns`.
+  uint64_t next_stall(uint64_t ns) {
+    (void)stalled_until(ns);
+    return next_ < pieces_.size() ? pieces_[next_].first_ns : UINT64_MAX;
+  }
 
  private:
   struct Piece {

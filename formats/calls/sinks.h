@@ -25,6 +25,9 @@ class Sinks : public CallSink {
   void on_untimed(uint32_t slot, atf::EventKind kind) {
     std::apply([&](auto&... each) { (each.on_untimed(slot, kind), ...); }, each_);
   }
+  void on_wait(uint64_t ns, size_t depth) {
+    std::apply([&](auto&... each) { (each.on_wait(ns, depth), ...); }, each_);
+  }
   void on_gap(const Gap& gap, const Moment& last) {
     std::apply([&](auto&... each) { (each.on_gap(gap, last), ...); }, each_);
   }

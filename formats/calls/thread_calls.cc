@@ -15,6 +15,7 @@ void ThreadCounts::add(const ThreadCounts& other) {
   stalled_ns += other.stalled_ns;
   clock_ns += other.clock_ns;
   running_ns += other.running_ns;
+  waited_ns += other.waited_ns;
 }
 
 }  // namespace collect::calls

@@ -41,6 +41,7 @@ struct ThreadCounts {
   uint64_t stalled_ns = 0;
   uint64_t clock_ns = 0;    // from the first event to the last
   uint64_t running_ns = 0;  // the same without stalls
+  uint64_t waited_ns = 0;   // of these, off the processor
 
   uint64_t ended_by(EndReason reason) const { return ended[static_cast<size_t>(reason)]; }
   void add(const ThreadCounts& other);
@@ -56,7 +57,8 @@ class ThreadCalls {
       : slots_(slots),
         sink_(sink),
         stalls_(std::move(stalls)),
-        clock_(stalls_),
+        clock_(without_waits(stalls_)),
+        processor_(with_waits(stalls_) ? RunningTime(stalls_) : RunningTime()),
         window_(window),
         state_(window.first_ns == 0 ? State::kInside : State::kBefore) {}
 
@@ -68,6 +70,7 @@ class ThreadCalls {
       if (!is_admitted(seq, event)) return;
     }
     ++counts_.events;
+    if (event.timestamp_ns > next_wait_ns_) give_waits(event.timestamp_ns);
     first_ns_ = std::min(first_ns_, event.timestamp_ns);
     last_ns_ = std::max(last_ns_, event.timestamp_ns);
     move<true>(seq, event);
@@ -106,6 +109,7 @@ class ThreadCalls {
     for (const Gap& gap : std::exchange(reaching_in_, {})) give_gap(gap);
     state_ = State::kBehind;
     for (const Stall& stall : stalls_) {
+      if (stall.is_off_processor) continue;
       if (stall.first_ns < last_ns_ && stall.last_ns > first_ns_) counts_.stalls += stall.count;
     }
     if (first_ns_ >= last_ns_) return;
@@ -122,6 +126,16 @@ class ThreadCalls {
 
  private:
   enum class State : uint8_t { kBefore, kInside, kBehind };
+  static constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
+
+  static bool with_waits(const std::vector<Stall>& stalls) {
+    return std::any_of(stalls.begin(), stalls.end(),
+                       [](const Stall& stall) { return stall.is_off_processor; });
+  }
+  static std::vector<Stall> without_waits(std::vector<Stall> stalls) {
+    std::erase_if(stalls, [](const Stall& stall) { return stall.is_off_processor; });
+    return stalls;
+  }
 
   template <bool kGiven, class Event>
   void move(uint64_t seq, const Event& event) {
@@ -178,6 +192,7 @@ class ThreadCalls {
 
   void enter() {
     state_ = State::kInside;
+    if (next_wait_ns_ != kNever) give_waits(window_.first_ns);
     open_.restart_times(clock_.at(window_.first_ns));
     if (newest_.seq != kNoEvent) first_ns_ = last_ns_ = window_.first_ns;
     for (size_t i = 0; i < open_.timed_depth(); ++i) give_begin(open_.at(i));
@@ -191,11 +206,25 @@ class ThreadCalls {
   }
 
   void end(EndReason reason, uint64_t ns) {
+    if (next_wait_ns_ != kNever) give_waits(ns);
     Moment moment;
     moment.ns = ns;
     moment.running_ns = clock_.at(ns);
     open_.finish(moment, reason, [&](const EndedCall& call) { give_end(call); });
     state_ = State::kBehind;
+  }
+
+  // Up to `ns`; what was before the first time is not given.
+  void give_waits(uint64_t ns) {
+    const uint64_t idle_ns = processor_.stalled_until(ns);
+    const uint64_t waited_ns = idle_ns - std::min(idle_ns, clock_.stalled_until(ns));
+    if (has_begun_ && waited_ns > waited_before_ns_) {
+      counts_.waited_ns += waited_ns - waited_before_ns_;
+      sink_.on_wait(waited_ns - waited_before_ns_, open_.timed_depth());
+    }
+    has_begun_ = true;
+    waited_before_ns_ = std::max(waited_before_ns_, waited_ns);
+    next_wait_ns_ = processor_.next_stall(ns);
   }
 
   void give_begin(const Call& call) {
@@ -215,7 +244,11 @@ class ThreadCalls {
   FunctionSlots& slots_;
   Sink& sink_;
   const std::vector<Stall> stalls_;
-  RunningTime clock_;
+  RunningTime clock_;      // stops in stalls
+  RunningTime processor_;  // and where the thread was off the processor, if that is known
+  uint64_t next_wait_ns_ = with_waits(stalls_) ? 0 : kNever;
+  uint64_t waited_before_ns_ = 0;  // the last event, in the whole thread
+  bool has_begun_ = false;
   const Window window_;
   State state_;
   OpenCalls open_;

@@ -11,6 +11,7 @@
 //   log        utf-8        a line for everything unusual
 //   markers    annotate/utf-8   what a person said about a moment
 //   dial9      raw          only where such a stream came: its whole frames, as they are
+//   switches   raw          only where they were recorded: frames of times off the processor
 #pragma once
 
 #include <string_view>

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/dial9/read/stream_decoder.h"
+#include "storage/model/switch_times.h"
 
 namespace collect::storage {
 namespace {
@@ -30,7 +31,10 @@ Status PassthroughFile::reopen() {
   if (!size.ok()) return size.error();
   switch (kind_) {
     case PassthroughKind::kDial9:
-      COLLECT_TRY(scan(*size));
+      COLLECT_TRY(scan_dial9(*size));
+      break;
+    case PassthroughKind::kSwitches:
+      COLLECT_TRY(scan_switches(*size));
   }
   unsynced_ = true;
   if (bytes_ == *size) return {};
@@ -39,7 +43,7 @@ Status PassthroughFile::reopen() {
   return restore_length();
 }
 
-Status PassthroughFile::scan(uint64_t size) {
+Status PassthroughFile::scan_dial9(uint64_t size) {
   dial9::StreamOptions options;
   options.pools = dial9::PoolStorage::kNone;
   dial9::StreamDecoder decoder(options);
@@ -59,6 +63,17 @@ Status PassthroughFile::scan(uint64_t size) {
     cut_reason_ =
         fmt::format("{}: {}", dial9::rule_name(problem->rule), dial9::to_error(*problem).message);
   }
+  return {};
+}
+
+Status PassthroughFile::scan_switches(uint64_t size) {
+  std::vector<uint8_t> block(static_cast<size_t>(std::min<uint64_t>(size, 2 * kScanBytes)));
+  for (size_t whole = 1; bytes_ < size && whole != 0; bytes_ += whole) {
+    const auto got = file_->read_at(bytes_, block);
+    if (!got.ok()) return got.error();
+    whole = whole_switch_frames(Bytes(block).first(*got));
+  }
+  if (bytes_ != size) cut_reason_ = "no frame of switches";
   return {};
 }
 

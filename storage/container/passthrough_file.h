@@ -1,4 +1,4 @@
-// The file of a stream of another format, stream.dial9, while it grows: the stream's bytes as they
+// The file of a stream, stream.dial9 or switches.bin, while it grows: the stream's bytes as they
 // came, whole frames and nothing else, so that other programs open it at any moment.
 //
 // Owned by its Session, used on the storage thread. After a failed write the file is cut back to
@@ -40,7 +40,8 @@ class PassthroughFile {
 
  private:
   Status restore_length();
-  Status scan(uint64_t size);
+  Status scan_dial9(uint64_t size);
+  Status scan_switches(uint64_t size);
 
   Fs& fs_;
   const PassthroughKind kind_;

@@ -59,7 +59,10 @@ Status PassthroughStreams::reopen(Manifest& manifest, std::vector<std::string>* 
 Status PassthroughStreams::reopen_file(Stream& stream, PassthroughStream& entry,
                                        std::vector<std::string>* problems) {
   auto file = std::make_unique<PassthroughFile>(fs_, stream.kind, path_of(stream.kind));
-  const Status opened = file->reopen();
+  Status opened = file->reopen();
+  // Nothing of the threads hangs on it: what was in it is missing, and more can come.
+  const bool is_gone = !opened.ok() && opened.code() == Code::kNotFound;
+  if (is_gone && stream.kind == PassthroughKind::kSwitches) opened = file->create();
   if (!opened.ok() && opened.code() == Code::kExhausted) return opened;
   if (!opened.ok()) {
     entry.bytes = 0;

@@ -1,4 +1,4 @@
-// The streams of other formats that a session has: one file each, and one entry each in the
+// The streams of a session that have a file of their own: one file each, and one entry each in the
 // manifest.
 //
 // Owned by its Session, used on the storage thread.

@@ -36,17 +36,22 @@ void leave_out_kinds(const storage::Manifest& manifest, uint32_t lacking, const 
       return gap.lane == Lane::kDetail && has(gap.thread);
     });
   });
-  const auto count_stalls = [&](bool off_processor) {
+  leave_out(kStallsKind, "stalls", [&] {
     uint64_t stalls = 0;
     for (const storage::Stall& stall : manifest.stalls) {
-      if (storage::is_off_processor(stall.kind) != off_processor) continue;
+      if (storage::is_off_processor(stall.kind)) continue;
       const bool is_ours = !stall.thread || has(*stall.thread);
       if (is_ours && is_in(stall.first_ns, stall.last_ns)) stalls += stall.count;
     }
     return stalls;
-  };
-  leave_out(kStallsKind, "stalls", [&] { return count_stalls(false); });
-  leave_out(kSwitchesKind, "times off the processor", [&] { return count_stalls(true); });
+  });
+  leave_out(kSwitchesKind, "times off the processor", [&] {
+    uint64_t switches = 0;
+    for (const auto& thread : manifest.threads) {
+      if (has(thread.id)) switches += thread.stalls.switches;
+    }
+    return switches;
+  });
   leave_out(kSourceLinesKind, "source lines of functions", [&] {
     return count_if(manifest.symbols, [](const auto& symbol) { return !symbol.file.empty(); });
   });
@@ -66,7 +71,7 @@ void leave_out_kinds(const storage::Manifest& manifest, uint32_t lacking, const 
   leave_out(kDetailWindowsKind, "detail windows", [&] { return manifest.detail_windows.size(); });
   leave_out(kFiltersKind, "function filters", [&] { return manifest.function_filters.size(); });
   leave_out(kStreamsKind, "streams of other formats",
-            [&] { return manifest.passthrough_streams.size(); });
+            [&] { return uint64_t{manifest.has_stream_of_others()}; });
 }
 
 }  // namespace collect::convert

@@ -36,8 +36,8 @@ struct SessionPart {
   std::function<bool(uint32_t thread)> has_thread{};  // empty: all
 };
 
-// Counts in `log` what the session has of the kinds in `lacking`. Detail records are those of the
-// manifest.
+// Counts in `log` what the session has of the kinds in `lacking`. Detail records and times off the
+// processor are those that the manifest counts for its threads.
 void leave_out_kinds(const storage::Manifest& manifest, uint32_t lacking, const SessionPart& part,
                      ConvertLog& log);
 

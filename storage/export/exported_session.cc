@@ -24,7 +24,7 @@ Result<std::unique_ptr<ExportedSession>> ExportedSession::open(const read::Trace
   read::SessionManifest said;
   storage::Manifest whole;
   if (opened.manifest) {
-    auto parsed = read::SessionManifest::parse(*opened.manifest);
+    auto parsed = read::SessionManifest::of(opened);
     if (parsed.ok()) said = std::move(*parsed);
     auto strict = storage::manifest_from_json(*opened.manifest);
     if (strict.ok()) whole = std::move(*strict);

@@ -269,6 +269,12 @@ OrderedJson missing_input_json(const MissingInput& missing) {
 
 }  // namespace
 
+bool Manifest::has_stream_of_others() const {
+  return std::any_of(
+      passthrough_streams.begin(), passthrough_streams.end(),
+      [](const PassthroughStream& stream) { return stream.kind != PassthroughKind::kSwitches; });
+}
+
 std::string manifest_to_json(const Manifest& manifest) {
   const SessionIdentity& identity = manifest.identity;
   OrderedJson json;
@@ -293,7 +299,10 @@ std::string manifest_to_json(const Manifest& manifest) {
     json["process"]["end"] = process_end_json(manifest.process_end);
   }
   json["gaps"] = list_json(manifest.gaps, gap_json);
-  if (!manifest.stalls.empty()) json["stalls"] = list_json(manifest.stalls, stall_json);
+  // Those off the processor are in a file of their own.
+  std::vector<Stall> stalls = manifest.stalls;
+  std::erase_if(stalls, [](const Stall& stall) { return is_off_processor(stall.kind); });
+  if (!stalls.empty()) json["stalls"] = list_json(stalls, stall_json);
   json["detail_windows"] = list_json(manifest.detail_windows, window_json);
   if (manifest.detail_windows_left_out != 0) {
     json["detail_windows_left_out"] = manifest.detail_windows_left_out;
@@ -320,7 +329,7 @@ std::string manifest_to_json(const Manifest& manifest) {
   }
   if (manifest.symbols_tries != 0) json["symbols_tries"] = manifest.symbols_tries;
   if (!manifest.passthrough_streams.empty()) {
-    json["foreign_streams"] = list_json(manifest.passthrough_streams, passthrough_stream_json);
+    json["streams"] = list_json(manifest.passthrough_streams, passthrough_stream_json);
   }
   json["containers"] = list_json(manifest.containers, container_json);
   if (manifest.containers_removed != 0) json["containers_removed"] = manifest.containers_removed;

@@ -144,7 +144,7 @@ struct Container {
   uint64_t last_ns = 0;
 };
 
-// A stream of another format, in a file of its own.
+// A stream in a file of its own.
 struct PassthroughStream {
   PassthroughKind kind{};
   uint64_t bytes = 0;          // stored: whole frames
@@ -183,6 +183,7 @@ struct Manifest {
   std::vector<MissingInput> input_missing{};  // of a session that was converted or rebuilt
   uint64_t input_missing_left_out = 0;
   std::vector<PassthroughStream> passthrough_streams{};
+  bool has_stream_of_others() const;
   std::vector<Container> containers{};
   uint64_t containers_removed = 0;
   std::vector<Marker> markers{};
@@ -223,7 +224,7 @@ std::string_view lane_name(Lane lane);
 std::string_view symbols_state_name(SymbolsState state);  // empty for kNone
 // "exited", "signaled", "execed", "unknown"; empty when nothing is known.
 std::string_view process_end_name(ProcessEnd::How how);
-std::string_view passthrough_kind_name(PassthroughKind kind);  // "dial9"
+std::string_view passthrough_kind_name(PassthroughKind kind);  // "dial9", "switches"
 std::vector<std::string> lost_reason_names(uint32_t reasons);
 std::string_view stall_kind_name(StallKind kind);
 std::optional<StallKind> stall_kind_of(std::string_view name);

@@ -51,11 +51,7 @@ std::string_view lane_name(Lane lane) {
 }
 
 std::string_view passthrough_kind_name(PassthroughKind kind) {
-  switch (kind) {
-    case PassthroughKind::kDial9:
-      break;
-  }
-  return "dial9";
+  return kind == PassthroughKind::kSwitches ? "switches" : "dial9";
 }
 
 std::string_view process_end_name(ProcessEnd::How how) {

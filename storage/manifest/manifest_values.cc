@@ -289,7 +289,7 @@ Container container_of(const Json& json) {
 // The file's name follows from the kind: what the manifest says of it is never used.
 void read_passthrough_streams(const Json& json, std::vector<PassthroughStream>& out) {
   for (const PassthroughKind kind : kPassthroughKinds) {
-    for (const Json& item : list_of(json, "foreign_streams")) {
+    for (const Json& item : list_of(json, "streams")) {
       if (!item.is_object() || text(item, "kind") != passthrough_kind_name(kind)) continue;
       out.push_back(
           {kind, number(item, "bytes"), number(item, "refused_bytes"), text(item, "problem")});

@@ -147,11 +147,7 @@ std::optional<uint64_t> parse_unlinked_file_name(std::string_view name) {
 }
 
 const char* passthrough_file_name(PassthroughKind kind) {
-  switch (kind) {
-    case PassthroughKind::kDial9:
-      break;
-  }
-  return kDial9File;
+  return kind == PassthroughKind::kSwitches ? kSwitchesFile : kDial9File;
 }
 
 std::string container_name(uint32_t number) {

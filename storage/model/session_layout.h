@@ -38,6 +38,7 @@ inline constexpr char kPackedLanesTemporaryFile[] = "lanes.packed.new";
 inline constexpr char kContainerTemporaryFile[] = "capture.rtc.new";
 inline constexpr char kStreamJournalFile[] = "stream.journal";
 inline constexpr char kDial9File[] = "stream.dial9";
+inline constexpr char kSwitchesFile[] = "switches.bin";
 // How many snapshots of one session there may be.
 inline constexpr uint32_t kMaxSnapshots = 1000;
 // Where a session is made of another one. It is moved out of there when it is whole; what a process

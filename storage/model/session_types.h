@@ -118,6 +118,12 @@ inline Stall make_stall(StallKind kind, uint64_t first_ns, uint64_t last_ns) {
   return {kind, first_ns, last_ns, last_ns - first_ns, 1, {}};
 }
 
+// As it arrives.
+struct StreamStall {
+  uint32_t stream_id = 0;  // 0: of the whole process
+  Stall stall;
+};
+
 struct StallTotals {
   uint64_t count = 0;
   uint64_t stalled_ns = 0;
@@ -217,9 +223,11 @@ struct StreamPosition {
   bool closed = false;  // close_stream() was stored for it, in this process
 };
 
-// A format of others whose streams are stored as they come, byte for byte.
-enum class PassthroughKind : uint8_t { kDial9 = 0 };
-inline constexpr PassthroughKind kPassthroughKinds[] = {PassthroughKind::kDial9};
+// Streams of whole frames in a file of their own, beside those of the threads: of a format of
+// others, stored as it comes, byte for byte; and the times off the processor (switch_times.h).
+enum class PassthroughKind : uint8_t { kDial9 = 0, kSwitches = 1 };
+inline constexpr PassthroughKind kPassthroughKinds[] = {PassthroughKind::kDial9,
+                                                        PassthroughKind::kSwitches};
 
 struct SessionTotals {
   uint32_t threads = 0;

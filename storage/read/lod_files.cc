@@ -128,7 +128,7 @@ bool is_credible(const calls::LodSummary& summary, const calls::LodReader& reade
   for (const calls::FunctionTimes& times : summary.totals.times()) {
     if (times.calls > calls_left || times.self_ns > self_left_ns) return false;
     if (times.total_ns > span_ns || times.longest_ns > span_ns) return false;
-    if (times.self_ns > times.total_ns) return false;
+    if (times.self_ns > times.total_ns || times.waited.total_ns > span_ns) return false;
     calls_left -= times.calls;
     self_left_ns -= times.self_ns;
   }

@@ -136,6 +136,12 @@ void read_manifest(Trace& trace, const RootedDirectory& root, const std::string&
     const Bytes bytes = file->bytes();
     trace.manifest.emplace(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
+  auto switches = FileBytes::open(root, joined(below, storage::kSwitchesFile));
+  if (switches) {
+    trace.switches = std::move(switches).value();
+  } else {
+    trace.switches_error = switches.error();
+  }
 }
 
 // The manifest of a session that is known by one of its parts.

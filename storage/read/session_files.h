@@ -37,6 +37,8 @@ struct Trace {
   std::string manifest_path;
   std::optional<std::string> manifest;  // its text, where it could be read
   std::optional<Error> manifest_error;
+  std::optional<FileBytes> switches;  // switches.bin, where it could be read
+  std::optional<Error> switches_error;
   std::optional<Error> packed_error;  // of opening what a packed session's threads are in
 
   // For kUnknownFile: all of its bytes, which may be a capture of another format.

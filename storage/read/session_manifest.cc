@@ -1,9 +1,13 @@
 #include "storage/read/session_manifest.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <utility>
 
+#include "storage/model/session_layout.h"
+#include "storage/model/switch_times.h"
 #include "storage/read/session_files.h"
 
 namespace collect::read {
@@ -31,10 +35,38 @@ Result<SessionManifest> SessionManifest::parse(std::string_view text) {
   for (size_t i = 0; i < said.threads.size(); ++i) said.positions.emplace(said.threads[i].id, i);
   std::stable_sort(said.gaps.begin(), said.gaps.end(),
                    [](const auto& a, const auto& b) { return a.thread < b.thread; });
-  std::stable_sort(said.stalls.begin(), said.stalls.end(), [](const auto& a, const auto& b) {
+  said.sort_stalls();
+  return said;
+}
+
+Result<SessionManifest> SessionManifest::of(const Trace& trace) {
+  auto said = parse(*trace.manifest);
+  if (said.ok()) said->add_switches(trace);
+  return said;
+}
+
+void SessionManifest::sort_stalls() {
+  std::stable_sort(stalls.begin(), stalls.end(), [](const auto& a, const auto& b) {
     return a.thread != b.thread ? a.thread < b.thread : a.first_ns < b.first_ns;
   });
-  return said;
+}
+
+void SessionManifest::add_switches(const Trace& trace) {
+  if (!identity.switches) return;
+  const size_t before = stalls.size();
+  Status read;
+  if (trace.switches) {
+    read = storage::decode_switches(trace.switches->bytes(), stalls);
+  } else if (totals.stalls.switches != 0) {
+    read = *trace.switches_error;
+  }
+  if (!read.ok()) {
+    stalls.resize(before);
+    identity.switches = false;
+    identity.no_switches = fmt::format("{}: {}", storage::kSwitchesFile, read.error().message);
+    problems.push_back({"/process/switches", identity.no_switches});
+  }
+  sort_stalls();
 }
 
 const ManifestThread* SessionManifest::thread(uint32_t id) const {

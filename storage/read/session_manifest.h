@@ -18,10 +18,15 @@ namespace collect::read {
 
 using storage::ManifestThread;
 
+struct Trace;
+
 // The manifest of any writer's session.
 struct SessionManifest : storage::Manifest, storage::ManifestReading {
   // kDamaged, kLimit: as storage::manifest_from_json().
   static Result<SessionManifest> parse(std::string_view text);
+  // With the times off the processor, of a trace that has a manifest. Where they cannot be read, it
+  // is as one without: `no_switches` says why, and `problems`.
+  static Result<SessionManifest> of(const Trace& trace);
 
   const ManifestThread* thread(uint32_t id) const;
   // Nothing of other programs' manifests, which have no state. session_health() asks for the one of
@@ -31,6 +36,10 @@ struct SessionManifest : storage::Manifest, storage::ManifestReading {
 
   // Gaps are sorted by thread; stalls, those of every thread first, by thread and time.
   std::unordered_map<uint32_t, size_t> positions;  // thread id -> position in `threads`
+
+ private:
+  void sort_stalls();
+  void add_switches(const Trace& trace);
 };
 
 // Where a function is in its source.
@@ -38,8 +47,6 @@ struct SourceLocation {
   std::string file;  // empty: not known
   uint32_t line = 0;
 };
-
-struct Trace;
 
 // The health of the session that was opened; `manifest` is what could be read of its manifest, if
 // anything. Nothing for single files and other programs' sessions.

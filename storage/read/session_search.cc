@@ -30,13 +30,6 @@ FoundSession describe(const RootedDirectory& root, const std::string& below) {
   return session;
 }
 
-bool is_passthrough(const std::string& name) {
-  return std::any_of(std::begin(storage::kPassthroughKinds), std::end(storage::kPassthroughKinds),
-                     [&name](storage::PassthroughKind kind) {
-                       return name == storage::passthrough_file_name(kind);
-                     });
-}
-
 // Something that was recorded. Of a thread without a record there are a header and a footer.
 bool has_events(const RootedDirectory& root, const std::string& below) {
   constexpr off_t kEmptyFileBytes = 2 * atf::kHeaderBytes;
@@ -54,7 +47,7 @@ bool has_events(const RootedDirectory& root, const std::string& below) {
       return is_larger(joined(inner, "index.atf"), kEmptyFileBytes) ||
              is_larger(joined(inner, "detail.atf"), kEmptyFileBytes);
     }
-    return is_passthrough(name) && is_larger(inner, 0);
+    return name == storage::kDial9File && is_larger(inner, 0);
   });
 }
 

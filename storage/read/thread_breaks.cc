@@ -11,8 +11,8 @@ std::vector<calls::Stall> for_calls(const std::vector<storage::Stall>& stalls) {
   std::vector<calls::Stall> given;
   given.reserve(stalls.size());
   for (const storage::Stall& stall : stalls) {
-    given.push_back(
-        {stall.first_ns, stall.last_ns, stall.stalled_ns, stall.count, !stall.thread.has_value()});
+    given.push_back({stall.first_ns, stall.last_ns, stall.stalled_ns, stall.count,
+                     !stall.thread.has_value(), storage::is_off_processor(stall.kind)});
   }
   return given;
 }
@@ -41,10 +41,6 @@ std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t 
 }
 
 std::vector<calls::Stall> call_stalls_of(const SessionManifest& manifest, uint32_t thread) {
-  return for_calls(stalls_of(manifest, thread));
-}
-
-std::vector<calls::Stall> call_idle_times_of(const SessionManifest& manifest, uint32_t thread) {
   return for_calls(idle_times_of(manifest, thread));
 }
 

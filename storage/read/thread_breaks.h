@@ -20,8 +20,7 @@ std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t 
 // The losses between its events, in their order.
 std::vector<storage::Gap> event_gaps_of(const SessionManifest& manifest, uint32_t thread);
 
-// As the pairing takes them: with the first, times are those on the processor.
-std::vector<calls::Stall> call_idle_times_of(const SessionManifest& manifest, uint32_t thread);
+// As the pairing takes them: idle_times_of(), and the gaps.
 std::vector<calls::Stall> call_stalls_of(const SessionManifest& manifest, uint32_t thread);
 std::vector<calls::Gap> call_gaps_of(const SessionManifest& manifest, uint32_t thread);
 

@@ -341,7 +341,7 @@ Status check_parts(const std::vector<SessionPart>& parts) {
       return Error{Code::kUnsupported, fmt::format("{} has another ATF version than {}",
                                                    part.directory, parts.front().directory)};
     }
-    if (!part.manifest.passthrough_streams.empty()) {
+    if (part.manifest.has_stream_of_others()) {
       return Error{Code::kInvalidArgument,
                    part.directory + " holds a stream of another format, which has no parts"};
     }

@@ -139,6 +139,10 @@ class ManifestMerge {
     const auto stream = stall.thread ? stream_of.find(*stall.thread) : stream_of.end();
     if (stall.thread && stream == stream_of.end()) return;
     std::vector<Stall>& list = stall.thread ? thread_stalls_[stream->second] : out_.stalls;
+    if (is_off_processor(stall.kind)) {
+      list.push_back(stall);  // the session that is made knows repeats
+      return;
+    }
     const bool is_known = std::ranges::any_of(list, [&](const Stall& known) {
       return known.kind == stall.kind && known.first_ns <= stall.first_ns &&
              stall.last_ns <= known.last_ns;

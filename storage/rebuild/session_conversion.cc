@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "formats/atf/writer.h"
+#include "storage/model/switch_times.h"
 #include "storage/rebuild/session_pages.h"
 
 namespace collect::storage {
@@ -20,10 +21,10 @@ Status check_input(const SessionPath& from, const Manifest& manifest, atf::Versi
   if (manifest.state == SessionState::kRecording) {
     return Error{Code::kUnsupported, from.name + " is not sealed yet"};
   }
-  if (manifest.threads.empty() && !manifest.passthrough_streams.empty()) {
+  if (manifest.threads.empty() && manifest.has_stream_of_others()) {
     return Error{Code::kUnsupported,
                  fmt::format("{} is a stream of {} and has no ATF files", from.name,
-                             passthrough_kind_name(manifest.passthrough_streams.front().kind))};
+                             passthrough_kind_name(PassthroughKind::kDial9))};
   }
   if (manifest.identity.version == version) {
     return Error{Code::kUnsupported,
@@ -120,6 +121,7 @@ Result<MadeSession> convert_session(Fs& fs, const SessionOptions& options, const
   auto manifest = read_manifest(fs, from.directory);
   if (!manifest.ok()) return manifest.error();
   COLLECT_TRY(check_input(from, *manifest, version));
+  COLLECT_TRY(read_switches(fs, from.directory, manifest->stalls));
   const std::string name =
       fmt::format("{}/{}", converted_session_name(from.session, number_of(version)),
                   pid_directory_name(from.pid));

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "storage/model/switch_times.h"
+
 namespace collect::storage {
 namespace {
 
@@ -146,15 +148,16 @@ Status SessionRebuild::add_metadata(const Manifest& manifest) {
 }
 
 Status SessionRebuild::add_stalls(const std::vector<Stall>& stalls) {
+  std::vector<StreamStall> arrived;
   for (const Stall& stall : stalls) {
     const auto stream = stall.thread ? streams_.find(*stall.thread) : streams_.end();
     if (stall.thread && stream == streams_.end()) {
       missing({"stalls of threads that no manifest names", stall.count});
       continue;
     }
-    COLLECT_TRY(writer_->add_stalls(stall.thread ? stream->second : 0, {&stall, 1}));
+    arrived.push_back({stall.thread ? stream->second : 0, stall});
   }
-  return {};
+  return writer_->add_stalls(arrived);
 }
 
 Result<Refusal> SessionRebuild::page(const Page& page) {
@@ -174,11 +177,18 @@ Result<Refusal> SessionRebuild::page(const Page& page) {
 
 void SessionRebuild::expect_passthrough(const Manifest& manifest) {
   for (const PassthroughStream& stream : manifest.passthrough_streams) {
+    if (stream.kind == PassthroughKind::kSwitches) continue;  // counted by their times
     passthrough_.try_emplace(stream.kind, stream.kind).first->second.expect(stream.bytes);
   }
 }
 
 Result<Refusal> SessionRebuild::passthrough(PassthroughKind kind, Bytes frames) {
+  if (kind == PassthroughKind::kSwitches) {
+    std::vector<Stall> switches;
+    const Status decoded = decode_switches(frames, switches);
+    COLLECT_TRY(add_stalls(switches));
+    return decoded.ok() ? Refusal() : Refusal(decoded.error().message);
+  }
   const auto [known, is_new] = passthrough_.try_emplace(kind, kind);
   PassthroughReplay& stream = known->second;
   if (is_new && !last_) stream.begin_anywhere();  // the container's head is missing
@@ -253,6 +263,11 @@ void SessionRebuild::say_missing() {
   counted(report_.pages_refused == 1 ? "damaged page" : "damaged pages", report_.pages_refused);
   counted("events that were stored and are not in " + input_, missing_events_);
   counted("detail records that were stored and are not in " + input_, missing_detail_records_);
+  const uint64_t switches = writer_->totals().stalls.switches;
+  if (last_->totals.stalls.switches > switches) {
+    counted("times off the processor that were stored and are not in " + input_,
+            last_->totals.stalls.switches - switches);
+  }
   if (last_->state == SessionState::kRecording) {
     missing({fmt::format("the end of the session: {} end before it", input_)});
   }

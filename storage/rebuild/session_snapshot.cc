@@ -103,7 +103,7 @@ class Snapshot {
 
  private:
   Status copy_files(const SessionPath& session_path) {
-    std::string made;  // the thread directory that was made last
+    std::string made = session_path.directory;  // the directory that was made last
     for (const SessionFileInfo& file : cut_.files) {
       const std::string path = fmt::format("{}/{}", session_path.directory, file.path);
       const std::string directory = path.substr(0, path.rfind('/'));
@@ -148,7 +148,7 @@ class Snapshot {
 Result<MadeSession> snapshot_session(Fs& fs, const SessionOptions& options, const SessionPath& from,
                                      const SessionCut& cut, const SnapshotMoment& moment,
                                      const MakingProgress& progress) {
-  if (!cut.manifest.passthrough_streams.empty()) {
+  if (cut.manifest.has_stream_of_others()) {
     return Error{Code::kUnsupported,
                  from.name +
                      " holds a stream of another format: it can be downloaded as far as "

@@ -4,6 +4,7 @@
 
 #include "storage/convert/whole_session.h"
 #include "storage/model/session_layout.h"
+#include "storage/model/switch_times.h"
 #include "storage/read/session_search.h"
 
 namespace collect::select {
@@ -37,6 +38,7 @@ Status Recordings::add(const std::string& directory) {
   auto manifest = storage::read_manifest(*part.fs, directory);
   if (!manifest.ok()) return manifest.error();
   part.manifest = std::move(*manifest);
+  COLLECT_TRY(storage::read_switches(*part.fs, directory, part.manifest.stalls));
   const storage::SessionIdentity& identity = part.manifest.identity;
   if (identity.process_id == std::array<uint8_t, 16>{}) {
     return Error{Code::kUnsupported,

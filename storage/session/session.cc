@@ -112,22 +112,9 @@ Status Session::append_pages(std::span<const Page> pages) {
   return fail(admitted);
 }
 
-Result<uint32_t> Session::slot_for(uint32_t stream_id, const char* what) const {
-  const auto slot = threads_.slot_of(stream_id);
-  if (!slot) {
-    return Error{Code::kDamaged,
-                 fmt::format("{}: {} of stream {}, which was not opened", name(), what, stream_id)};
-  }
-  if (threads_.writer(*slot) == nullptr) {
-    return Error{Code::kIo,
-                 fmt::format("{}: the files of thread {} cannot be read", name(), *slot)};
-  }
-  return *slot;
-}
-
 Status Session::append_run(std::span<const Page> pages) {
   const Page& first = pages.front();
-  const auto slot = slot_for(first.stream_id, "page");
+  const auto slot = threads_.slot_for(first.stream_id, "page", name());
   if (!slot.ok()) return slot.error();
   ThreadWriter& writer = *threads_.writer(*slot);
   const size_t open_before = writer.open_files();
@@ -182,13 +169,14 @@ void Session::note_capture_problem() {
   if (const auto problem = roller_.take_problem()) (void)note(*problem);
 }
 
-// The file is made at the first bytes, and the manifest that names it is written before them.
+// The file is made at the first bytes, and the manifest that names it is written before them: of a
+// stream of others nothing else says where it is from. switches.bin is found without.
 Result<PassthroughFile*> Session::passthrough_file(PassthroughKind kind) {
   auto known = passthrough_.find(kind);
   if (!known.ok() || *known != nullptr) return known;
   auto made = passthrough_.create(kind, manifest_);
   if (!made.ok()) return made;
-  live_.change_before_page();
+  if (kind != PassthroughKind::kSwitches) live_.change_before_page();
   directory_unsynced_ = true;
   return made;
 }
@@ -224,15 +212,17 @@ Status Session::end_passthrough(PassthroughKind kind, uint64_t refused_bytes,
   return {};
 }
 
-Status Session::add_stalls(uint32_t stream_id, std::span<const Stall> stalls) {
-  if (stream_id == 0) {
-    stalls_.add(stalls);
-    return {};
-  }
-  if (!failure_.ok()) return failure_;
-  const auto slot = slot_for(stream_id, "stall");
-  if (!slot.ok()) return slot.error();
-  return fail(stalls_.add(*slot, stalls));
+Status Session::add_stalls(std::span<const StreamStall> arrived) {
+  std::vector<Stall> switches;
+  const Status added = stalls_.add(arrived, name(), failure_, switches);
+  if (!added.ok()) return is_disk_error(added.code()) ? fail(added) : added;
+  if (switches.empty()) return {};
+  const std::vector<uint8_t> frames = stalls_.frames_of(switches);
+  const Bytes part = frames;
+  if (!frames.empty()) COLLECT_TRY(append_passthrough(PassthroughKind::kSwitches, {&part, 1}));
+  stalls_.adopt(switches);
+  live_.change();
+  return {};
 }
 
 Status Session::close_stream(const StreamEnd& end) {

@@ -112,8 +112,8 @@ class Session {
   // The end of the stream: how many bytes came and are no whole frames, and where and why.
   Status end_passthrough(PassthroughKind kind, uint64_t refused_bytes, const std::string& problem);
 
-  // Of a thread, or of the whole process (stream 0), in order of time. Repeats are taken silently.
-  Status add_stalls(uint32_t stream_id, std::span<const Stall> stalls);
+  // Those of one stream and kind in order of time. Repeats are taken silently.
+  Status add_stalls(std::span<const StreamStall> arrived);
 
   Status close_stream(const StreamEnd& end);
   Status detail_state(const DetailStateChange& change) { return live_.detail_state(change); }
@@ -178,9 +178,6 @@ class Session {
   Status begin(SessionIdentity identity, const std::optional<ResumeKey>& key);
   Status append_run(std::span<const Page> pages);
   Result<PassthroughFile*> passthrough_file(PassthroughKind kind);
-  // The thread of a stream, whose files can be read. kDamaged: `what` came of a stream that was not
-  // opened.
-  Result<uint32_t> slot_for(uint32_t stream_id, const char* what) const;
   // Containers take about as much again as what goes into them.
   uint64_t copies() const { return roller_.enabled() ? 2 : 1; }
   void refresh_manifest();

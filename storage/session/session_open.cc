@@ -10,6 +10,7 @@
 
 #include "formats/core/threads.h"
 #include "storage/container/container_pages.h"
+#include "storage/model/switch_times.h"
 #include "storage/session/session.h"
 #include "storage/session/thread_reopening.h"
 
@@ -57,13 +58,6 @@ Result<std::vector<uint32_t>> thread_ids_in(Fs& fs, const std::string& directory
   }
   std::sort(ids.begin(), ids.end());
   return ids;
-}
-
-std::optional<PassthroughKind> passthrough_stream_in(Fs& fs, const std::string& directory) {
-  for (const PassthroughKind kind : kPassthroughKinds) {
-    if (fs.exists(fmt::format("{}/{}", directory, passthrough_file_name(kind)))) return kind;
-  }
-  return std::nullopt;
 }
 
 // What the directory itself says of a session whose manifest is gone.
@@ -224,8 +218,13 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems, bo
   COLLECT_TRY(reopening.run(*problems));
   restored_records_ = reopening.restored_records();
   for (const std::string& restored : reopening.notes()) COLLECT_TRY(note(restored));
-  stalls_.adopt();
+  stalls_.adopt(manifest_.stalls);
   COLLECT_TRY(passthrough_.reopen(manifest_, problems));
+  std::vector<Stall> switches;
+  const Status read = read_switches(fs_, directory(), switches);
+  if (!read.ok() && read.code() == Code::kExhausted) return read;
+  if (!read.ok()) problems->push_back(read.error().message);
+  stalls_.adopt(switches);
   stored_bytes_ = totals().stored_bytes;
   COLLECT_TRY(remove_if_there(fs_, fmt::format("{}/{}", directory(), kManifestTemporaryFile)));
   COLLECT_TRY(remove_if_there(fs_, fmt::format("{}/{}", directory(), kReserveFile)));
@@ -261,8 +260,8 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
     }
     auto ids = thread_ids_in(fs, directory);
     if (!ids.ok()) return ids.error();
-    const std::optional<PassthroughKind> passthrough = passthrough_stream_in(fs, directory);
-    if (ids->empty() && !passthrough) {
+    const bool is_dial9 = fs.exists(fmt::format("{}/{}", directory, kDial9File));
+    if (ids->empty() && !is_dial9) {
       COLLECT_TRY(remove_leftovers(fs, directory));
       COLLECT_TRY(remove_if_there(fs, fmt::format("{}/{}", directory, kManifestFile)));
       COLLECT_TRY(fs.remove_directory(directory));
@@ -272,7 +271,9 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
     recovered.problems.push_back(to_string(manifest.error()));
     manifest = manifest_otherwise(fs, session_path, *ids);
     if (!manifest.ok()) return manifest.error();
-    if (passthrough) manifest->identity.process_name = passthrough_kind_name(*passthrough);
+    if (is_dial9) {
+      manifest->identity.process_name = passthrough_kind_name(PassthroughKind::kDial9);
+    }
   }
   if (manifest->state != SessionState::kRecording) {
     COLLECT_TRY(remove_leftovers(fs, directory));

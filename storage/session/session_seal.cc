@@ -11,7 +11,8 @@ Result<SessionCut> Session::cut() {
   auto files = list_session_files(fs_, session_path_);
   if (!files.ok()) return files.error();
   std::erase_if(*files, [](const SessionFileInfo& file) {
-    return file.path.find('/') == std::string::npos;  // manifest, containers
+    // Manifest, containers.
+    return file.path.find('/') == std::string::npos && file.path != kSwitchesFile;
   });
   return SessionCut{manifest_, std::move(*files)};
 }

@@ -1,5 +1,7 @@
 #include "storage/session/session_threads.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -18,6 +20,19 @@ uint32_t SessionThreads::add(std::unique_ptr<ThreadWriter> writer, uint64_t know
 std::optional<uint32_t> SessionThreads::slot_of(uint32_t stream_id) const {
   const auto known = by_stream_.find(stream_id);
   return known == by_stream_.end() ? std::nullopt : std::optional(known->second);
+}
+
+Result<uint32_t> SessionThreads::slot_for(uint32_t stream_id, const char* what,
+                                          const std::string& name) const {
+  const auto slot = slot_of(stream_id);
+  if (!slot) {
+    return Error{Code::kDamaged,
+                 fmt::format("{}: {} of stream {}, which was not opened", name, what, stream_id)};
+  }
+  if (writer(*slot) == nullptr) {
+    return Error{Code::kIo, fmt::format("{}: the files of thread {} cannot be read", name, *slot)};
+  }
+  return *slot;
 }
 
 // Where the files cannot be read, the end is all that is known.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -43,6 +44,9 @@ class SessionThreads {
 
   size_t size() const { return threads_.size(); }
   std::optional<uint32_t> slot_of(uint32_t stream_id) const;
+  // The same of one whose files can be read. kDamaged: `what` came of a stream that was not opened;
+  // `name` is the session's.
+  Result<uint32_t> slot_for(uint32_t stream_id, const char* what, const std::string& name) const;
   // Null when its files cannot be read.
   ThreadWriter* writer(size_t slot) const { return threads_[slot].writer.get(); }
   // Written now: the next commit() syncs it, and its files are closed last.

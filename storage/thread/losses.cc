@@ -40,21 +40,32 @@ bool StallList::is_repeat(const Stall& stall) const {
   return !list.empty() && stall.last_ns <= list.back().last_ns;
 }
 
+Stall StallList::rest_of(Stall stall) const {
+  const std::vector<Stall>& list = listed_[static_cast<size_t>(stall.kind)];
+  if (list.empty()) return stall;
+  stall.first_ns = std::max(stall.first_ns, list.back().last_ns);
+  stall.stalled_ns = std::min(stall.stalled_ns, stall.last_ns - stall.first_ns);
+  return stall;
+}
+
 void StallList::add(Stall stall, size_t most) {
   std::vector<Stall>& list = listed_[static_cast<size_t>(stall.kind)];
-  if (!list.empty()) {
-    // A part of it was reported before, which only happens to a joined one.
-    stall.first_ns = std::max(stall.first_ns, list.back().last_ns);
-    stall.stalled_ns = std::min(stall.stalled_ns, stall.last_ns - stall.first_ns);
-  }
+  stall = rest_of(stall);
   totals_.add(stall);
+  if (is_off_processor(stall.kind)) {
+    list.assign(1, stall);
+    return;
+  }
   if (list.size() >= std::max<size_t>(most, 2)) halve(list);
   list.push_back(stall);
 }
 
 void StallList::append_to(std::vector<Stall>& out, std::optional<uint32_t> thread) const {
   const auto begin = static_cast<ptrdiff_t>(out.size());
-  for (const std::vector<Stall>& list : listed_) out.insert(out.end(), list.begin(), list.end());
+  for (const std::vector<Stall>& list : listed_) {
+    if (list.empty() || is_off_processor(list.front().kind)) continue;
+    out.insert(out.end(), list.begin(), list.end());
+  }
   std::sort(out.begin() + begin, out.end(),
             [](const Stall& a, const Stall& b) { return a.first_ns < b.first_ns; });
   for (auto stall = out.begin() + begin; stall != out.end(); ++stall) stall->thread = thread;

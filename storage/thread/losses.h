@@ -52,16 +52,19 @@ struct LaneLosses {
   uint64_t numbered = 0;  // records that the agent numbered, in all gaps
 };
 
-// Stalls, those of each kind in order of time.
+// Stalls, those of each kind in order of time. Times off the processor are counted, and the newest
+// of a kind is known: the others are in switches.bin.
 class StallList {
  public:
   // One that ends no later than the newest of its kind is a repeat.
   bool is_repeat(const Stall& stall) const;
+  // Without the part that was reported before, which only a joined one has.
+  Stall rest_of(Stall stall) const;
   // What is no repeat. Where `most` of its kind are listed already, those that are closest to each
   // other are joined.
   void add(Stall stall, size_t most);
 
-  // Behind those that are in `out` already.
+  // The stalls, behind what is in `out` already.
   void append_to(std::vector<Stall>& out, std::optional<uint32_t> thread) const;
   const StallTotals& totals() const { return totals_; }
 

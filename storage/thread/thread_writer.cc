@@ -421,6 +421,9 @@ Status ThreadWriter::seal() {
     const Status status = index_.seal(durable);
     if (!index_.sealed()) return status;
     if (synced.ok()) synced = status;
+  } else if (detail_.exists() && !index_.header_has_detail()) {
+    // It was removed before that, and power loss brought its name back.
+    COLLECT_TRY(detail_.remove());
   }
   if (durable) {
     // Sealed by a daemon that ended right there, a file may still have to be synced.

@@ -587,6 +587,7 @@ uint32_t os_thread_id() { return 1; }
 uint64_t newest_event_ns() { return 0; }
 bool only_this_thread_left() { return false; }
 uint64_t voluntary_switches() { return 0; }
+bool was_filtered() { return false; }
 // clang-format on
 
 void recalibrate_clock() {

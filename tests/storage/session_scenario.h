@@ -10,14 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "storage/model/switch_times.h"
 #include "storage/session/session.h"
 #include "tests/storage/fault_fs.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::storage::test {
 
-// Two threads, details, pre-roll, an overwritten page, dropped events, a stream that ends; commits
-// in between. Remembers what was promised.
+// Two threads, details, pre-roll, an overwritten page, dropped events, times off the processor, a
+// stream that ends; commits in between. Remembers what was promised.
 class Scenario {
  public:
   Scenario() : one_(atf::Version::kV2, 1, 100), two_(atf::Version::kV2, 2, 200) {
@@ -44,12 +45,14 @@ class Scenario {
     COLLECT_TRY(session->open_stream(two_.info()));
     const Page both[] = {two_.index_page(0, 5), two_.index_page(5, 4), two_.detail_page(0, 9)};
     COLLECT_TRY(session->append_pages(both));
+    COLLECT_TRY(session->add_stalls(std::span(switches_).first(4)));
     COLLECT_TRY(commit());
     Page after_gap = one_.index_page(11, 5);  // 8, 9 and 10 were overwritten
     after_gap.lost_reasons = kLostOverwritten;
     after_gap.lost_total = 2;
     COLLECT_TRY(store(after_gap));
     COLLECT_TRY(store(one_.detail_page(6, 12)));
+    COLLECT_TRY(session->add_stalls(std::span(switches_).subspan(4)));
     COLLECT_TRY(commit());
     COLLECT_TRY(store(one_.index_page(16, 6)));
     COLLECT_TRY(session->close_stream(two_.end()));
@@ -74,11 +77,17 @@ class Scenario {
     const Page pages[] = {first, second, one_.detail_page(0, 18), two_.index_page(0, 9),
                           two_.detail_page(0, 9)};
     COLLECT_TRY(writer.append_pages(pages));
+    COLLECT_TRY(writer.add_stalls(switches_));
     COLLECT_TRY(writer.close_stream(one_.end(2)));
     COLLECT_TRY(writer.close_stream(two_.end()));
     return writer.seal(SessionState::kComplete, "done");
   }
 
+  std::vector<uint64_t> switch_ends() const {
+    std::vector<uint64_t> ends;
+    for (const StreamStall& one : switches_) ends.push_back(one.stall.last_ns);
+    return ends;
+  }
   FakeStream::Sections expected_one() const { return one_.expected({8, 9, 10}, {}); }
   FakeStream::Sections expected_two() const { return two_.expected({}, {}); }
 
@@ -100,6 +109,12 @@ class Scenario {
 
   FakeStream one_;
   FakeStream two_;
+  const std::vector<StreamStall> switches_ = {{1, make_stall(StallKind::kBlocked, 1010, 1020)},
+                                              {2, make_stall(StallKind::kBlocked, 1011, 1013)},
+                                              {1, make_stall(StallKind::kPreempted, 1030, 1040)},
+                                              {1, make_stall(StallKind::kBlocked, 1050, 1060)},
+                                              {2, make_stall(StallKind::kBlocked, 1100, 1200)},
+                                              {1, make_stall(StallKind::kBlocked, 1100, 1300)}};
 };
 
 // What must hold of the scenario's session after any fault.
@@ -147,6 +162,12 @@ class ScenarioTest : public SessionTest {
     EXPECT_EQ(section_of(directory + "/thread_0/detail.atf"), one.detail);
     EXPECT_EQ(section_of(directory + "/thread_1/index.atf"), two.index);
     EXPECT_EQ(section_of(directory + "/thread_1/detail.atf"), two.detail);
+    PosixFs fs;
+    std::vector<Stall> switches;
+    EXPECT_OK(read_switches(fs, directory, switches));
+    std::vector<uint64_t> ends;
+    for (const Stall& stored : switches) ends.push_back(stored.last_ns);
+    EXPECT_EQ(ends, scenario.switch_ends());
   }
 
   // What must hold of any sealed session of the scenario.

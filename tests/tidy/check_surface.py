@@ -29,7 +29,7 @@ ONLY_IN_ROOMS = {
     "detail_windows_left_out", "events_left_out", "function_filters_left_out",
     "input_missing_left_out", "markers_left_out", "missing_left_out", "symbols_left_out",
     # Of dial9 feeds: dial9_feed_test and session_passthrough_test.
-    "foreign_streams", "refused_bytes",
+    "refused_bytes",
     # Words that `collectctl devices` sends and shows: e2e_devices_test reads its text.
     "match", "servers",
     # Bytes of a google.rpc.Status that clients show encoded: collector_service_test decodes them.

@@ -15,6 +15,7 @@
 #include "formats/core/text/printable.h"
 #include "storage/manifest/forgiven_json.h"
 #include "storage/model/session_layout.h"
+#include "storage/model/switch_times.h"
 #include "storage/read/lod_files.h"
 #include "storage/read/thread_breaks.h"
 #include "storage/read/workers.h"
@@ -39,7 +40,7 @@ class ManifestCheck {
           refused ? sentence_of(*error) : "there is no manifest");
       return;
     }
-    auto manifest = read::SessionManifest::parse(*trace_.manifest);
+    auto manifest = read::SessionManifest::of(trace_);
     if (!manifest) {
       add(Severity::kWarning, "", manifest.error().message);
       return;
@@ -64,6 +65,7 @@ class ManifestCheck {
     }
     check_totals();
     check_gaps();
+    check_switches();
   }
 
  private:
@@ -147,6 +149,34 @@ class ManifestCheck {
                  "/totals/lost_events");
     compare_lost(storage::kLostDetailRecordsKey, manifest.totals.lost_detail_records, records,
                  "/totals/lost_detail_records");
+  }
+
+  // What the threads say of their times off the processor is what switches.bin has.
+  void check_switches() {
+    const read::SessionManifest& manifest = *report_.manifest;
+    const bool is_open = manifest.state == storage::SessionState::kRecording;
+    if (!manifest.identity.switches || is_open) return;
+    std::map<uint32_t, storage::StallTotals> listed;
+    uint64_t count = 0;
+    for (const storage::Stall& stall : manifest.stalls) {
+      if (!storage::is_off_processor(stall.kind) || !stall.thread) continue;
+      listed[*stall.thread].add(stall);
+      ++count;
+    }
+    if (count >= storage::kMaxSwitchesListed) return;
+    for (size_t i = 0; i < manifest.threads.size(); ++i) {
+      const storage::StallTotals& said = manifest.threads[i].stalls;
+      const storage::StallTotals& has = listed[manifest.threads[i].id];
+      if (said.switches == has.switches && said.blocked_ns == has.blocked_ns &&
+          said.preempted_ns == has.preempted_ns) {
+        continue;
+      }
+      add(Severity::kError, fmt::format("/threads/{}/switches", i),
+          fmt::format("says {} times off the processor, {} ns blocked and {} ns preempted; {} has "
+                      "{}, {} ns and {} ns",
+                      said.switches, said.blocked_ns, said.preempted_ns, storage::kSwitchesFile,
+                      has.switches, has.blocked_ns, has.preempted_ns));
+    }
   }
 
   // What is missing is explained by a gap each: their sum is the thread's loss.

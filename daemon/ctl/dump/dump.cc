@@ -121,7 +121,7 @@ Status choose_windows(const DumpOptions& options,
 // Empty where it cannot be read, which is printed: events are there without names.
 read::SessionManifest manifest_of(const read::Trace& trace, std::ostream& err) {
   if (!trace.manifest) return {};
-  auto parsed = read::SessionManifest::parse(*trace.manifest);
+  auto parsed = read::SessionManifest::of(trace);
   if (parsed) return std::move(parsed).value();
   err << "collectctl: "
       << printable_sentence(fmt::format("{}: {}", trace.manifest_path, parsed.error().message))

@@ -280,8 +280,7 @@ int print_report_graph(TextOut& out, const ReportedCapture& capture, const Repor
                        const Answer& answer) {
   auto filter = select::FunctionFilter::make({options.graph}, capture.names());
   if (!filter) return answer.refuse_briefly(filter.error(), 2);
-  const auto workers = read_capture<CallTree>(capture, ReportClock::kRunning,
-                                              progress_line(answer.err, options.progress),
+  const auto workers = read_capture<CallTree>(capture, progress_line(answer.err, options.progress),
                                               [](auto&, size_t, const calls::ThreadCounts&) {});
   auto& first = *workers.front();
   for (size_t i = 1; i < workers.size(); ++i) {

@@ -23,9 +23,15 @@ namespace {
 // Adds up one thread after another.
 struct RecordedTime : calls::CallSink {
   void on_call_begin(const calls::Call&) { ++calls; }
-  void on_call_end(const calls::EndedCall& call) { self_ns += call.self_ns; }
+  void on_call_end(const calls::EndedCall& call) {
+    self_ns += call.self_ns;
+    waited_ns += waits.end(call.depth).self_ns;
+  }
+  void on_wait(uint64_t ns, size_t depth) { waits.wait(ns, depth); }
   uint64_t calls = 0;
   uint64_t self_ns = 0;
+  uint64_t waited_ns = 0;  // of these
+  calls::WaitStack waits;
 };
 
 constexpr auto kNothingMore = [](auto&, size_t, const calls::ThreadCounts&) {};
@@ -42,7 +48,7 @@ ReportRow function_row(const read::NameTable& names, uint64_t id,
   row.id = id;
   row.name = report_name(names, id);
   if (const read::SourceLocation* source = names.source_of(id)) row.source = *source;
-  row.times = {times.calls, times.total_ns, times.self_ns};
+  row.times = {times.calls, times.total_ns, times.self_ns, times.waited};
   row.exceptions = times.exceptions;
   row.open = times.open_at_end;
   row.skipped = times.skipped;
@@ -55,10 +61,10 @@ ReportRow function_row(const read::NameTable& names, uint64_t id,
   return row;
 }
 
-ReportProfile by_function(const ReportedCapture& capture, ReportClock clock,
+ReportProfile by_function(const ReportedCapture& capture,
                           const std::function<void(size_t, size_t)>& progress) {
   ReportProfile profile;
-  const auto workers = read_capture<calls::FunctionTotals>(capture, clock, progress, kNothingMore);
+  const auto workers = read_capture<calls::FunctionTotals>(capture, progress, kNothingMore);
   auto& first = *workers.front();
   for (size_t i = 1; i < workers.size(); ++i) {
     first.sink.add(first.slots, workers[i]->sink, workers[i]->slots);
@@ -75,11 +81,11 @@ ReportProfile by_function(const ReportedCapture& capture, ReportClock clock,
   return profile;
 }
 
-ReportProfile by_caller(const ReportedCapture& capture, ReportClock clock,
+ReportProfile by_caller(const ReportedCapture& capture,
                         const std::function<void(size_t, size_t)>& progress) {
   using calls::CallerTotals;
   ReportProfile profile;
-  const auto workers = read_capture<CallerTotals>(capture, clock, progress, kNothingMore);
+  const auto workers = read_capture<CallerTotals>(capture, progress, kNothingMore);
   auto& first = *workers.front();
   for (size_t i = 1; i < workers.size(); ++i) {
     first.sink.add(first.slots, workers[i]->sink, workers[i]->slots);
@@ -104,10 +110,10 @@ ReportProfile by_caller(const ReportedCapture& capture, ReportClock clock,
   return profile;
 }
 
-ReportProfile by_module(const ReportedCapture& capture, ReportClock clock,
+ReportProfile by_module(const ReportedCapture& capture,
                         const std::function<void(size_t, size_t)>& progress) {
   ReportProfile profile;
-  const auto workers = read_capture<calls::ModuleTotals>(capture, clock, progress, kNothingMore);
+  const auto workers = read_capture<calls::ModuleTotals>(capture, progress, kNothingMore);
   auto& first = *workers.front();
   for (size_t i = 1; i < workers.size(); ++i) first.sink.add(workers[i]->sink);
   for (const calls::ModuleTotals::Module& module : first.sink.modules()) {
@@ -125,7 +131,7 @@ ReportProfile by_module(const ReportedCapture& capture, ReportClock clock,
 
 // The total of a thread is the time from its first event to its last, its self time that of the
 // calls that were recorded; stalls are in neither.
-ReportProfile by_thread(const ReportedCapture& capture, ReportClock clock,
+ReportProfile by_thread(const ReportedCapture& capture,
                         const std::function<void(size_t, size_t)>& progress) {
   ReportProfile profile;
   profile.rows.resize(capture.threads().size());
@@ -140,37 +146,29 @@ ReportProfile by_thread(const ReportedCapture& capture, ReportClock clock,
                         : thread.index->header().thread_id;
     row.name =
         said != nullptr && !said->name.empty() ? said->name : fmt::format("thread_{}", thread.n);
-    row.times = {worker.sink.calls, counts.running_ns, worker.sink.self_ns};
+    row.times = {worker.sink.calls,
+                 counts.running_ns,
+                 worker.sink.self_ns,
+                 {counts.waited_ns, worker.sink.waited_ns}};
     worker.sink = {};
   };
-  add_counts(profile, read_capture<RecordedTime>(capture, clock, progress, keep));
+  add_counts(profile, read_capture<RecordedTime>(capture, progress, keep));
   return profile;
 }
 
-ReportProfile profile_by(const ReportedCapture& capture, ReportBy by, ReportClock clock,
+ReportProfile profile_by(const ReportedCapture& capture, ReportBy by,
                          const std::function<void(size_t, size_t)>& progress) {
   switch (by) {
     case ReportBy::kFunction:
-      return by_function(capture, clock, progress);
+      return by_function(capture, progress);
     case ReportBy::kThread:
-      return by_thread(capture, clock, progress);
+      return by_thread(capture, progress);
     case ReportBy::kModule:
-      return by_module(capture, clock, progress);
+      return by_module(capture, progress);
     case ReportBy::kCaller:
-      return by_caller(capture, clock, progress);
+      return by_caller(capture, progress);
   }
   return {};
-}
-
-// `cpu` has the same rows, measured on the processor.
-void add_cpu_times(ReportProfile& profile, ReportProfile cpu) {
-  sort_rows(profile.rows, ReportSort::kName);
-  sort_rows(cpu.rows, ReportSort::kName);
-  for (size_t i = 0; i < std::min(profile.rows.size(), cpu.rows.size()); ++i) {
-    profile.rows[i].cpu_total_ns = cpu.rows[i].times.total_ns;
-    profile.rows[i].cpu_self_ns = cpu.rows[i].times.self_ns;
-  }
-  profile.cpu_ns = cpu.counts.running_ns;
 }
 
 }  // namespace
@@ -185,10 +183,10 @@ std::string report_name(const read::NameTable& names, uint64_t function_id) {
 ReportProfile profile_of(const ReportedCapture& capture, const ReportOptions& options,
                          std::ostream& err) {
   const auto progress = progress_line(err, options.progress);
-  ReportProfile profile = profile_by(capture, options.by, ReportClock::kRunning, progress);
+  ReportProfile profile = profile_by(capture, options.by, progress);
   profile.threads = capture.threads().size();
   if (capture.has_switches() && !options.wall) {
-    add_cpu_times(profile, profile_by(capture, options.by, ReportClock::kProcessor, progress));
+    profile.cpu_ns = profile.counts.running_ns - profile.counts.waited_ns;
   }
   ReportSort sort = options.sort;
   if (sort == ReportSort::kAuto) sort = profile.cpu_ns ? ReportSort::kCpu : ReportSort::kTotal;
@@ -213,7 +211,7 @@ void sort_rows(std::vector<ReportRow>& rows, ReportSort sort) {
       by([](const ReportRow& row) { return row.times.self_ns; });
       break;
     case ReportSort::kCpu:
-      by([](const ReportRow& row) { return row.cpu_self_ns; });
+      by([](const ReportRow& row) { return cpu_self_ns(row.times); });
       break;
     case ReportSort::kCalls:
       by([](const ReportRow& row) { return row.times.calls; });
@@ -251,7 +249,7 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
   }
   bool has_manifest = false;
   if (trace_->manifest) {
-    auto parsed = read::SessionManifest::parse(*trace_->manifest);
+    auto parsed = read::SessionManifest::of(*trace_);
     if (parsed) {
       manifest_ = std::move(parsed).value();
       has_manifest = true;

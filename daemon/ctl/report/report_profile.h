@@ -1,6 +1,7 @@
 // What `report` works out of one capture: on all cores, a thread of the capture at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
@@ -79,15 +80,12 @@ struct ReportWorker {
   }
 };
 
-// kRunning stops in stalls; kProcessor also where the thread was not on a processor.
-enum class ReportClock : uint8_t { kRunning, kProcessor };
-
 // Every thread of the capture through a sink: done(worker, i) follows thread i. One worker for each
 // core, whose results are still apart.
 template <class Sink, class Done>
 std::vector<std::unique_ptr<ReportWorker<Sink>>> read_capture(
-    const ReportedCapture& capture, ReportClock clock,
-    const std::function<void(size_t, size_t)>& progress, Done&& done) {
+    const ReportedCapture& capture, const std::function<void(size_t, size_t)>& progress,
+    Done&& done) {
   const auto& threads = capture.threads();
   std::vector<std::unique_ptr<ReportWorker<Sink>>> workers(read::workers_for(threads.size()));
   for (auto& worker : workers) worker = std::make_unique<ReportWorker<Sink>>();
@@ -95,9 +93,7 @@ std::vector<std::unique_ptr<ReportWorker<Sink>>> read_capture(
     ReportWorker<Sink>& worker = *workers[number];
     const uint32_t n = threads[i]->n;
     const std::vector<calls::Gap> gaps = read::call_gaps_of(capture.manifest(), n);
-    const std::vector<calls::Stall> stalls = clock == ReportClock::kRunning
-                                                 ? read::call_stalls_of(capture.manifest(), n)
-                                                 : read::call_idle_times_of(capture.manifest(), n);
+    const std::vector<calls::Stall> stalls = read::call_stalls_of(capture.manifest(), n);
     if constexpr (std::is_same_v<Sink, calls::FunctionTotals>) {
       // The totals of a whole thread may have been added up already.
       const read::TraceThread* files = capture.trace().thread(n);
@@ -133,8 +129,6 @@ struct ReportRow {
   uint64_t caller_id = 0;         // of kCaller
   uint32_t thread_id = 0;         // of kThread
   calls::GroupTimes times;
-  uint64_t cpu_total_ns = 0;  // of these times, on the processor: ReportProfile::cpu_ns
-  uint64_t cpu_self_ns = 0;
   uint64_t exceptions = 0;  // the rest is of kFunction
   uint64_t open = 0;
   uint64_t skipped = 0;
@@ -149,6 +143,14 @@ struct ReportProfile {
   uint64_t threads = 0;
   std::optional<uint64_t> cpu_ns;  // of all threads together, on a processor; nullopt: not known
 };
+
+// Of its times, on the processor, where ReportProfile::cpu_ns is known.
+inline uint64_t cpu_total_ns(const calls::GroupTimes& times) {
+  return times.total_ns - std::min(times.total_ns, times.waited.total_ns);
+}
+inline uint64_t cpu_self_ns(const calls::GroupTimes& times) {
+  return times.self_ns - std::min(times.self_ns, times.waited.self_ns);
+}
 
 inline constexpr char kNoCallerName[] = "(no caller)";
 inline constexpr char kCallerInDoubtName[] = "(unknown, behind a gap)";

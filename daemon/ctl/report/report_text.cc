@@ -58,8 +58,8 @@ Json json_of(const ReportRow& row, ReportBy by, bool has_cpu) {
   Json json = row_names_json(row, by);
   add_times(json, row.times);
   if (has_cpu) {
-    json["cpu_total_ns"] = row.cpu_total_ns;
-    json["cpu_self_ns"] = row.cpu_self_ns;
+    json["cpu_total_ns"] = cpu_total_ns(row.times);
+    json["cpu_self_ns"] = cpu_self_ns(row.times);
   }
   if (by != ReportBy::kFunction) return json;
   json["exceptions"] = row.exceptions;
@@ -98,7 +98,7 @@ void put_waits(TextBuffer& out, const ReportedCapture& capture, const ReportProf
   }
   out.put('\n');
   const auto waited = [](const ReportRow* row) {
-    return row->times.self_ns - std::min(row->times.self_ns, row->cpu_self_ns);
+    return row->times.self_ns - cpu_self_ns(row->times);
   };
   std::vector<const ReportRow*> rows;
   for (const ReportRow& row : profile.rows) rows.push_back(&row);
@@ -305,7 +305,7 @@ void print_report_text(TextOut& out, const ReportedCapture& capture, const Repor
   for (uint64_t i = 0; i < shown; ++i) {
     const ReportRow& row = profile.rows[i];
     if (profile.cpu_ns) {
-      put_share(row.cpu_self_ns, *profile.cpu_ns);
+      put_share(cpu_self_ns(row.times), *profile.cpu_ns);
       out.put("  ");
       put_share(row.times.self_ns, whole);
       out.put("  ");

@@ -200,18 +200,9 @@ Status StoredSession::close_stream(const storage::StreamEnd& end) {
   return {};
 }
 
-// Those of one stream that follow each other are one call.
 Status StoredSession::add_stalls(const ArrivedStalls& arrived) {
   report_.progress = true;
-  std::vector<storage::Stall> of_stream;
-  for (size_t at = 0; at < arrived.stalls.size();) {
-    const uint32_t stream = arrived.stalls[at].stream_id;
-    of_stream.clear();
-    for (; at < arrived.stalls.size() && arrived.stalls[at].stream_id == stream; ++at) {
-      of_stream.push_back(arrived.stalls[at].stall);
-    }
-    COLLECT_TRY(writer_->add_stalls(stream, of_stream));
-  }
+  COLLECT_TRY(writer_->add_stalls(arrived.stalls));
   stalls_next_ = std::max(stalls_next_, arrived.next_number);
   return {};
 }

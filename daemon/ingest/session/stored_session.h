@@ -29,12 +29,8 @@
 namespace collect::ingest {
 
 struct ArrivedStalls {
-  struct Of {
-    uint32_t stream_id = 0;  // 0: of the whole process
-    storage::Stall stall;
-  };
   uint64_t next_number = 0;  // of the agent's numbering, behind these
-  std::vector<Of> stalls;
+  std::vector<storage::StreamStall> stalls;
 };
 // What is looked for among the events from now on; empty: nothing.
 struct EventsWanted {

@@ -19,7 +19,7 @@
 namespace collect::calls {
 
 inline constexpr uint8_t kLodMagic[4] = {'A', 'L', 'O', 'D'};
-inline constexpr uint32_t kLodVersion = 1;
+inline constexpr uint32_t kLodVersion = 2;
 inline constexpr uint32_t kLodHeaderBytes = 128;
 inline constexpr uint32_t kLodNodeBytes = 40;
 inline constexpr uint32_t kLodCellBytes = 12;
@@ -39,7 +39,7 @@ struct LodSource {
   uint64_t events = 0;
   uint32_t section_checksum = 0;  // of the index file's footer; 0 without one
   uint32_t edges_checksum = 0;    // CRC-32C of the first and the last event, as they are stored
-  uint32_t context_checksum = 0;  // lod_context() of the gaps and stalls
+  uint32_t context_checksum = 0;  // lod_context() of the gaps, stalls and times off the processor
   bool operator==(const LodSource&) const = default;
 };
 uint32_t lod_context(std::span<const Gap> gaps, std::span<const Stall> stalls);

@@ -71,7 +71,7 @@ template <class Counts, class Each>
 void for_each_count(Counts& counts, Each each) {
   for (auto* one : {&counts.events, &counts.calls, &counts.lone_ends, &counts.too_deep,
                     &counts.unknown_kinds, &counts.gaps, &counts.lost_events, &counts.stalls,
-                    &counts.stalled_ns, &counts.clock_ns, &counts.running_ns}) {
+                    &counts.stalled_ns, &counts.clock_ns, &counts.running_ns, &counts.waited_ns}) {
     each(*one);
   }
   for (auto& one : counts.ended) each(one);
@@ -79,9 +79,9 @@ void for_each_count(Counts& counts, Each each) {
 
 template <class Times, class Each>
 void for_each_time(Times& times, Each each) {
-  for (auto* one :
-       {&times.calls, &times.total_ns, &times.self_ns, &times.exceptions, &times.skipped,
-        &times.cut_by_gap, &times.open_at_end, &times.cut_by_window, &times.longest_ns}) {
+  for (auto* one : {&times.calls, &times.total_ns, &times.self_ns, &times.waited.total_ns,
+                    &times.waited.self_ns, &times.exceptions, &times.skipped, &times.cut_by_gap,
+                    &times.open_at_end, &times.cut_by_window, &times.longest_ns}) {
     each(*one);
   }
 }
@@ -121,7 +121,7 @@ bool read_functions(Reader& in, LodSummary& summary) {
     // Each once, so that slots are what the nodes say.
     if (summary.slots.slot_of(in.number()) != i) return false;
   }
-  const uint64_t timed = in.count(12);
+  const uint64_t timed = in.count(14);
   if (timed > functions) return false;
   for (uint64_t slot = 0; slot < timed && in.ok(); ++slot) {
     FunctionTimes times;
@@ -206,10 +206,10 @@ uint32_t lod_context(std::span<const Gap> gaps, std::span<const Stall> stalls) {
       out.number(one);
     }
   }
-  std::vector<std::array<uint64_t, 5>> sorted;
+  std::vector<std::array<uint64_t, 6>> sorted;
   for (const Stall& stall : stalls) {
     sorted.push_back({stall.first_ns, stall.last_ns, stall.stalled_ns, stall.count,
-                      uint64_t{stall.is_of_process}});
+                      uint64_t{stall.is_of_process}, uint64_t{stall.is_off_processor}});
   }
   std::sort(sorted.begin(), sorted.end());
   for (const auto& stall : sorted) {

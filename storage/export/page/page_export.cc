@@ -131,6 +131,7 @@ class PageExport {
     shown.number = thread.n;
     if (!show_from_lod(part, shown, slots, totals)) show_from_calls(part, shown, slots, totals);
     for (const calls::Stall& stall : part.stalls) {
+      if (stall.is_off_processor) continue;
       if (stall.last_ns < session.window().first_ns || stall.first_ns > session.window().last_ns) {
         continue;
       }

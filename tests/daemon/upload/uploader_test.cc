@@ -55,7 +55,7 @@ TEST_F(UploaderTest, SessionBecomesObjectsAndCommitComesLast) {
   std::vector<std::string> keys;
   for (const auto& [key, digest] : bucket()) keys.push_back(key);
   EXPECT_THAT(keys,
-              ElementsAre(kPrefix + "COMMIT", kPrefix + "manifest.json",
+              ElementsAre(kPrefix + "COMMIT", kPrefix + "manifest.json", kPrefix + "switches.bin",
                           kPrefix + "thread=0/detail.atf.zst", kPrefix + "thread=0/index.atf.zst",
                           kPrefix + "thread=1/detail.atf.zst", kPrefix + "thread=1/index.atf.zst"));
   const auto log = server().log();
@@ -68,7 +68,7 @@ TEST_F(UploaderTest, SessionBecomesObjectsAndCommitComesLast) {
   EXPECT_EQ(commit->device_id, "phone 7");
   EXPECT_EQ(commit->state, "complete");
   EXPECT_EQ(commit->part.collector, "lab-1");
-  ASSERT_EQ(commit->files.size(), 5u);
+  ASSERT_EQ(commit->files.size(), 6u);
   uint64_t bytes = 0;
   for (const CommittedFile& file : commit->files) {
     const std::string local = file_text(session_path.directory + "/" + file.path);

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""switches_test.py BIN WAITS: time on the processor, as `run --switches` records it, beside what programs/waits.c
+"""switches_test.py BIN WAITS: time on the processor, as `run` records it, beside what programs/waits.c
 measured of itself by the system's clocks."""
 
 import collections
+import ctypes
+import errno
 import json
 import os
 import pathlib
+import platform
 import re
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -16,8 +21,25 @@ BIN, WAITS = map(os.path.abspath, sys.argv[1:3])
 CLEAN = {key: value for key, value in os.environ.items() if not key.startswith("COLLECT_")}
 
 
-def collectctl(*words, **more):
-    return subprocess.run([f"{BIN}/collectctl", *words], env=CLEAN, capture_output=True, text=True, timeout=120,
+SECCOMP_ERRNO, SECCOMP_KILL_PROCESS, SECCOMP_ALLOW = 0x00050000, 0x80000000, 0x7FFF0000
+
+
+def forbid_perf_events(action):
+    """A filter of system calls (seccomp(2)) on this process and all that it starts."""
+    number = {"x86_64": 298, "aarch64": 241}[platform.machine()]
+    # Load the call's number; is it that one; what then; what else.
+    program = b"".join(struct.pack("HBBI", *line) for line in (
+        (0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, action), (0x06, 0, 0, SECCOMP_ALLOW)))
+    kept = ctypes.create_string_buffer(program)
+    header = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 4, ctypes.addressof(kept)))
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    # PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP with SECCOMP_MODE_FILTER.
+    if prctl(38, 1, 0, 0, 0) != 0 or prctl(22, 2, header, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+def collectctl(*words, env=None, **more):
+    return subprocess.run([f"{BIN}/collectctl", *words], env=env or CLEAN, capture_output=True, text=True, timeout=120,
                           check=False, **more)
 
 
@@ -27,8 +49,9 @@ class SwitchesTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name, "traces")
 
-    def record(self, *words):
-        done = collectctl("run", *words, "-o", str(self.root), "--", WAITS)
+    def record(self, *words, switches=None, **more):
+        environment = CLEAN if switches is None else {**CLEAN, "COLLECT_SWITCHES": switches}
+        done = collectctl("run", *words, "-o", str(self.root), "--", WAITS, env=environment, **more)
         self.assertEqual(done.returncode, 0, done.stderr)
         measured = collections.defaultdict(list)
         for line in done.stdout.splitlines():
@@ -45,7 +68,7 @@ class SwitchesTest(unittest.TestCase):
         return done.stdout
 
     def record_with_switches(self):
-        measured, said = self.record("--switches")
+        measured, said = self.record()
         if "no_switches" in self.manifest()["process"]:
             self.skipTest("switches cannot be had here: " + self.manifest()["process"]["no_switches"])
         return measured, said
@@ -85,17 +108,63 @@ class SwitchesTest(unittest.TestCase):
         self.assertNotIn("CPU", self.report("--wall"))
 
     def test_drain_thread_says_that_it_has_none(self):
-        _, said = self.record("--switches", "--drain", "thread")
+        _, said = self.record("--drain", "thread", switches="on")
         self.assertRegex(said, r"switches +none: .*drain process")
         self.assertIn("# time on the processor is not known", self.report())
         process = self.manifest()["process"]
         self.assertNotIn("switches", process)
         self.assertIn("drain process", process["no_switches"])
 
-    def test_unasked_records_none(self):
-        self.record()
-        self.assertNotIn("switches", self.manifest()["process"])
-        self.assertNotIn("CPU", self.report())
+    def test_unwanted_are_not_recorded(self):
+        for words in (("--no-switches",), ("--drain", "thread")):
+            with self.subTest(words=words):
+                shutil.rmtree(self.root, ignore_errors=True)
+                _, said = self.record(*words)
+                self.assertNotRegex(said, r"switches +none")
+                process = self.manifest()["process"]
+                self.assertNotIn("switches", process)
+                self.assertNotIn("no_switches", process)
+                self.assertNotIn("CPU", self.report())
+
+    # As a container, and as a service whose other calls are not survived.
+    def test_filter_of_system_calls_is_the_reason(self):
+        for action in (SECCOMP_ERRNO | errno.EPERM, SECCOMP_KILL_PROCESS):
+            with self.subTest(action=hex(action)):
+                shutil.rmtree(self.root, ignore_errors=True)
+                _, said = self.record(preexec_fn=lambda chosen=action: forbid_perf_events(chosen))
+                self.assertRegex(said, r"switches +none: .*filter")
+                self.assertIn("# time on the processor is not known", self.report())
+                self.assertEqual(self.manifest()["state"], "complete")
+
+    def test_times_are_in_a_file_that_is_checked(self):
+        self.record_with_switches()
+        session = next(self.root.glob("session_*/pid_*"))
+        self.assertEqual(collectctl("verify", str(session)).returncode, 0)
+        file = session / "switches.bin"
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-1])
+        done = collectctl("verify", str(session))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("switches.bin: offset", done.stdout)
+        self.assertIn("# time on the processor is not known: switches.bin", self.report())
+        file.unlink()
+        self.assertIn("switches.bin", collectctl("verify", str(session)).stdout)
+
+    def test_containers_and_packed_sessions_have_them(self):
+        self.record_with_switches()
+        session = next(self.root.glob("session_*/pid_*"))
+        before = self.times_on_the_processor(session)
+        rebuilt = self.root.parent / "rebuilt"
+        done = collectctl("convert", *map(str, session.glob("*.rtc")), "--to", "atf", "-o", str(rebuilt))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(collectctl("pack", str(session)).returncode, 0)
+        for path in (session, rebuilt):
+            self.assertEqual(self.times_on_the_processor(path), before, path)
+
+    def times_on_the_processor(self, path):
+        done = collectctl("report", "--json", str(path))
+        rows = json.loads(done.stdout)["functions"]
+        return sorted((row["calls"], row["cpu_self_ns"]) for row in rows)  # containers have no names
 
 
 if __name__ == "__main__":

@@ -180,7 +180,7 @@ TEST(LodFile, EveryFlippedByteIsNoticed) {
 
 TEST(LodFile, AnotherVersionIsNotDamaged) {
   BuiltLod built = build(random_thread(7), 4);
-  built.file[4] = 2;
+  built.file[4] = kLodVersion + 1;
   store_le(built.file.data() + 124, crc32c(Bytes(built.file).first(124)));
   EXPECT_EQ(LodReader::open(built.file).code(), Code::kUnsupported);
 }

@@ -52,6 +52,7 @@ class PowerLossTest : public ScenarioTest {
     }
     EXPECT_GE(manifest.totals.events, scenario.promised_totals.events);
     EXPECT_GE(manifest.totals.lost_events, scenario.promised_totals.lost_events);
+    EXPECT_GE(manifest.totals.stalls.switches, scenario.promised_totals.stalls.switches);
   }
 
   const std::string base_;

@@ -221,7 +221,7 @@ constexpr char kFullJson[] = R"({
   "clock_sync": [{"at_ns": 100, "offset_ns": -5, "uncertainty_ns": 3, "drift_ppb": 1.25,
                   "at_unix_ns": 1700, "boot_id": "of the collector"}],
   "events": [{"at_unix_ns": 1234, "what": "reconnected"}], "events_left_out": 6,
-  "foreign_streams": [{"kind": "dial9", "file": "stream.dial9", "bytes": 33, "refused_bytes": 5,
+  "streams": [{"kind": "dial9", "file": "stream.dial9", "bytes": 33, "refused_bytes": 5,
                        "problem": "tag: at 33"}],
   "containers": [{"name": "capture-000002.rtc", "state": "finished", "bytes": 900,
                   "first_ns": 101, "last_ns": 150},
@@ -262,8 +262,8 @@ TEST(Manifest, OmitsKeysOfAbsentValues) {
   }
   EXPECT_FALSE(json["threads"][0].contains("calls_left_out"));
   EXPECT_FALSE(json["gaps"][0].contains("merged"));
-  EXPECT_FALSE(json["foreign_streams"][0].contains("refused_bytes"));
-  EXPECT_FALSE(json["foreign_streams"][0].contains("problem"));
+  EXPECT_FALSE(json["streams"][0].contains("refused_bytes"));
+  EXPECT_FALSE(json["streams"][0].contains("problem"));
   EXPECT_FALSE(json["totals"].contains("calls_left_out"));
   for (const char* key : {"threads", "modules", "symbols", "gaps", "detail_windows", "clock_sync",
                           "events", "module_symbols", "containers", "markers"}) {
@@ -303,7 +303,7 @@ TEST(Manifest, ValuesThatCannotBeAreNone) {
     "function_filters": [{"only": "all", "except": [1, "x"],
                           "switched_off": [7, {"function_id": 5}, {"function_id": "0x5"}]}],
     "clock_sync": [{"drift_ppb": "fast"}, {"drift_ppb": 2}],
-    "foreign_streams": [{"kind": "of later", "bytes": 9}, 4, {"kind": "dial9", "bytes": 1},
+    "streams": [{"kind": "of later", "bytes": 9}, 4, {"kind": "dial9", "bytes": 1},
                         {"kind": "dial9", "bytes": 2}],
     "process": {"process_id": "0102", "end": {"how": "of later"}},
     "symbols_state": "of later", "state": "of later", "totals": 3, "markers": {}})");

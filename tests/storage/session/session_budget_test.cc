@@ -194,7 +194,7 @@ TEST_P(SessionBudgetTest, StallAloneIsSyncedByTheCommit) {
   ASSERT_OK(session->open_stream(stream.info()));
   ASSERT_OK(session->commit());
   const Stall stall = make_stall(StallKind::kPageWait, 1000, 2000);
-  ASSERT_OK(session->add_stalls(1, {&stall, 1}));
+  ASSERT_OK(session->add_stalls(std::vector<StreamStall>{{1, stall}}));
   ASSERT_OK(session->commit());
   const uint64_t before = fs_.closed_unsynced;
   session.reset();

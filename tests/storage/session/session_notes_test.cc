@@ -120,7 +120,8 @@ TEST_F(SessionNotesTest, ContainerHasNotesFromBeforeTheCommit) {
   ASSERT_OK((*session)->clock_sync({2000, -5, 7, 0.5}));
   ASSERT_OK((*session)->note("something unusual"));
   ASSERT_OK((*session)->marker({1007, "the door opens"}));
-  ASSERT_OK((*session)->add_stalls(0, std::vector{make_stall(StallKind::kPageWait, 1010, 1020)}));
+  ASSERT_OK((*session)->add_stalls(
+      std::vector<StreamStall>{{0, make_stall(StallKind::kPageWait, 1010, 1020)}}));
   (*session)->set_lost_without_stream(4);
   StreamEnd end = stream.end();
   end.thread_name = "worker";

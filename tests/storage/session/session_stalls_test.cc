@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "storage/manifest/manifest_file.h"
+#include "storage/model/switch_times.h"
 #include "storage/rebuild/capture_replay.h"
 #include "storage/thread/losses.h"
 #include "tests/storage/session_fixture.h"
@@ -110,7 +111,7 @@ class SessionStalls : public SessionTest {
     return std::move(*session);
   }
   static Status add(Session& session, uint32_t stream, const Stall& stall) {
-    return session.add_stalls(stream, {&stall, 1});
+    return session.add_stalls(std::vector<StreamStall>{{stream, stall}});
   }
   // A thread's stall, a page, another stall; and one of the process.
   void record(Session& session) {
@@ -260,9 +261,11 @@ TEST_F(SessionStalls, ManyThreadsShareTheList) {
     ASSERT_OK(session->open_stream({i, 100 + i, "thread", 1000}));
   }
   constexpr uint64_t kStalls = 1000;
-  std::vector<Stall> stalls;
-  for (uint64_t i = 0; i < kStalls; ++i) stalls.push_back(waited(1000 * i, 1000 * i + 1));
-  for (uint32_t i = 1; i <= kThreads; ++i) ASSERT_OK(session->add_stalls(i, stalls));
+  for (uint32_t i = 1; i <= kThreads; ++i) {
+    std::vector<StreamStall> stalls;
+    for (uint64_t k = 0; k < kStalls; ++k) stalls.push_back({i, waited(1000 * k, 1000 * k + 1)});
+    ASSERT_OK(session->add_stalls(stalls));
+  }
   ASSERT_OK(session->commit());
   EXPECT_EQ(session->totals().stalls.count, kThreads * kStalls);
   ASSERT_OK(session->seal(SessionState::kRecovered, ""));
@@ -297,6 +300,92 @@ TEST_F(SessionStalls, ComeBackOutOfAContainer) {
     ASSERT_OK(rebuilt);
     expect_recorded(manifest_of(rebuilt->directory));
   }
+}
+
+// Times off the processor are in switches.bin, each of them, however many there are.
+class SessionSwitches : public SessionStalls {
+ protected:
+  static constexpr uint64_t kSwitches = 10'000;
+
+  static Stall off(StallKind kind, uint64_t first_ns, uint64_t last_ns) {
+    return make_stall(kind, first_ns, last_ns);
+  }
+  // Of two threads, one blocked and one preempted; in frames as they would arrive.
+  void record_switches(Session& session) {
+    ASSERT_OK(session.open_stream({2, 200, "second", 1000}));
+    ASSERT_OK(append(session, stream_.index_page(0, 20)));
+    std::vector<StreamStall> arrived;
+    for (uint64_t i = 0; i < kSwitches; ++i) {
+      arrived.push_back({1, off(StallKind::kBlocked, 1000 + 100 * i, 1000 + 100 * i + i % 90)});
+      arrived.push_back({2, off(StallKind::kPreempted, 1050 + 100 * i, 1050 + 100 * i + 7)});
+      if (arrived.size() < 64) continue;
+      ASSERT_OK(session.add_stalls(arrived));
+      arrived.clear();
+    }
+    arrived.push_back({1, {StallKind::kBlocked, 2'000'000, 3'000'000, 600'000, 4, {}}});
+    ASSERT_OK(session.add_stalls(arrived));
+    ASSERT_OK(append(session, stream_.index_page(20, 20)));
+  }
+  void expect_switches(const std::string& directory) {
+    std::vector<Stall> switches;
+    ASSERT_OK(read_switches(fs, directory, switches));
+    std::erase_if(switches, [](const Stall& one) { return one.thread == 1u; });
+    ASSERT_EQ(switches.size(), kSwitches + 1);
+    for (uint64_t i = 0; i < kSwitches; ++i) {
+      ASSERT_EQ(switches[i].kind, StallKind::kBlocked);
+      ASSERT_EQ(switches[i].first_ns, 1000 + 100 * i);
+      ASSERT_EQ(switches[i].last_ns, 1000 + 100 * i + i % 90);
+    }
+    EXPECT_EQ(switches.back().count, 4u);
+    EXPECT_EQ(switches.back().stalled_ns, 600'000u);
+    const Manifest manifest = manifest_of(directory);
+    EXPECT_TRUE(manifest.stalls.empty());
+    EXPECT_EQ(manifest.totals.stalls.switches, 2 * kSwitches + 4);
+    EXPECT_EQ(manifest.totals.stalls.preempted_ns, 7 * kSwitches);
+    EXPECT_EQ(manifest.threads.at(0).stalls.switches, kSwitches + 4);
+    EXPECT_EQ(manifest.totals.stalls.count, 0u);
+  }
+  std::string file_of(const std::string& directory) { return directory + "/" + kSwitchesFile; }
+};
+
+TEST_F(SessionSwitches, AreListedOneByOne) {
+  auto session = begin();
+  record_switches(*session);
+  record_switches(*session);  // reported again
+  ASSERT_OK(session->seal(SessionState::kComplete, ""));
+  expect_switches(session->directory());
+  EXPECT_LT(std::filesystem::file_size(file_of(session->directory())), 6 * 2 * kSwitches);
+}
+
+TEST_F(SessionSwitches, AreThereAfterTheDaemonWasKilled) {
+  auto session = begin();
+  record_switches(*session);
+  ASSERT_OK(session->commit());
+  const std::string directory = session->directory();
+  session.reset();
+  std::ofstream(file_of(directory), std::ios::app) << "half a fr";
+  auto resumed = Session::resume(fs, options(), directory);
+  ASSERT_OK(resumed);
+  record_switches(**resumed);  // the agent did not hear that they were stored
+  (*resumed).reset();
+  ASSERT_OK(recover_session(fs, options(), directory));
+  expect_switches(directory);
+}
+
+TEST_F(SessionSwitches, ComeBackOutOfAContainer) {
+  auto session = begin(true);
+  record_switches(*session);
+  ASSERT_OK(session->close_stream(stream_.end()));
+  ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
+  const std::vector<uint8_t> bytes = read_file(session->directory() + "/capture-000001.rtc");
+  SessionOptions target;
+  target.root = root.path() + "/rebuilt";
+  CaptureReplay replay(fs, target);
+  ASSERT_OK(replay.add("container", bytes));
+  auto rebuilt = replay.finish();
+  ASSERT_OK(rebuilt);
+  EXPECT_TRUE(rebuilt->missing.empty()) << rebuilt->missing[0].what;
+  expect_switches(rebuilt->directory);
 }
 
 TEST(ManifestStalls, ManifestOfAnEarlierVersionHasNone) {

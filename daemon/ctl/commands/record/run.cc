@@ -44,9 +44,9 @@ void add_run(const CommandGroup& group) {
   command.word("--drain", "DRAIN", &run->agent.drain, {"thread", "process"},
                "What ships the events: a process of its own, so that a crash loses nothing (the "
                "default), or a thread of the program");
-  command.flag("--switches", run->agent.switches,
-               "Record too when threads are off the processor, blocked or preempted: reports show "
-               "time on the processor");
+  command.flag("--no-switches", run->agent.no_switches,
+               "Do not record when threads are off the processor, blocked or preempted: reports "
+               "show wall time");
   add_recording(command, run->agent);
   add_dynamic(command, run->dynamic);
   command.flag("--no-follow", run->program_only,

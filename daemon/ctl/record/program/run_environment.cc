@@ -75,7 +75,7 @@ Status set_recording(std::vector<std::string>& environment, const AgentSettings&
   }
   if (!settings.plans.empty()) set(environment, "COLLECT_PLANS", settings.plans);
   if (settings.start_idle) set(environment, "COLLECT_START", "idle");
-  if (settings.switches) set(environment, "COLLECT_SWITCHES", "on");
+  if (settings.no_switches) set(environment, "COLLECT_SWITCHES", "off");
   if (settings.atf_version) {
     set(environment, "COLLECT_ATF_VERSION", std::to_string(*settings.atf_version));
   }

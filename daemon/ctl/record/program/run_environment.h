@@ -32,8 +32,8 @@ struct AgentSettings {
   uint64_t max_time_since_ns = 0;  // from when it counts, CLOCK_BOOTTIME; 0: each process's start
   std::optional<uint64_t> max_bytes;
   bool start_idle = false;
-  bool switches = false;  // times off the processor are recorded too
-  std::string plans;      // folder with patch plans; empty: as the caller has it
+  bool no_switches = false;  // no times off the processor
+  std::string plans;         // folder with patch plans; empty: as the caller has it
   // The one process that is recorded has this parent; 0: every process is, unless the caller says
   // so.
   pid_t only_child_of = 0;

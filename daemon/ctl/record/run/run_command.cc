@@ -273,7 +273,7 @@ void report_outcome(const RunOptions& options, const ControlTarget& control, Run
   note_newest_session(outcome.sessions, control, options.json ? unsaid : err);
   const auto* const largest = largest_session(outcome.sessions);
   if (outcome.rated && largest != nullptr) outcome.switched_off = switched_off(largest->path());
-  if (options.agent.switches && largest != nullptr) {
+  if (largest != nullptr) {
     storage::PosixFs fs(largest->path());
     const auto manifest = storage::read_manifest(fs, largest->path());
     if (manifest.ok()) outcome.no_switches = manifest->identity.no_switches;

@@ -218,7 +218,8 @@ std::vector<TopFunction> top_functions(const Session& session) {
   std::vector<TopFunction> top;
   double all_ns = 0;
   for (const ReportRow& row : profile.rows) {
-    const auto self_ns = static_cast<double>(profile.cpu_ns ? row.cpu_self_ns : row.times.self_ns);
+    const auto self_ns =
+        static_cast<double>(profile.cpu_ns ? cpu_self_ns(row.times) : row.times.self_ns);
     all_ns += self_ns;
     if (top.size() < kTopFunctions) {
       top.push_back({row.name, row.times.calls, self_ns, profile.cpu_ns.has_value()});

@@ -38,7 +38,7 @@ struct RunOutcome {
   bool timed = false;                          // by --max-time
   std::string start_command;                   // of a run that began idle
   std::vector<control::v1::Session> sessions;  // of this run, sealed or not
-  std::string no_switches;                     // why there are none, though --switches asked
+  std::string no_switches;                     // why there are none, though they were wanted
   bool rated = false;                          // functions may have been switched off (--max-rate)
   std::vector<SwitchedOff> switched_off;       // of the largest session
   std::vector<TopFunction> top;                // of the largest session; may be empty

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "storage/convert/session_builder.h"
+#include "storage/model/switch_times.h"
 #include "tests/daemon/ctl/export/export_fixture.h"
 
 namespace collect::ctl {
@@ -46,7 +47,7 @@ const Kind kKinds[] = {
     {"stalls",
      {"stalls"},
      {"\"kind\":\"page_wait\"", "stall: page_wait", "[stalled]", "\"stalls\":[["}},
-    {"times off the processor", {"times off the processor"}, {"\"kind\":\"blocked\""}},
+    {"times off the processor", {"times off the processor"}, {"\"switches\":1"}},
     {"source lines", {"source lines"}, {"source_file.c"}},
     {"ends of threads", {"ends of threads"}, {"\"end_ns\":7654321", "end of thread_name"}},
     {"end of the process", {"end of the process"}, {"\"exit_code\":77", "exited with 77"}},
@@ -93,9 +94,16 @@ class ExportKinds : public testing::ExportTest {
     EXPECT_TRUE(manifest.ok());
     manifest->stalls = {{storage::StallKind::kPageWait, 4'000'000, 5'000'000, 1'000'000, 1, 0},
                         {storage::StallKind::kBlocked, 5'500'000, 6'500'000, 1'000'000, 1, 0}};
-    for (const storage::Stall& stall : manifest->stalls) manifest->totals.stalls.add(stall);
+    for (const storage::Stall& stall : manifest->stalls) {
+      manifest->totals.stalls.add(stall);
+      manifest->threads[0].stalls.add(stall);
+    }
     manifest->clock_syncs.push_back(
         {1'000'000, -500, 250, 1.5, 1'700'000'000'000'000'000, "collector_boot"});
+    const std::vector<uint8_t> switches =
+        storage::encode_switches(std::span(manifest->stalls).subspan(1));
+    write_text(fs::path(*made) / storage::kSwitchesFile, {switches.begin(), switches.end()});
+    manifest->passthrough_streams = {{storage::PassthroughKind::kSwitches, switches.size()}};
     write_text(manifest_path, storage::manifest_to_json(*manifest));
     return *made;
   }

@@ -72,14 +72,14 @@ std::vector<uint8_t> summary_of(uint8_t functions, const std::vector<uint8_t>& t
   return bytes;
 }
 
-// Nine numbers, the shortest call, and a histogram: complete, so many buckets.
+// Eleven numbers, the shortest call, and a histogram: complete, so many buckets.
 std::vector<uint8_t> times_with(const std::vector<uint8_t>& histogram) {
-  std::vector<uint8_t> times(10, 0);
+  std::vector<uint8_t> times(12, 0);
   times.insert(times.end(), histogram.begin(), histogram.end());
   return times;
 }
 
-TEST(DamagedLod, ShortestFunctionsHaveTwelveBytes) {
+TEST(DamagedLod, ShortestFunctionsHaveFourteenBytes) {
   const auto summary = decode_lod_summary(summary_of(100, times_with({1, 0})));
   ASSERT_TRUE(summary.ok()) << summary.error().message;
   EXPECT_EQ((*summary)->totals.times().size(), 100u);
@@ -96,7 +96,7 @@ TEST(DamagedLod, HistogramsThatCannotBeAreRefused) {
   EXPECT_FALSE(decode_lod_summary(summary_of(1, times_with({1, 2, 5, 9}))).ok())
       << "one is missing";
   auto twice = summary_of(2, times_with({1, 0}));
-  const size_t second = twice.size() - 1 - 2 * 12 - 1 - 1;
+  const size_t second = twice.size() - 1 - 2 * 14 - 1 - 1;
   ASSERT_EQ(twice[second], 2u);
   twice[second] = 1;
   EXPECT_FALSE(decode_lod_summary(twice).ok()) << "one function has two slots";
