@@ -51,7 +51,8 @@ void CallTree::add(FunctionSlots& slots, const CallTree& other, const FunctionSl
     number_here.push_back(here);
     GroupTimes times = node.times;
     // What is within calls that are counted there already.
-    if (here == kOther && number_here[node.parent] == kOther) times.total_ns = 0;
+    if (here == kOther && number_here[node.parent] == kOther)
+      times.total_ns = times.waited.total_ns = 0;
     nodes_[here].times.add(times);
   }
 }

@@ -48,7 +48,10 @@ class CallTree : public CallSink {
     const bool is_within_other =
         number == kOther && call.depth != 0 && open_[call.depth - 1] == kOther;
     if (!is_within_other) times.total_ns += call.total_ns;
+    const WaitedTimes waited = waits_.end(call.depth);
+    times.waited.add({is_within_other ? 0 : waited.total_ns, waited.self_ns});
   }
+  void on_wait(uint64_t ns, size_t depth) { waits_.wait(ns, depth); }
 
   // Parents come before their children. kRoot and kLost have no times of their own.
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -70,6 +73,7 @@ class CallTree : public CallSink {
   std::vector<Node> nodes_;
   std::vector<uint32_t> table_;  // numbers of nodes by hash, open addressing; 0: free
   std::vector<uint32_t> open_;   // by depth
+  WaitStack waits_;
 };
 
 }  // namespace collect::calls

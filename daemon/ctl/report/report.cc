@@ -17,6 +17,13 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
         {Code::kInvalidArgument, "--graph is one function of one capture: without --by and --diff"},
         2);
   }
+  if (options.waits && (!options.other.empty() || !options.graph.empty() || options.wall ||
+                        options.by != ReportBy::kFunction)) {
+    return answer.refuse_briefly(
+        {Code::kInvalidArgument,
+         "--waits is of one capture: without --by, --graph, --diff and --wall"},
+        2);
+  }
   ReportedCapture capture;
   if (const int code = capture.open(options.path, options, answer); code != 0) return code;
   int code = capture.has_unreadable_threads() ? 1 : 0;
@@ -24,6 +31,7 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
   if (!options.graph.empty()) {
     return std::max(code, print_report_graph(text, capture, options, answer));
   }
+  if (options.waits) return std::max(code, print_report_waits(text, capture, options, answer));
   ReportOptions shown = options;
   shown.wall |= !options.other.empty();
   const ReportProfile profile = profile_of(capture, shown, err);

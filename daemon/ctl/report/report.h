@@ -1,5 +1,5 @@
 // `collectctl report PATH`: calls, total and self time per function, thread, module or caller; the
-// callers and callees of one function; the difference to another capture.
+// callers and callees of one function; where threads waited; the difference to another capture.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@ struct ReportOptions {
   std::vector<std::string> threads;  // storage/model/thread_pattern.h; empty: all
   select::WindowWords when;
   std::string other;         // the capture that --diff compares with; empty: none
+  bool waits = false;        // instead: on which paths threads were off the processor
   std::string graph;         // the function whose callers and callees are shown; empty: none
   bool percentiles = false;  // columns of them in the text; JSON always has them
   bool lines = false;        // file and line of each function in the text; JSON always has them

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <ostream>
 
 #include "daemon/ctl/check/trace_check.h"
@@ -58,6 +59,21 @@ class Graph {
     build();
     if (!backtraces_.empty()) return {};
     return Error{Code::kNotFound, "no call of such a function is in the selected events"};
+  }
+
+  // Every path on which its last function itself was off the processor, the longest first.
+  void choose_waits() {
+    for (uint32_t number = CallTree::kFirstFunction; number < nodes_.size(); ++number) {
+      if (nodes_[number].times.waited.self_ns == 0) continue;
+      times_.add(nodes_[number].times);
+      backtraces_.push_back({number, nodes_[number].times});
+    }
+    std::sort(backtraces_.begin(), backtraces_.end(),
+              [this](const Backtrace& a, const Backtrace& b) {
+                const uint64_t waited_a = a.times.waited.self_ns;
+                const uint64_t waited_b = b.times.waited.self_ns;
+                return waited_a != waited_b ? waited_a > waited_b : is_before(a.node, b.node);
+              });
   }
 
   const std::vector<Backtrace>& backtraces() const { return backtraces_; }
@@ -207,23 +223,24 @@ void put_times(TextOut& out, const calls::GroupTimes& times, uint64_t whole) {
 }
 
 constexpr std::string_view kHeading = "  Total time      %     Self time         Calls  ";
+constexpr std::string_view kWaitsHeading = "      Waited      %         Calls  ";
 
-void put_heading(TextOut& out, std::string_view what, bool color) {
+void put_heading(TextOut& out, std::string_view heading, std::string_view what, bool color) {
   if (color) out.control("\x1b[1m");
-  out.put(kHeading);
+  out.put(heading);
   out.put(what);
   if (color) out.control("\x1b[0m");
   out.put('\n');
 }
 
-void print_text(TextOut& out, const Graph& graph, const ReportOptions& options) {
-  const uint64_t whole = graph.times().total_ns;
-  const size_t room = columns_left(options.columns, kHeading.size());
-  put_heading(out, "Called on the path", options.color);
+// A line for each path, which put_figures() begins; `room` is what that leaves of it.
+template <class PutFigures>
+void put_paths(TextOut& out, const Graph& graph, const ReportOptions& options, size_t room,
+               PutFigures put_figures) {
   const size_t paths = graph.shown(options.limit);
   for (size_t i = 0; i < paths; ++i) {
     const Backtrace& backtrace = graph.backtraces()[i];
-    put_times(out, backtrace.times, whole);
+    put_figures(backtrace.times);
     std::string path;  // with the function itself at its end
     if (const uint64_t more = graph.frames_left_out(backtrace); more != 0) {
       path = fmt::format("({} more)", with_thousands(more));
@@ -239,8 +256,16 @@ void print_text(TextOut& out, const Graph& graph, const ReportOptions& options) 
     out.put(with_thousands(graph.backtraces().size() - paths));
     out.put(" more paths: they are too long to be shown, all of them\n");
   }
+}
+
+void print_text(TextOut& out, const Graph& graph, const ReportOptions& options) {
+  const uint64_t whole = graph.times().total_ns;
+  const size_t room = columns_left(options.columns, kHeading.size());
+  put_heading(out, kHeading, "Called on the path", options.color);
+  put_paths(out, graph, options, room,
+            [&](const calls::GroupTimes& times) { put_times(out, times, whole); });
   out.put('\n');
-  put_heading(out, "Function and what it called", options.color);
+  put_heading(out, kHeading, "Function and what it called", options.color);
   const uint64_t callees = std::min<uint64_t>(options.limit, graph.callees().size());
   for (uint64_t i = 0; i < callees; ++i) {
     const Callee& callee = graph.callees()[i];
@@ -251,19 +276,25 @@ void print_text(TextOut& out, const Graph& graph, const ReportOptions& options) 
   }
 }
 
-void add_graph(Json& document, const Graph& graph, const ReportOptions& options) {
+template <class AddFigures>
+void add_paths(Json& document, const Graph& graph, const ReportOptions& options,
+               AddFigures add_figures) {
   Json paths = Json::array();
   const size_t shown = graph.shown(options.limit);
   for (size_t i = 0; i < shown; ++i) {
     Json one{{"functions", graph.functions_of(graph.backtraces()[i])}};
     const uint64_t more = graph.frames_left_out(graph.backtraces()[i]);
     if (more != 0) one["frames_left_out"] = more;
-    add_times(one, graph.backtraces()[i].times);
+    add_figures(one, graph.backtraces()[i].times);
     paths.push_back(std::move(one));
   }
   document["backtraces"] = std::move(paths);
   const uint64_t wanted = std::min<uint64_t>(options.limit, graph.backtraces().size());
   if (shown < wanted) document["backtraces_left_out"] = graph.backtraces().size() - shown;
+}
+
+void add_graph(Json& document, const Graph& graph, const ReportOptions& options) {
+  add_paths(document, graph, options, add_times);
   Json callees = Json::array();
   for (size_t i = 0; i < std::min<uint64_t>(options.limit, graph.callees().size()); ++i) {
     const Callee& callee = graph.callees()[i];
@@ -274,19 +305,35 @@ void add_graph(Json& document, const Graph& graph, const ReportOptions& options)
   document["callees"] = std::move(callees);
 }
 
+// The call tree of the capture, of all threads together.
+std::unique_ptr<ReportWorker<CallTree>> read_tree(const ReportedCapture& capture,
+                                                  const ReportOptions& options,
+                                                  const Answer& answer) {
+  auto workers = read_capture<CallTree>(capture, progress_line(answer.err, options.progress),
+                                        [](auto&, size_t, const calls::ThreadCounts&) {});
+  auto& first = *workers.front();
+  for (size_t i = 1; i < workers.size(); ++i) {
+    first.sink.add(first.slots, workers[i]->sink, workers[i]->slots);
+    first.counts.add(workers[i]->counts);
+  }
+  return std::move(workers.front());
+}
+
+void put_other_paths(TextOut& out, uint64_t calls) {
+  if (calls == 0) return;
+  out.put("# ");
+  out.dec(calls);
+  out.put(" calls on other paths: there are too many to show each\n");
+}
+
 }  // namespace
 
 int print_report_graph(TextOut& out, const ReportedCapture& capture, const ReportOptions& options,
                        const Answer& answer) {
   auto filter = select::FunctionFilter::make({options.graph}, capture.names());
   if (!filter) return answer.refuse_briefly(filter.error(), 2);
-  const auto workers = read_capture<CallTree>(capture, progress_line(answer.err, options.progress),
-                                              [](auto&, size_t, const calls::ThreadCounts&) {});
-  auto& first = *workers.front();
-  for (size_t i = 1; i < workers.size(); ++i) {
-    first.sink.add(first.slots, workers[i]->sink, workers[i]->slots);
-    first.counts.add(workers[i]->counts);
-  }
+  const auto tree = read_tree(capture, options, answer);
+  const ReportWorker<CallTree>& first = *tree;
   Graph graph(capture, first.sink, first.slots);
   if (const Status chosen = graph.choose(*filter, capture.manifest().symbols); !chosen.ok()) {
     return answer.refuse_briefly(chosen.error(), 1);
@@ -301,12 +348,47 @@ int print_report_graph(TextOut& out, const ReportedCapture& capture, const Repor
     return 0;
   }
   print_text(out, graph, options);
-  if (left_out != 0) {
-    out.put("# ");
-    out.dec(left_out);
-    out.put(" calls on other paths: there are too many to show each\n");
-  }
+  put_other_paths(out, left_out);
   put_remarks(out, capture, first.counts);
+  return 0;
+}
+
+int print_report_waits(TextOut& out, const ReportedCapture& capture, const ReportOptions& options,
+                       const Answer& answer) {
+  if (!capture.has_switches()) {
+    const std::string& why = capture.manifest().identity.no_switches;
+    return answer.refuse_briefly(
+        {Code::kNotFound, "when threads were off the processor is not known: " +
+                              (why.empty() ? "it was not recorded" : why)},
+        1);
+  }
+  const auto tree = read_tree(capture, options, answer);
+  const uint64_t left_out = tree->sink.nodes()[CallTree::kOther].times.calls;
+  Graph graph(capture, tree->sink, tree->slots);
+  graph.choose_waits();
+  const uint64_t whole = tree->counts.waited_ns;
+  if (options.json) {
+    Json document = json_document();
+    add_capture(document, capture, tree->counts, capture.threads().size());
+    document["waited_ns"] = whole;
+    document["calls_of_other_paths"] = left_out;
+    add_paths(document, graph, options, [](Json& json, const calls::GroupTimes& times) {
+      json["calls"] = times.calls;
+      json["waited_ns"] = times.waited.self_ns;
+    });
+    out.put(json_line(document));
+    return 0;
+  }
+  put_heading(out, kWaitsHeading, "Off the processor on the path", options.color);
+  put_paths(out, graph, options, columns_left(options.columns, kWaitsHeading.size()),
+            [&](const calls::GroupTimes& times) {
+              put_time_cell(out, times.waited.self_ns);
+              put_percent_cell(out, times.waited.self_ns, whole, 7);
+              out.dec(times.calls, 14);
+              out.put("  ");
+            });
+  put_other_paths(out, left_out);
+  put_remarks(out, capture, tree->counts);
   return 0;
 }
 

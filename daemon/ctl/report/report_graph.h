@@ -1,4 +1,5 @@
 // `report --graph FUNCTION`: on which paths a function was called, and what was called from it.
+// `report --waits`: on which paths threads were off the processor.
 #pragma once
 
 #include "daemon/ctl/report/report_profile.h"
@@ -10,6 +11,10 @@ namespace collect::ctl {
 // 0: printed; 1: no function that was called matches; 2: the word makes no sense. The other two
 // are reported by `answer`.
 int print_report_graph(TextOut& out, const ReportedCapture& capture, const ReportOptions& options,
+                       const Answer& answer);
+
+// 0: printed; 1: when threads were off the processor is not known.
+int print_report_waits(TextOut& out, const ReportedCapture& capture, const ReportOptions& options,
                        const Answer& answer);
 
 }  // namespace collect::ctl

@@ -261,6 +261,12 @@ class Files(JsonTest):
             self.answer("report", "report", "--by", by, self.session)
         self.answer("report", "report", "--from", "1ms", "--until", "200ms", self.session)
         self.answer("report_graph", "report", "--graph", "quick", self.session)
+        # Where the kernel says when threads were off the processor.
+        if "cpu_ns" in self.answer("report", "report", self.session):
+            self.answer("report_waits", "report", "--waits", self.session)
+        else:
+            validated.add("report_waits")
+            self.answer("failure", "report", "--waits", self.session, code=1)
         for by in ("function", "thread", "module", "caller"):
             self.answer("report_diff", "report", "--by", by, self.session, "--diff", self.session)
 

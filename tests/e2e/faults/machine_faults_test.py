@@ -17,7 +17,6 @@ import unittest
 BIN, FAIL_CALLS, AGENT = map(os.path.abspath, sys.argv[1:4])
 PATIENCE = 60
 AT_ONCE = 6
-MOST_RECORDINGS = 40  # beside those that each round makes
 PROGRAM = "def work(n):\n    return n if n < 2 else work(n - 1) + work(n - 2)\nwork(9)\n"
 IS_ROOT = os.getuid() == 0
 
@@ -176,15 +175,11 @@ class MachineFaultsTest(unittest.TestCase):
                               **more)
         self.addCleanup(collector.close)
         self.assertIsNotNone(collector.ready, collector.said())
-        more_recordings = 0
         for number in range(1, rounds + 1):
             with self.subTest(call, round=number):
                 collector.process.send_signal(signal.SIGUSR2)
                 collector.record()
-                while collector.said().count("fail_calls: ") < number and \
-                        more_recordings < MOST_RECORDINGS:
-                    more_recordings += 1
-                    collector.record()
+                self.assertGreaterEqual(collector.said().count("fail_calls: "), number)
                 self.assertIsNone(collector.process.poll(), collector.said()[-2000:])
                 self.assertTrue(collector.record(), collector.said()[-2000:])
         self.assertEqual(collector.stop(), 0)
@@ -197,12 +192,6 @@ class MachineFaultsTest(unittest.TestCase):
 
     def test_open_fails(self):
         self.fails("open", 10)
-
-    def test_threads_fail(self):
-        self.fails("thread", 3)
-
-    def test_map_fails(self):
-        self.fails("map", 3)
 
     def test_large_allocations_fail(self):
         self.fails("memory", 10, FAIL_BYTES="4096")

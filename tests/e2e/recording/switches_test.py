@@ -106,6 +106,10 @@ class SwitchesTest(unittest.TestCase):
         self.assertEqual([re.search(r" in (\w+)", line).group(1) for line in waits[1:]],
                          [re.match(r"\w+", row["name"]).group() for row in rows[:5]])
         self.assertNotIn("CPU", self.report("--wall"))
+        paths = json.loads(self.report("--waits", "--json"))
+        self.assertIn(paths["backtraces"][0]["functions"][-1], {row["name"] for row in rows[:2]})
+        self.assertEqual(sum(path["waited_ns"] for path in paths["backtraces"]),
+                         sum(row["self_ns"] - row["cpu_self_ns"] for row in rows))
 
     def test_drain_thread_says_that_it_has_none(self):
         _, said = self.record("--drain", "thread", switches="on")

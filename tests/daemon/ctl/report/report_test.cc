@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "storage/model/session_layout.h"
+#include "storage/model/switch_times.h"
 #include "tests/daemon/ctl/check/session.h"
 
 namespace collect::ctl {
@@ -186,24 +188,64 @@ TEST_F(Report, SortsAndLimits) {
   EXPECT_EQ(order(ReportSort::kName), "a");
 }
 
-TEST_F(Report, TimesOnTheProcessor) {
-  write_thread(
-      0, index_of({{1000, kCall, kA}, {1020, kCall, kB}, {1060, kReturn, kB}, {1100, kReturn, kA}},
-                  1));
-  const auto stall = [](const char* kind, int first_ns, int last_ns) {
-    return json{{"kind", kind}, {"first_ns", first_ns}, {"last_ns", last_ns}, {"thread", 0}};
-  };
-  // A wait for the collector has a part of the time in which the thread is blocked.
-  json manifest = {
-      {"state", "complete"},
-      {"threads", {{{"id", 0}}}},
-      {"process", {{"switches", true}}},
-      {"symbols",
-       {{{"function_id", "0xa"}, {"name", "a"}}, {{"function_id", "0xb"}, {"name", "b"}}}},
-      {"stalls",
-       {stall("page_wait", 1025, 1035), stall("blocked", 1030, 1050),
-        stall("preempted", 1070, 1080)}}};
-  write_text(session_ / "manifest.json", manifest.dump());
+// A wait for the collector has a part of the time in which the thread is blocked.
+class ReportWaits : public Report {
+ protected:
+  void SetUp() override {
+    Report::SetUp();
+    options_.path = session_.string();
+    write_thread(
+        0,
+        index_of({{1000, kCall, kA}, {1020, kCall, kB}, {1060, kReturn, kB}, {1100, kReturn, kA}},
+                 1));
+    using storage::StallKind;
+    std::vector<storage::Stall> switches = {storage::make_stall(StallKind::kBlocked, 1030, 1050),
+                                            storage::make_stall(StallKind::kPreempted, 1070, 1080)};
+    for (storage::Stall& one : switches) one.thread = 0;
+    const std::vector<uint8_t> frames = storage::encode_switches(switches);
+    write_text(session_ / storage::kSwitchesFile, {frames.begin(), frames.end()});
+    write_manifest(true);
+  }
+  void write_manifest(bool has_switches) {
+    const json manifest = {
+        {"state", "complete"},
+        {"threads", {{{"id", 0}, {"ended", true}}}},
+        {"process", {{"switches", has_switches}}},
+        {"symbols",
+         {{{"function_id", "0xa"}, {"name", "a"}}, {{"function_id", "0xb"}, {"name", "b"}}}},
+        {"stalls",
+         {{{"kind", "page_wait"}, {"first_ns", 1025}, {"last_ns", 1035}, {"thread", 0}}}}};
+    write_text(session_ / "manifest.json", manifest.dump());
+  }
+};
+
+TEST_F(ReportWaits, PathsWithTheLongestFirst) {
+  options_.waits = true;
+  const json document = again();
+  EXPECT_EQ(document["waited_ns"], 25);
+  EXPECT_EQ(document["backtraces"],
+            json::parse(R"([{"functions": ["a", "b"], "calls": 1, "waited_ns": 15},
+                            {"functions": ["a"], "calls": 1, "waited_ns": 10}])"));
+  options_.json = false;
+  out_.str("");
+  EXPECT_EQ(report(options_, out_, err_), 0);
+  EXPECT_EQ(out_.str(),
+            "      Waited      %         Calls  Off the processor on the path\n"
+            "    0.015 us   60.0             1  a > b\n"
+            "    0.010 us   40.0             1  a\n"
+            "# 1 stall, 0.010 us, subtracted from the times\n");
+}
+
+TEST_F(ReportWaits, AreOfOneCaptureThatHasThem) {
+  options_.waits = true;
+  options_.wall = true;
+  EXPECT_EQ(report(options_, out_, err_), 2);
+  options_.wall = false;
+  write_manifest(false);
+  EXPECT_EQ(report(options_, out_, err_), 1);
+}
+
+TEST_F(ReportWaits, TimesOnTheProcessor) {
   const json document = again();
   expect(document, "a", 1, 90, 60);
   expect(document, "b", 1, 30, 30);

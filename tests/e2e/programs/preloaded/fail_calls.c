@@ -1,18 +1,15 @@
 // Preloaded into a program: its calls of one kind fail from the nth on, FAIL_COUNT of them, as
-// where this machine has no more. FAIL_CALL is thread, memory (allocations of FAIL_BYTES and more),
-// map or open. SIGUSR2 begins the count again, each time with the next n: 1, 2, 3, … Each call that
-// fails is a line of the error output.
+// where this machine has no more. FAIL_CALL is memory (allocations of FAIL_BYTES and more) or open.
+// SIGUSR2 begins the count again, each time with the next n: 1, 2, 3, … Each call that fails is a
+// line of the error output.
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -53,14 +50,6 @@ static int fails(const char* call) {
   return 1;
 }
 
-int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
-                   void* argument) {
-  typedef int Create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  static Create* real;
-  if (real == NULL) *(void**)&real = dlsym(RTLD_NEXT, "pthread_create");
-  return fails("thread") ? EAGAIN : real(thread, attributes, run, argument);
-}
-
 void* malloc(size_t bytes) {
   if (bytes >= g_bytes && fails("memory")) {
     errno = ENOMEM;
@@ -83,18 +72,6 @@ void* realloc(void* old, size_t bytes) {
     return NULL;
   }
   return __libc_realloc(old, bytes);
-}
-
-void* mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) {
-  if (fails("map")) {
-    errno = ENOMEM;
-    return MAP_FAILED;
-  }
-  return (void*)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
-}
-
-void* mmap64(void* at, size_t bytes, int protection, int flags, int file, off_t offset) {
-  return mmap(at, bytes, protection, flags, file, offset);
 }
 
 static int open_one(int directory, const char* path, int flags, va_list more) {
