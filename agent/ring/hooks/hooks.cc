@@ -78,7 +78,7 @@ bool wait_to_defer(Stream& stream, const DeferredEvent& event, uint32_t& reasons
   while (!deferred && waiting_allowed() && (reasons & kLostNoMemory) == 0 &&
          until_ns - since_ns < kMaxNestedWaitNs &&
          (g_state.load(std::memory_order_acquire) & kStateRecording) != 0) {
-    pause_for_page(stream);
+    pause_for_page(stream, 0);
     deferred = defer_event(stream, event, &reasons);
     until_ns = now_ns();
   }

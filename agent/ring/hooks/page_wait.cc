@@ -14,8 +14,12 @@ namespace {
 // their waits for its answer, awake. So a part of the ring has to be free, for the first pauses.
 constexpr uint64_t kRoomDivisor = 4;
 constexpr uint64_t kMaxRoomBytes = 16u << 20;
-constexpr uint32_t kRoomPauses = 400;
+constexpr uint32_t kRoomPauses = 192;  // some 20 ms
+// Hundreds of threads that look every 50 us leave the drain no processor: who waits longer looks
+// less often.
 constexpr long kPauseNs = 50'000;
+constexpr uint32_t kPausesOfALength = 64;
+constexpr uint32_t kMostDoublings = 6;
 
 // Stream::sleep: a state, and above it a number that counts the questions.
 enum SleepState : uint32_t { kNotAsked, kAsked, kAllowed, kRefused };
@@ -60,9 +64,10 @@ bool leave_out_handler(Stream& stream) {
 
 }  // namespace
 
-void pause_for_page(const Stream& stream) {
+void pause_for_page(const Stream& stream, uint32_t pauses) {
   if (state_of(stream.sleep.load(std::memory_order_acquire)) == kAllowed) {
-    const timespec pause{0, kPauseNs};
+    const uint32_t doublings = pauses / kPausesOfALength;
+    const timespec pause{0, kPauseNs << (doublings < kMostDoublings ? doublings : kMostDoublings)};
     sys::nanosleep(&pause, nullptr);
     return;
   }
@@ -115,7 +120,7 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
        waiting_allowed() && full_policy() == FullPolicy::kWait && !is_room(lane, pauses) &&
        !stream.wait_timed_out && (g_state.load(std::memory_order_acquire) & kStateRecording) != 0;
        ++pauses) {
-    pause_for_page(stream);
+    pause_for_page(stream, pauses);
     if (stream.deferred_tail.load(std::memory_order_relaxed) != deferred) {
       deferred = stream.deferred_tail.load(std::memory_order_relaxed);
       if (!leave_out_handler(stream)) break;

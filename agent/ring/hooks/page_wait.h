@@ -15,8 +15,8 @@ enum class Wait : uint8_t { kRetry, kGiveUp, kOver };
 Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons);
 // The one system call that hooks make, and only when the drain has said for this very wait that no
 // filter of the program's (seccomp) may refuse it, perhaps by ending the program. Until then, and
-// where there is such a filter, a wait keeps its processor.
-void pause_for_page(const Stream& stream);
+// where there is such a filter, a wait keeps its processor. `pauses`: those of this wait before.
+void pause_for_page(const Stream& stream, uint32_t pauses);
 
 // While a thread waits. One within another changes nothing.
 class SleepRequest {

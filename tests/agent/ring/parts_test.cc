@@ -125,7 +125,7 @@ TEST_F(PartsTest, ThreadAsksForEachWaitWhetherItMaySleep) {
     EXPECT_NE(answered, asked);
     const SleepRequest inner(*stream_);
     EXPECT_EQ(stream_->sleep, answered) << "one within another asks nothing";
-    pause_for_page(*stream_);
+    pause_for_page(*stream_, 0);
   }
   const uint32_t after = stream_->sleep;
   {
