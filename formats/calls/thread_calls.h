@@ -56,9 +56,10 @@ class ThreadCalls {
   ThreadCalls(FunctionSlots& slots, Sink& sink, std::vector<Stall> stalls = {}, Window window = {})
       : slots_(slots),
         sink_(sink),
-        stalls_(std::move(stalls)),
-        clock_(without_waits(stalls_)),
-        processor_(with_waits(stalls_) ? RunningTime(stalls_) : RunningTime()),
+        processor_(has_waits(stalls) ? RunningTime(stalls) : RunningTime()),
+        next_wait_ns_(has_waits(stalls) ? 0 : kNever),
+        stalls_(without_waits(std::move(stalls))),
+        clock_(stalls_),
         window_(window),
         state_(window.first_ns == 0 ? State::kInside : State::kBefore) {}
 
@@ -109,7 +110,6 @@ class ThreadCalls {
     for (const Gap& gap : std::exchange(reaching_in_, {})) give_gap(gap);
     state_ = State::kBehind;
     for (const Stall& stall : stalls_) {
-      if (stall.is_off_processor) continue;
       if (stall.first_ns < last_ns_ && stall.last_ns > first_ns_) counts_.stalls += stall.count;
     }
     if (first_ns_ >= last_ns_) return;
@@ -128,7 +128,7 @@ class ThreadCalls {
   enum class State : uint8_t { kBefore, kInside, kBehind };
   static constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
-  static bool with_waits(const std::vector<Stall>& stalls) {
+  static bool has_waits(const std::vector<Stall>& stalls) {
     return std::any_of(stalls.begin(), stalls.end(),
                        [](const Stall& stall) { return stall.is_off_processor; });
   }
@@ -243,12 +243,14 @@ class ThreadCalls {
 
   FunctionSlots& slots_;
   Sink& sink_;
-  const std::vector<Stall> stalls_;
-  RunningTime clock_;      // stops in stalls
-  RunningTime processor_;  // and where the thread was off the processor, if that is known
-  uint64_t next_wait_ns_ = with_waits(stalls_) ? 0 : kNever;
-  uint64_t waited_before_ns_ = 0;  // the last event, in the whole thread
-  bool has_begun_ = false;
+  RunningTime
+      processor_;  // stops where the thread stalled or was off the processor; empty: not known
+  uint64_t next_wait_ns_;  // events up to this time have no wait before them that was not given
+  uint64_t waited_before_ns_ =
+      0;                    // from the thread's beginning to the last time that was looked at
+  bool has_begun_ = false;  // such a time is there
+  const std::vector<Stall> stalls_;  // without times off the processor
+  RunningTime clock_;                // stops in these
   const Window window_;
   State state_;
   OpenCalls open_;

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "formats/core/crc32.h"
-#include "formats/core/encoding/leb128.h"
+#include "formats/core/encoding/leb128_values.h"
 #include "storage/fs/whole_file.h"
 #include "storage/model/session_layout.h"
 
@@ -23,29 +23,20 @@ static_assert(kSwitchesPerFrame * kMaxTimeBytes <= kMaxSwitchFrameBytes);
 constexpr size_t kMaxSwitchesFileBytes =
     kMaxSwitchesListed * (kMaxTimeBytes + kFrameHeadBytes);  // a frame for each
 
-void append(std::vector<uint8_t>& to, uint64_t value) {
-  uint8_t bytes[kLeb128MaxBytes];
-  to.insert(to.end(), bytes, bytes + write_uleb128(bytes, value));
-}
-void append_signed(std::vector<uint8_t>& to, int64_t value) {
-  uint8_t bytes[kLeb128MaxBytes];
-  to.insert(to.end(), bytes, bytes + write_sleb128(bytes, value));
-}
-
 void append_frame(std::vector<uint8_t>& to, std::span<const Stall> switches) {
   const size_t head = to.size();
   to.resize(head + kFrameHeadBytes);
   uint64_t before_ns = 0;
   for (const Stall& stall : switches) {
     const bool is_joined = stall.count != 1 || stall.stalled_ns != stall.last_ns - stall.first_ns;
-    append(to, stall.thread.value_or(0));
-    append(to, (stall.kind == StallKind::kPreempted ? kPreemptedBit : 0) |
-                   (is_joined ? kJoinedBit : 0));
-    append_signed(to, static_cast<int64_t>(stall.first_ns - before_ns));
-    append(to, stall.last_ns - stall.first_ns);
+    append_uleb128(to, stall.thread.value_or(0));
+    append_uleb128(to, (stall.kind == StallKind::kPreempted ? kPreemptedBit : 0) |
+                           (is_joined ? kJoinedBit : 0));
+    append_sleb128(to, static_cast<int64_t>(stall.first_ns - before_ns));
+    append_uleb128(to, stall.last_ns - stall.first_ns);
     if (is_joined) {
-      append(to, stall.count);
-      append(to, stall.stalled_ns);
+      append_uleb128(to, stall.count);
+      append_uleb128(to, stall.stalled_ns);
     }
     before_ns = stall.first_ns;
   }
@@ -64,36 +55,10 @@ std::optional<Bytes> frame_at(Bytes bytes) {
   return checked.subspan(4);
 }
 
-// Values one behind another; after one that is none, all are 0.
-class Values {
- public:
-  explicit Values(Bytes bytes) : left_(bytes) {}
-  uint64_t next() {
-    const auto read = read_uleb128(left_);
-    advance(read.size);
-    return read ? read.value : 0;
-  }
-  int64_t next_signed() {
-    const auto read = read_sleb128(left_);
-    advance(read.size);
-    return read ? read.value : 0;
-  }
-  bool at_end() const { return left_.empty(); }
-  bool ok() const { return ok_; }
-
- private:
-  void advance(size_t bytes) {
-    ok_ = ok_ && bytes != 0;
-    left_ = ok_ ? left_.subspan(bytes) : Bytes();
-  }
-  Bytes left_;
-  bool ok_ = true;
-};
-
 bool decode_frame(Bytes times, std::vector<Stall>& out) {
-  Values values(times);
+  Leb128Values values(times);
   uint64_t first_ns = 0;
-  while (!values.at_end()) {
+  while (!values.left().empty()) {
     Stall stall;
     const uint64_t thread = values.next();
     const uint64_t what = values.next();

@@ -121,7 +121,9 @@ Result<MadeSession> convert_session(Fs& fs, const SessionOptions& options, const
   auto manifest = read_manifest(fs, from.directory);
   if (!manifest.ok()) return manifest.error();
   COLLECT_TRY(check_input(from, *manifest, version));
-  COLLECT_TRY(read_switches(fs, from.directory, manifest->stalls));
+  // What a damaged file has no more is counted as missing at the end.
+  const Status switches = read_switches(fs, from.directory, manifest->stalls);
+  if (!switches.ok() && switches.code() != Code::kDamaged) return switches.error();
   const std::string name =
       fmt::format("{}/{}", converted_session_name(from.session, number_of(version)),
                   pid_directory_name(from.pid));

@@ -80,8 +80,7 @@ Json json_of(const ReportRow& row, ReportBy by, bool has_cpu) {
 constexpr size_t kWaitingFunctions = 5;
 
 void put_waits(TextBuffer& out, const ReportedCapture& capture, const ReportProfile& profile) {
-  const uint64_t off_ns =
-      profile.counts.running_ns - std::min(profile.counts.running_ns, *profile.cpu_ns);
+  const uint64_t off_ns = profile.counts.waited_ns;
   out.put("# off the processor: ");
   put_time(out, off_ns, 0);
   out.put(" of ");

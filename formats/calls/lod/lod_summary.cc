@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "formats/core/crc32.h"
-#include "formats/core/encoding/leb128.h"
+#include "formats/core/encoding/leb128_values.h"
 
 namespace collect::calls {
 namespace {
@@ -19,11 +19,7 @@ uint64_t number_of(uint32_t slot) {
 
 class Writer {
  public:
-  void number(uint64_t value) {
-    const size_t at = out_.size();
-    out_.resize(at + kLeb128MaxBytes);
-    out_.resize(at + write_uleb128(out_.data() + at, value));
-  }
+  void number(uint64_t value) { append_uleb128(out_, value); }
   std::vector<uint8_t> take() { return std::move(out_); }
 
  private:
@@ -32,38 +28,26 @@ class Writer {
 
 class Reader {
  public:
-  explicit Reader(Bytes bytes) : bytes_(bytes) {}
+  explicit Reader(Bytes bytes) : values_(bytes) {}
 
-  uint64_t number() {
-    const auto read = read_uleb128(bytes_);
-    if (!read) {
-      fail();
-      return 0;
-    }
-    bytes_ = bytes_.subspan(read.size);
-    return read.value;
-  }
+  uint64_t number() { return values_.next(); }
   // A number of things that take at least so many bytes each.
   uint64_t count(uint64_t least_bytes) {
     const uint64_t count = number();
-    if (count > bytes_.size() / least_bytes) fail();
-    return ok_ ? count : 0;
+    if (count > values_.left().size() / least_bytes) fail();
+    return ok() ? count : 0;
   }
   uint32_t below(uint64_t limit) {
     const uint64_t value = number();
     if (value >= limit) fail();
-    return ok_ ? static_cast<uint32_t>(value) : 0;
+    return ok() ? static_cast<uint32_t>(value) : 0;
   }
-  void fail() {
-    ok_ = false;
-    bytes_ = {};
-  }
-  bool ok() const { return ok_; }
-  bool is_at_end() const { return ok_ && bytes_.empty(); }
+  void fail() { values_.fail(); }
+  bool ok() const { return values_.ok(); }
+  bool is_at_end() const { return ok() && values_.left().empty(); }
 
  private:
-  Bytes bytes_;
-  bool ok_ = true;
+  Leb128Values values_;
 };
 
 // Each number of it, in the order of the file.

@@ -267,22 +267,24 @@ RunOutcome conclude(const RunOptions& options, Prepared& run, std::unique_ptr<Cl
   return outcome;
 }
 
+std::string why_no_switches(const std::string& session) {
+  storage::PosixFs fs(session);
+  const auto manifest = storage::read_manifest(fs, session);
+  return manifest.ok() ? manifest->identity.no_switches : std::string();
+}
+
 void report_outcome(const RunOptions& options, const ControlTarget& control, RunOutcome& outcome,
                     std::ostream& err) {
   std::ostringstream unsaid;  // with JSON the error stream holds nothing else
   note_newest_session(outcome.sessions, control, options.json ? unsaid : err);
   const auto* const largest = largest_session(outcome.sessions);
   if (outcome.rated && largest != nullptr) outcome.switched_off = switched_off(largest->path());
-  if (largest != nullptr) {
-    storage::PosixFs fs(largest->path());
-    const auto manifest = storage::read_manifest(fs, largest->path());
-    if (manifest.ok()) outcome.no_switches = manifest->identity.no_switches;
-  }
   if (options.json) {
     err << run_summary_json(outcome);
   } else if (!options.quiet || !is_whole(outcome) || largest == nullptr) {
     // It was to be quiet, and has something to say.
     if (largest != nullptr && options.quiet) outcome.top = top_functions(*largest);
+    if (largest != nullptr) outcome.no_switches = why_no_switches(largest->path());
     err << run_summary_text(outcome);
   }
   if (options.open) open_sessions(outcome.sessions, err);
