@@ -8,6 +8,8 @@
 #include <sys/auxv.h>
 #endif
 
+#include <new>
+
 #include "agent/drain/drain.h"
 #include "agent/dynamic/plans.h"
 #include "agent/own_object.h"
@@ -16,6 +18,7 @@
 #include "agent/ring/sleds.h"
 #include "agent/ring/stream.h"
 #include "agent/run_records.h"
+#include "agent/shims/library_calls.h"
 
 namespace collect::agent {
 namespace {
@@ -25,7 +28,8 @@ enum class Phase : uint32_t { kOff, kStarting, kRunning, kStopping, kStopped };
 std::atomic<Phase> phase{Phase::kOff};
 std::atomic<const char*> status{"the agent was not started"};
 std::atomic<pid_t> owner{0};
-Settings started_with;
+constinit SettingsMemory settings_memory;
+constexpr Settings& started_with = settings_memory.settings;
 
 // That came before the agent could start: see starts_by_early_event().
 std::atomic<uint64_t> early_events{0};
@@ -96,6 +100,7 @@ StartError start_parts(const Settings& settings, bool fresh) {
     return StartError::kNoMemory;
   }
   owner.store(sys::getpid(), std::memory_order_relaxed);
+  if (redirect_library_calls != nullptr) redirect_library_calls(settings.library_calls);
   note_run_start();
   if (!drain_start(settings)) {
     status.store(drain_status());
@@ -166,7 +171,7 @@ StartError start_agent(const Settings& settings) {
   static std::atomic<bool> fork_handled{false};
   if (!fork_handled.exchange(true))
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-  started_with = settings;
+  new (&started_with) Settings(settings);
   const StartError error = start_parts(settings, false);
   if (const uint64_t early = early_events.exchange(0, std::memory_order_relaxed);
       early != 0 && error == StartError::kNone && settings.start_recording) {

@@ -223,6 +223,8 @@ bool settings_from_environment(Settings& settings, const char** error) {
     *error = "COLLECT_SPOOL is too long";
   } else if (!take_text("COLLECT_PLANS", settings.plans)) {
     *error = "COLLECT_PLANS is too long";
+  } else if (!take_text("COLLECT_LIBCALLS", settings.library_calls)) {
+    *error = "COLLECT_LIBCALLS is too long";
   } else if (!take_number("COLLECT_SPOOL_MB", 1, kMaxSpoolMb, settings.spool_mb)) {
     *error = "COLLECT_SPOOL_MB must be a number from 1 to 65536";
   } else if (!take_number("COLLECT_ATF_VERSION", 1, 2, version)) {
@@ -247,6 +249,7 @@ bool settings_from_environment(Settings& settings, const char** error) {
     *error = "COLLECT_EXIT_FLUSH_MS must be a number from 0 to 600000";
   }
   settings.atf_version = static_cast<uint8_t>(version);
+  if (strcmp(settings.library_calls, "off") == 0) settings.library_calls[0] = '\0';
   return *error == nullptr;
 }
 

@@ -66,12 +66,22 @@ struct Settings {
                           // with a drain process
   bool this_process_only = false;
   int32_t child_of = 0;
+  // Calls of library functions that are recorded: "on" for those that may block and are not brief,
+  // or patterns with "," between them, for all calls of these; empty: none.
+  char library_calls[kMaxAddress] = {};
   uint8_t detail = 0;  // 0 off, 1 armed, 2 on: from the first event
   bool start_recording = true;
   bool log = false;  // COLLECT_LOG=1: diagnostics on standard error
   // How long the collector may take for the rest after the end: of exit(), which waits for it, or
   // of the drain process, for which no one waits.
   uint32_t exit_flush_ms = kThreadFlushMs;
+};
+
+// Zeros before settings are made in it: default values would be in the library's file.
+union SettingsMemory {
+  constexpr SettingsMemory() : zeros{} {}
+  unsigned char zeros[sizeof(Settings)];
+  Settings settings;
 };
 
 // What the others are copied from: each one that is initialised in place makes the library 10 KiB

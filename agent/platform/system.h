@@ -20,10 +20,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #if defined(__linux__)
+#include <linux/futex.h>
 #include <sys/syscall.h>
 #endif
 #include <sched.h>
@@ -264,6 +266,14 @@ inline int sched_yield() {
 inline int nanosleep(const timespec* time, timespec* left) {
   return call_for<int>(SYS_nanosleep, time, left);
 }
+// Sleeps for so long, or until someone wakes the word; not at all if it is not `value`. The word
+// may be shared with another process.
+inline void sleep_on(std::atomic<uint32_t>& word, uint32_t value, const timespec& time) {
+  (void)call(SYS_futex, &word, FUTEX_WAIT, value, &time, nullptr, 0);
+}
+inline void wake(std::atomic<uint32_t>& word, uint32_t sleepers) {
+  (void)call(SYS_futex, &word, FUTEX_WAKE, sleepers, nullptr, nullptr, 0);
+}
 
 // The kernel's own function in this process's memory; null: none was found, and the system call is
 // made instead.
@@ -327,6 +337,10 @@ using ::uname;
 using ::unlink;
 using ::write;
 inline void find_clock() {}
+inline void sleep_on(std::atomic<uint32_t>&, uint32_t, const timespec& time) {
+  (void)::nanosleep(&time, nullptr);
+}
+inline void wake(std::atomic<uint32_t>&, uint32_t) {}
 
 #endif
 

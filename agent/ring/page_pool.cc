@@ -14,6 +14,9 @@
 namespace collect::agent {
 namespace {
 
+constexpr uint64_t kRoomDivisor = 4;
+constexpr uint64_t kMaxRoomBytes = 16u << 20;
+
 struct Pool {
   uint8_t* pages = nullptr;
   PageInfo* infos = nullptr;
@@ -26,9 +29,15 @@ struct alignas(kSharedPage) FreePages {
   std::atomic<uint32_t> touched{0};  // pages that were ever taken
   std::atomic<uint32_t> count{0};
   std::atomic<bool> no_memory{false};  // for the page that the drain tried last
+  std::atomic<uint32_t> sleepers{0};   // about: a thread may be killed in its sleep
+  std::atomic<uint32_t> wakes{0};      // what they sleep on
 };
 constinit FreePages free_pages;
-PageRef untried = 0;  // the drain's: that page
+PageRef untried = 0;        // the drain's: that page
+uint64_t last_wake_ns = 0;  // the drain's
+
+constexpr uint64_t kWakeEveryNs = 1'000'000;
+constexpr uint64_t kWakeForFewEveryNs = 5'000'000;
 
 PageRef pop_free() {
   uint64_t head = free_pages.head.load(std::memory_order_acquire);
@@ -152,6 +161,35 @@ uint64_t pool_used_bytes() {
   const uint32_t touched = free_pages.touched.load(std::memory_order_relaxed);
   const uint32_t unused = free_pages.count.load(std::memory_order_relaxed);
   return touched > unused ? uint64_t{touched - unused} * kPageBytes : 0;
+}
+
+bool pool_has_room() {
+  const uint64_t all = pool_bytes();
+  const uint64_t room = all / kRoomDivisor < kMaxRoomBytes ? all / kRoomDivisor : kMaxRoomBytes;
+  return pool_used_bytes() + room <= all;
+}
+
+uint32_t pool_free_pages() {
+  return pool.count - static_cast<uint32_t>(pool_used_bytes() / kPageBytes);
+}
+
+void sleep_for_page(uint64_t least_ns) {
+  const uint32_t wakes = free_pages.wakes.load(std::memory_order_acquire);
+  uint64_t ns = free_pages.sleepers.fetch_add(1, std::memory_order_relaxed) * kLookNs;
+  if (ns < least_ns) ns = least_ns;
+  if (ns > kMaxSleepNs) ns = kMaxSleepNs;
+  sys::sleep_on(free_pages.wakes, wakes, {0, static_cast<long>(ns)});
+  free_pages.sleepers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void wake_for_pages() {
+  const uint32_t free = pool_free_pages();
+  if (free == 0 || free_pages.sleepers.load(std::memory_order_relaxed) == 0) return;
+  const uint64_t now = now_ns();
+  if (now - last_wake_ns < (pool_has_room() ? kWakeEveryNs : kWakeForFewEveryNs)) return;
+  last_wake_ns = now;
+  free_pages.wakes.fetch_add(1, std::memory_order_release);
+  sys::wake(free_pages.wakes, free);
 }
 
 uint32_t pool_turns() {

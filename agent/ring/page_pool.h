@@ -54,6 +54,16 @@ void pool_give(PageRef page);
 void pool_prepare();
 inline constexpr uint32_t kMaxReadyPages = 64;
 uint64_t pool_used_bytes();
+// Whether a good part of it is free, for which threads that found no page wait.
+bool pool_has_room();
+uint32_t pool_free_pages();
+// A thread that found no page sleeps for so long, or until wake_for_pages() has some for it. The
+// more threads sleep, the longer: all of them together wake by themselves every kLookNs at most.
+void sleep_for_page(uint64_t least_ns);
+inline constexpr uint64_t kLookNs = 50'000;
+inline constexpr uint64_t kMaxSleepNs = 500'000'000;
+// Wakes as many threads as there are pages for. Cheap when none sleeps. [drain]
+void wake_for_pages();
 // Another number whenever a page was given back or taken again; the same while nothing moves.
 uint32_t pool_turns();
 

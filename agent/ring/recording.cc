@@ -4,6 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <new>
+
 #include "agent/platform/system.h"
 #include "agent/platform/threads.h"
 #include "agent/ring/counters.h"
@@ -22,7 +24,8 @@ namespace collect::agent {
 
 namespace {
 
-Settings the_settings;
+constinit SettingsMemory settings_memory;
+constexpr Settings& the_settings = settings_memory.settings;
 std::atomic<bool> ready{false};
 pid_t traced = 0;  // the process whose threads write
 
@@ -109,7 +112,7 @@ bool writers_gone() {
 }
 
 bool recorder_init(const Settings& wanted) {
-  the_settings = wanted;
+  new (&the_settings) Settings(wanted);
   traced = sys::getpid();
   find_thread_ids();
   note_filters();
@@ -235,10 +238,13 @@ void count_closed_page(const PageInfo& page) {
   recorder.closed_bytes.fetch_add(end - page.begin, std::memory_order_relaxed);
 }
 
-bool end_by_size(const Stream& stream, const PageInfo& open) {
+bool end_by_size(const Stream& stream, PageRef open) {
   if (the_settings.max_bytes == 0 || stream.recording != current_recording()) return false;
-  const uint64_t bytes = recorder.closed_bytes.load(std::memory_order_relaxed) +
-                         open.committed.load(std::memory_order_relaxed) - open.begin;
+  uint64_t bytes = recorder.closed_bytes.load(std::memory_order_relaxed);
+  if (open != 0) {
+    const PageInfo& page = page_info(open);
+    bytes += page.committed.load(std::memory_order_relaxed) - page.begin;
+  }
   if (bytes < the_settings.max_bytes) return false;
   recorder.size_reached.store(true, std::memory_order_relaxed);
   change_state(0, kStateRecording);
@@ -371,7 +377,11 @@ RecorderStats recorder_stats() {
 
 void prepare_pages() {
   if (is_recording()) pool_prepare();
-  answer_sleep_requests();
+  take_idle_pages();
+  if (full_policy() == FullPolicy::kWait && !writers_gone()) {
+    wake_for_pages();
+    answer_sleep_requests();
+  }
 }
 
 bool buffer_used_beyond(uint32_t percent) {

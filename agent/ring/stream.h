@@ -23,6 +23,12 @@ namespace collect::agent {
 
 inline constexpr uint64_t kBusyGeneral = 1;  // frames are aligned, so the bit is free
 
+// Whether a thread still has the page that it was filling: with more threads than pages, those that
+// write nothing, or wait, must not keep theirs from the others. The drain wants it, begins a new
+// epoch, and takes it from a thread that is in no hook or waits; the thread keeps it by its first
+// look in the new epoch.
+enum class OpenPage : uint32_t { kKept, kWanted, kTaken };
+
 struct LaneState {
   // Producer's; the drain thread touches them only while no hook is inside (quiesced).
   PageRef open = 0;       // page being filled
@@ -33,6 +39,8 @@ struct LaneState {
   std::atomic<uint32_t> lost_reasons{0};
   std::atomic<PageRef> first{0};  // set once, with release: the lane's first page ever
 
+  std::atomic<OpenPage> open_page{OpenPage::kKept};  // both sides exchange it
+
   // With FullPolicy::kOverwrite both sides cut pages out of the chain; never held over a system
   // call.
   std::atomic<uint32_t> lock{0};  // ChainLock::Side, or 0
@@ -41,7 +49,7 @@ struct LaneState {
   // Drain thread's; `head` also the producer's under `lock`.
   PageRef head = 0;         // oldest page held
   PageRef send = 0;         // page that the next span comes from
-  uint64_t given_back = 0;  // records of an ended stream that has no page left
+  uint64_t given_back = 0;  // records of a lane that has no page left
 };
 
 // The name that a thread gave itself, as it did so; of a thread that ends soon it is all that there
@@ -180,9 +188,9 @@ inline constexpr uint64_t kMaxNestedWaitNs = 500'000'000;
 
 // Settings::max_bytes. A page of the recording was closed.
 void count_closed_page(const PageInfo& page);
-// Before another index page is opened than `open`, which is full. True: the recording has its size,
-// and is over.
-bool end_by_size(const Stream& stream, const PageInfo& open);
+// Before another index page is opened than `open`, which is full; 0: there is none. True: the
+// recording has its size, and is over.
+bool end_by_size(const Stream& stream, PageRef open);
 
 // Counts one lost record of a lane. Also from a signal handler that interrupted a hook.
 void count_lost(LaneState& lane, uint32_t reason, uint64_t ns);

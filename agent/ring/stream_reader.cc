@@ -230,6 +230,7 @@ void rewind(Stream& stream, Lane which, uint64_t next_seq) {
 }
 
 void settle_tentative(Stream& stream) {
+  keep_open_page(stream, Lane::kIndex);
   const uint32_t end = stream.tentative_end.load(std::memory_order_relaxed);
   const PageRef page = end == 0 ? 0 : stream.lane(Lane::kIndex).open;
   if (page == 0) return;
@@ -246,7 +247,8 @@ void settle_tentative(Stream& stream) {
 // counter later than `now`, at which the limit has passed for each tentative call. They commit the
 // same records, or have done it.
 void show_long_calls() {
-  const uint64_t limit_ns = settings().longer_than_ns;
+  uint64_t limit_ns = settings().longer_than_ns;
+  if (limit_ns == 0 && settings().library_calls[0] != '\0') limit_ns = kBriefNs;
   if (limit_ns == 0 || !is_recording()) return;
   const uint64_t now = now_ns();
   const auto are_long = [&](const Stream& stream) {

@@ -8,6 +8,9 @@ namespace collect::agent {
 
 // The process is dead: what its thread was in the middle of is put in order. [drain]
 void settle(Stream& stream);
+// When pages are short: takes open pages from threads that write nothing, or wait, whose records
+// are all acknowledged; so that there may be more threads than pages. [drain]
+void take_idle_pages();
 // Gives all of its pages back. [drain]
 void release_pages(Stream& stream);
 

@@ -230,7 +230,7 @@ std::optional<LodProblem> problem_of_lod(const TraceThread& files, const atf::In
 
 Status make_lods(Trace& trace, const std::function<void(size_t, size_t)>& progress) {
   if (!trace.manifest) return {};
-  const auto manifest = SessionManifest::parse(*trace.manifest);
+  const auto manifest = SessionManifest::of(trace);
   if (!manifest.ok() || !may_be_written(trace, *manifest)) return {};
   const atf::SessionReader session(trace.files());
   std::vector<size_t> wanted;

@@ -15,7 +15,7 @@ SYSCALLS_TXT = """
     getpeername getpid getppid getrandom getrusage getsockname getsockopt kill listen madvise mmap mprotect
     mremap munmap nanosleep newfstatat openat ppoll prctl pread64 prlimit64 pwrite64 read readlinkat recvfrom
     sched_yield sendmsg sendto setsockopt sigaltstack socket tgkill uname unlinkat write"""
-ALLOWLIST_COMMON = "gettid membarrier"
+ALLOWLIST_COMMON = "futex gettid membarrier"
 ALLOWLIST_APP = "renameat"
 
 # Not for Android: agent/CMakeLists.txt.

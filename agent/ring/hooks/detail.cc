@@ -91,6 +91,9 @@ void append(Stream& stream, PageRef page, const DetailRecord& record, uint32_t s
 bool write_on(Stream& stream, const DetailRecord& record, uint32_t stack_bytes, bool version_1,
               uint64_t* seq, uint32_t* reasons) {
   LaneState& lane = stream.lane(Lane::kDetail);
+  if (lane.open_page.load(std::memory_order_relaxed) != OpenPage::kKept) {
+    keep_open_page(stream, Lane::kDetail);
+  }
   const auto bytes = static_cast<uint32_t>(atf::kMaxDetailBytes);
   // A page of pre-roll is not continued: its flag holds for all of its records.
   const bool continues = has_room(lane.open, bytes) &&
@@ -195,6 +198,7 @@ bool write_detail(Stream& stream, const DetailRecord& record, uint64_t state, ui
 PreRoll ship_armed(Stream& stream, uint64_t cut_ns) {
   LaneState& lane = stream.lane(Lane::kDetail);
   PreRoll result;
+  keep_open_page(stream, Lane::kDetail);
   if (lane.open != 0) {
     const PageInfo& old = page_info(lane.open);
     lane.next_seq = old.first_seq + records_of(old, Lane::kDetail);

@@ -33,10 +33,13 @@ bool is_abandoned(const Stream& stream, uint64_t frame) {
 // Makes a stream whole again that a hook left in the middle of things: what was not committed is
 // gone, and a page that was linked but not entered is entered.
 void recover_abandoned(Stream& stream) {
-  for (LaneState& lane : stream.lanes) recover_chain(lane);
+  stream.waiting.store(0, std::memory_order_seq_cst);
+  for (const Lane which : {Lane::kIndex, Lane::kDetail}) {
+    keep_open_page(stream, which);
+    recover_chain(stream.lane(which));
+  }
   settle_tentative(stream);
   recover_deferred(stream);
-  stream.waiting.store(0, std::memory_order_relaxed);
   end_sleep_requests(stream);
   add_stalls(stream.stalls);
   const LaneState& index = stream.lane(Lane::kIndex);

@@ -21,6 +21,9 @@ struct HookFrame {
   // API, whose programs say themselves what an exception ended.
   uint64_t place = 0;
   bool by_sled = false;  // of XRay: the function may be in the middle of being patched
+  // Of a library function (shims/library_calls.h): its id, which is not looked up; 0: it is none.
+  uint64_t library_function = 0;
+  bool is_left_out_if_brief = false;
 };
 
 // Async-signal-safe; keeps errno. Costs one predictable branch while nothing is recorded.

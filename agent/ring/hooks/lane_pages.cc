@@ -128,6 +128,19 @@ void link_page(LaneState& lane, PageRef page) {
   lane.open = page;
 }
 
+void keep_open_page(Stream& stream, Lane which) {
+  LaneState& lane = stream.lane(which);
+  if (lane.open_page.exchange(OpenPage::kKept, std::memory_order_acq_rel) != OpenPage::kTaken) {
+    return;
+  }
+  lane.open = 0;
+  lane.next_seq = lane.given_back;
+  if (which == Lane::kDetail) return;
+  stream.pos = stream.end = stream.kept = nullptr;
+  stream.committed = nullptr;
+  stream.tentative_end.store(0, std::memory_order_relaxed);
+}
+
 PageRef take_page(LaneState& lane, Lane which, uint32_t* reasons) {
   const PageRef page = pool_take(reasons);
   if (page != 0 || full_policy() != FullPolicy::kOverwrite) return page;

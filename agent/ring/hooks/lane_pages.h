@@ -16,6 +16,10 @@ uint64_t index_next_seq(const Stream& stream);
 // Appends a page to a lane's chain. `page` is complete but for its records.
 void link_page(LaneState& lane, PageRef page);
 
+// Keeps the lane's open page from the drain, or finds that it was taken. Before the lane is written
+// in a new epoch: of the index when it is noted, of detail when there is a record.
+void keep_open_page(Stream& stream, Lane which);
+
 // A page for `lane`: a free one, or by policy its own oldest one.
 PageRef take_page(LaneState& lane, Lane which, uint32_t* reasons);
 

@@ -11,15 +11,12 @@ namespace {
 
 // A thread that continued at the first free page would wait again after a few microseconds of work,
 // and so would all others: what the drain needs would go into switching between them, and into
-// their waits for its answer, awake. So a part of the ring has to be free, for the first pauses.
-constexpr uint64_t kRoomDivisor = 4;
-constexpr uint64_t kMaxRoomBytes = 16u << 20;
-constexpr uint32_t kRoomPauses = 192;  // some 20 ms
-// Hundreds of threads that look every 50 us leave the drain no processor: who waits longer looks
-// less often.
-constexpr long kPauseNs = 50'000;
+// their waits for its answer, awake. So a part of the ring has to be free, at first.
+constexpr uint64_t kRoomWaitNs = 20'000'000;
+// Who waits longer looks less often: the drain wakes those for whom there is a page.
+constexpr uint64_t kPauseNs = 50'000;
 constexpr uint32_t kPausesOfALength = 64;
-constexpr uint32_t kMostDoublings = 6;
+constexpr uint32_t kMostDoublings = 8;
 
 // Stream::sleep: a state, and above it a number that counts the questions.
 enum SleepState : uint32_t { kNotAsked, kAsked, kAllowed, kRefused };
@@ -32,12 +29,13 @@ uint32_t turn_of(uint32_t sleep) {
   return sleep - sleep % kNextTurn;
 }
 
-bool is_room(Lane lane, uint32_t pauses) {
+bool is_room(Lane lane, uint64_t waited_ns) {
   if (lane == Lane::kDetail) return detail_may_grow();
-  const uint64_t used = pool_used_bytes();
-  const uint64_t all = pool_bytes();
-  const uint64_t room = all / kRoomDivisor < kMaxRoomBytes ? all / kRoomDivisor : kMaxRoomBytes;
-  return pauses < kRoomPauses ? used + room <= all : used < all;
+  return waited_ns < kRoomWaitNs ? pool_has_room() : pool_free_pages() != 0;
+}
+
+bool sleeps_unasked() {
+  return stream_slots() >= kManyThreads && !program_is_filtered();
 }
 
 bool is_over(const Stream& stream) {
@@ -65,18 +63,19 @@ bool leave_out_handler(Stream& stream) {
 }  // namespace
 
 void pause_for_page(const Stream& stream, uint32_t pauses) {
-  if (state_of(stream.sleep.load(std::memory_order_acquire)) == kAllowed) {
+  if (sleeps_unasked() || state_of(stream.sleep.load(std::memory_order_acquire)) == kAllowed) {
     const uint32_t doublings = pauses / kPausesOfALength;
-    const timespec pause{0, kPauseNs << (doublings < kMostDoublings ? doublings : kMostDoublings)};
-    sys::nanosleep(&pause, nullptr);
+    sleep_for_page(kPauseNs << (doublings < kMostDoublings ? doublings : kMostDoublings));
     return;
   }
   for (const uint64_t since_ns = now_ns(); now_ns() - since_ns < kPauseNs;) sys::relax();
 }
 
 SleepRequest::SleepRequest(Stream& stream)
-    : stream_(state_of(stream.sleep.load(std::memory_order_relaxed)) == kNotAsked ? &stream
-                                                                                  : nullptr) {
+    : stream_(!sleeps_unasked() &&
+                      state_of(stream.sleep.load(std::memory_order_relaxed)) == kNotAsked
+                  ? &stream
+                  : nullptr) {
   if (stream_ == nullptr) return;
   stream_->sleep.store(turn_of(stream_->sleep.load(std::memory_order_relaxed)) + kNextTurn + kAsked,
                        std::memory_order_release);
@@ -92,7 +91,6 @@ void end_sleep_requests(Stream& stream) {
 }
 
 void answer_sleep_requests() {
-  if (full_policy() != FullPolicy::kWait || writers_gone()) return;
   const pid_t process = memory_is_shared() ? traced_process() : 0;
   for_each_stream([process](Stream& stream) {
     uint32_t asked = stream.sleep.load(std::memory_order_acquire);
@@ -111,13 +109,15 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
   if (full_policy() != FullPolicy::kWait || hopeless || !waiting_allowed()) return Wait::kGiveUp;
   stream.wait_timed_out = false;
   uint32_t turns = pool_turns();
-  uint64_t moved_at_ns = now_ns();
+  const uint64_t began_ns = now_ns();
+  uint64_t moved_at_ns = began_ns;
+  uint64_t waited_ns = 0;
   uint64_t deferred = stream.deferred_tail.load(std::memory_order_relaxed);
   begin_wait(stream.stalls, stall_clock(stream));
   const SleepRequest request(stream);
   stream.waiting.store(1, std::memory_order_release);
   for (uint32_t pauses = 0;
-       waiting_allowed() && full_policy() == FullPolicy::kWait && !is_room(lane, pauses) &&
+       waiting_allowed() && full_policy() == FullPolicy::kWait && !is_room(lane, waited_ns) &&
        !stream.wait_timed_out && (g_state.load(std::memory_order_acquire) & kStateRecording) != 0;
        ++pauses) {
     pause_for_page(stream, pauses);
@@ -128,6 +128,7 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
       continue_wait(stream.stalls, stall_clock(stream));
     }
     const uint64_t at_ns = now_ns();
+    waited_ns = at_ns - began_ns;
     if (pool_turns() != turns) {
       turns = pool_turns();
       moved_at_ns = at_ns;

@@ -27,6 +27,7 @@ void refresh(Stream& stream, uint64_t state) {
   if (settings().max_depth != 0) stream.max_depth = settings().max_depth;
   stream.longer_than_ns = settings().longer_than_ns;
   refresh_filter(stream.filter, stream.epoch_state.load(std::memory_order_relaxed) == 0);
+  keep_open_page(stream, Lane::kIndex);
   note_expected(stream, state);
   stream.epoch_state.store(state, std::memory_order_release);  // pairs with is_quiet's acquire
 }
@@ -122,6 +123,14 @@ bool judge(Stream& stream, Event& event, uint64_t id, uint64_t now_ns, uint64_t 
   return true;
 }
 
+// Whether the event is the return of a call that was too short for what is wanted: that is taken
+// back.
+bool is_too_short(Stream& stream, const Event& event, uint64_t id) {
+  if (stream.longer_than_ns != 0) return take_back(stream, event.ns, id, event.kind);
+  return event.frame.is_left_out_if_brief && event.kind == atf::EventKind::kReturn &&
+         take_brief_back(stream, event.ns, id);
+}
+
 }  // namespace
 
 Outcome record_busy(Stream& stream, Event& event) {
@@ -132,7 +141,9 @@ Outcome record_busy(Stream& stream, Event& event) {
     count_lost_without_stream();
     return Outcome::kOver;
   }
-  const uint64_t id = function_id(stream, event.function, state);
+  const bool is_library = event.frame.library_function != 0;
+  const uint64_t id =
+      is_library ? event.frame.library_function : function_id(stream, event.function, state);
   if (!event.is_judged) {
     uint64_t now_ns = event.deferred_ns;
     if (now_ns == 0) {
@@ -145,15 +156,16 @@ Outcome record_busy(Stream& stream, Event& event) {
   const uint64_t ns = event.ns;
   LaneState& index = stream.lane(Lane::kIndex);
   const bool detail = (state & (kStateDetailArmed | kStateDetailOn)) != 0 && event.has_frame &&
-                      stream.detail_thread && filter_takes_function(id);
-  if (stream.longer_than_ns != 0 && take_back(stream, ns, id, event.kind)) return Outcome::kDone;
+                      !is_library && stream.detail_thread && filter_takes_function(id);
+  const bool may_be_brief = event.frame.is_left_out_if_brief && stream.longer_than_ns == 0;
+  if (is_too_short(stream, event, id)) return Outcome::kDone;
   // A detail record refers to a record by its number, so nothing before it may be taken back.
-  const bool is_tentative =
-      stream.longer_than_ns != 0 && event.kind == atf::EventKind::kCall && !detail;
-  if (!is_tentative) keep_tentative(stream);
+  const bool is_tentative = (stream.longer_than_ns != 0 || may_be_brief) &&
+                            event.kind == atf::EventKind::kCall && !detail;
+  if (!is_tentative || may_be_brief) keep_tentative(stream);
   if (!index_has_room(stream)) {
     keep_tentative(stream);  // it ends with its page
-    if (index.open != 0 && end_by_size(stream, page_info(index.open))) return Outcome::kOver;
+    if (end_by_size(stream, index.open)) return Outcome::kOver;
     uint32_t reasons = 0;
     if (!open_index_page(stream, &reasons)) {
       const Wait wait = wait_for_page(stream, Lane::kIndex, reasons);

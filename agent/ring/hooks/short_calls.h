@@ -7,6 +7,10 @@
 // committed by the thread's next event, with all before it. The return of the newest one that comes
 // sooner takes its record back.
 //
+// So is the record of the call of a library function that is left out if it is brief
+// (shims/library_calls.h), where calls of any length are recorded: the newest one alone, and none
+// after it can be taken back.
+//
 // A thread that stays in a call has no next event, so the drain commits its tentative records when
 // all of them are older than the limit. Both sides decide by the same clock, which is why they
 // can't disagree: see show_long_calls.
@@ -20,6 +24,9 @@ namespace collect::agent {
 // How much older than the limit tentative calls are before the drain commits them. More than two
 // lines of the clock differ by: clock.h.
 inline constexpr uint64_t kShowLateNs = 10'000'000;
+// A call of a library function that was as short did not leave the processor: two switches take
+// longer.
+inline constexpr uint64_t kBriefNs = 3000;
 
 // `pos` is where a record of the open page ends. Pages are aligned to their size.
 [[gnu::always_inline]] static inline uint32_t end_in_page(const uint8_t* pos) {
@@ -66,6 +73,20 @@ inline constexpr uint64_t kShowLateNs = 10'000'000;
   stream.last_ns = ns;
   stream.tentative_end.store(newest == kept ? 0 : end_in_page(newest), std::memory_order_release);
   count_left_out(stream);
+  return true;
+}
+
+// Whether the event is the return of a library function that was brief: its call is taken back.
+inline bool take_brief_back(Stream& stream, uint64_t ns, uint64_t id) {
+  if (!has_tentative(stream)) return false;
+  uint8_t* newest = stream.pos - atf::kEventBytes;
+  const auto* words = reinterpret_cast<const uint64_t*>(newest);
+  if (stream.kept != newest || words[1] != id || ns - words[0] >= kBriefNs ||
+      stream.committed->load(std::memory_order_relaxed) == end_in_page(stream.pos)) {
+    return false;
+  }
+  stream.pos = newest;
+  stream.tentative_end.store(0, std::memory_order_release);
   return true;
 }
 

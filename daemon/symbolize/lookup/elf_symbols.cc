@@ -25,19 +25,20 @@ Error elf_error(const std::string& path, const char* what) {
 
 constexpr size_t kStubBytes = 16;
 
-// Global names before weak before local ones: the public one is what a reader looks for. At the
-// address of an indirect function is its resolver, which may have a name of its own.
-constexpr uint32_t kIndirectRank = 3;
-uint32_t rank_of(const GElf_Sym& symbol) {
+// C keeps names that begin so for the library itself: __read is also read. Those of C++ are others.
+bool is_reserved(const char* name) {
+  return name != nullptr && name[0] == '_' && name[1] != 'Z';
+}
+
+// Global names before weak before local ones: the public one is what a reader looks for; of a C
+// library that is the name that programs call it by. At the address of an indirect function is its
+// resolver, which may have a name of its own.
+constexpr uint32_t kIndirectRank = 5;
+uint32_t rank_of(const GElf_Sym& symbol, const char* name) {
   if (GELF_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC) return kIndirectRank;
-  switch (GELF_ST_BIND(symbol.st_info)) {
-    case STB_GLOBAL:
-      return 0;
-    case STB_WEAK:
-      return 1;
-    default:
-      return 2;
-  }
+  const uint32_t binding = GELF_ST_BIND(symbol.st_info);
+  if (binding != STB_GLOBAL && binding != STB_WEAK) return 4;
+  return (is_reserved(name) ? 2u : 0u) + (binding == STB_WEAK ? 1u : 0u);
 }
 
 bool is_line_table(const char* section) {
@@ -129,7 +130,8 @@ Status ElfSymbols::load() {
     if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
     const int type = GELF_ST_TYPE(symbol.st_info);
     if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF) continue;
-    entries_.push_back({symbol.st_value, symbol.st_size, rank_of(symbol), symbol.st_name});
+    const char* const name = elf_strptr(elf_, strings_section_, symbol.st_name);
+    entries_.push_back({symbol.st_value, symbol.st_size, rank_of(symbol, name), symbol.st_name});
   }
   sort_entries();
   return {};
@@ -234,11 +236,14 @@ FunctionSymbol ElfSymbols::named_by(const GElf_Shdr& relocations,
   return {{name, strnlen(name, kMaxMangledBytes + 1)}, 0};
 }
 
-// A table without a zero in it would make every name a walk through all of it.
+// Without the version that linkers put behind it in .symtab (read@@GLIBC_2.2.5). A table without a
+// zero in it would make every name a walk through all of it.
 std::string_view ElfSymbols::name_at(uint32_t offset) const {
   const char* name = elf_strptr(elf_, strings_section_, offset);
   if (name == nullptr) return {};
-  return {name, strnlen(name, kMaxMangledBytes + 1)};
+  const std::string_view whole(name, strnlen(name, kMaxMangledBytes + 1));
+  const size_t version = whole.find('@', 1);
+  return whole.substr(0, version);
 }
 
 }  // namespace

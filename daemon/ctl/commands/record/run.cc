@@ -47,6 +47,10 @@ void add_run(const CommandGroup& group) {
   command.flag("--no-switches", run->agent.no_switches,
                "Do not record when threads are off the processor, blocked or preempted: reports "
                "show wall time");
+  command.option("--libcalls", "PATTERN", &run->agent.libcalls,
+                 "Library functions whose calls are recorded: on for those that may block, as "
+                 "read or pthread_mutex_lock, where they take longer than 3 us (the default), off, "
+                 "or patterns such as 'malloc,free' for every call of these");
   add_recording(command, run->agent);
   add_dynamic(command, run->dynamic);
   command.flag("--no-follow", run->program_only,

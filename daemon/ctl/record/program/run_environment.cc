@@ -76,6 +76,7 @@ Status set_recording(std::vector<std::string>& environment, const AgentSettings&
   if (!settings.plans.empty()) set(environment, "COLLECT_PLANS", settings.plans);
   if (settings.start_idle) set(environment, "COLLECT_START", "idle");
   if (settings.no_switches) set(environment, "COLLECT_SWITCHES", "off");
+  if (settings.libcalls) set(environment, "COLLECT_LIBCALLS", *settings.libcalls);
   if (settings.atf_version) {
     set(environment, "COLLECT_ATF_VERSION", std::to_string(*settings.atf_version));
   }
@@ -111,6 +112,7 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
   if (settings.drain || value_of(base, "COLLECT_DRAIN").empty()) {
     set(environment, "COLLECT_DRAIN", settings.drain.value_or("process"));
   }
+  if (value_of(base, "COLLECT_LIBCALLS").empty()) set(environment, "COLLECT_LIBCALLS", "on");
   COLLECT_TRY(set_recording(environment, settings));
   if (settings.only_child_of != 0) {
     set(environment, "COLLECT_CHILD_OF", std::to_string(settings.only_child_of));

@@ -32,8 +32,9 @@ struct AgentSettings {
   uint64_t max_time_since_ns = 0;  // from when it counts, CLOCK_BOOTTIME; 0: each process's start
   std::optional<uint64_t> max_bytes;
   bool start_idle = false;
-  bool no_switches = false;  // no times off the processor
-  std::string plans;         // folder with patch plans; empty: as the caller has it
+  bool no_switches = false;             // no times off the processor
+  std::optional<std::string> libcalls;  // off, on, or patterns of library functions; see below
+  std::string plans;                    // folder with patch plans; empty: as the caller has it
   // The one process that is recorded has this parent; 0: every process is, unless the caller says
   // so.
   pid_t only_child_of = 0;
@@ -45,8 +46,9 @@ struct AgentSettings {
 Status set_recording(std::vector<std::string>& environment, const AgentSettings& settings);
 
 // "NAME=value" entries. What neither `settings` nor the caller's variables say is for someone at a
-// workstation, who wants all of it: full = wait, drain = process. LD_PRELOAD keeps what it had,
-// after the agent. kInvalidArgument when the library's path cannot be part of LD_PRELOAD.
+// workstation, who wants all of it: full = wait, drain = process, libcalls = on. LD_PRELOAD keeps
+// what it had, after the agent. kInvalidArgument when the library's path cannot be part of
+// LD_PRELOAD.
 Result<std::vector<std::string>> agent_environment(const std::vector<std::string>& base,
                                                    const AgentSettings& settings);
 

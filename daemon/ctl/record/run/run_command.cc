@@ -1,5 +1,7 @@
 #include "daemon/ctl/record/run/run_command.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +27,7 @@
 #include "daemon/ctl/record/summary/run_processes.h"
 #include "daemon/ctl/record/summary/run_sessions.h"
 #include "daemon/ctl/record/summary/run_summary.h"
+#include "daemon/ctl/terminal/terminal.h"
 #include "daemon/symbolize/nearest_function.h"
 #include "formats/core/text/environment_names.h"
 #include "formats/core/threads.h"
@@ -273,8 +276,33 @@ std::string why_no_switches(const std::string& session) {
   return manifest.ok() ? manifest->identity.no_switches : std::string();
 }
 
+volatile sig_atomic_t code_of_interrupt = 0;
+
+void end_at_once(int) {
+  ::_exit(code_of_interrupt);
+}
+
+// All else is done and said: an interrupt ends it.
+void print_slow_functions(const control::v1::Session& session, int exit_code, std::ostream& err) {
+  code_of_interrupt = exit_code;
+  ::signal(SIGINT, end_at_once);
+  sigset_t interrupt;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  ::pthread_sigmask(SIG_UNBLOCK, &interrupt, nullptr);
+  const bool is_terminal = ::isatty(STDERR_FILENO) != 0;
+  if (is_terminal) {
+    err << fmt::format("  adding up the times of {} events; Ctrl-C leaves it",
+                       with_thousands(session.events()))
+        << std::flush;
+  }
+  const std::string text = top_functions_text(slow_top_functions(session));
+  if (is_terminal) restart_line(err);
+  err << text << std::flush;
+}
+
 void report_outcome(const RunOptions& options, const ControlTarget& control, RunOutcome& outcome,
-                    std::ostream& err) {
+                    int exit_code, std::ostream& err) {
   std::ostringstream unsaid;  // with JSON the error stream holds nothing else
   note_newest_session(outcome.sessions, control, options.json ? unsaid : err);
   const auto* const largest = largest_session(outcome.sessions);
@@ -285,7 +313,10 @@ void report_outcome(const RunOptions& options, const ControlTarget& control, Run
     // It was to be quiet, and has something to say.
     if (largest != nullptr && options.quiet) outcome.top = top_functions(*largest);
     if (largest != nullptr) outcome.no_switches = why_no_switches(largest->path());
-    err << run_summary_text(outcome);
+    err << run_summary_text(outcome) << std::flush;
+    if (largest != nullptr && !has_quick_top(*largest)) {
+      print_slow_functions(*largest, exit_code, err);
+    }
   }
   if (options.open) open_sessions(outcome.sessions, err);
   err.flush();
@@ -322,9 +353,10 @@ int run_program(const RunOptions& options, std::ostream& err) {
   RunOutcome outcome = conclude(options, run, std::move(client), watch, signals, err);
   outcome.program = options.command.front();
   outcome.exit_code = exit_code;
-  report_outcome(options, run.collector.control, outcome, err);
   // The program did what it should, and we did not.
-  return exit_code == 0 && !is_whole(outcome) ? kExitRunFailed : exit_code;
+  const int code = exit_code == 0 && !is_whole(outcome) ? kExitRunFailed : exit_code;
+  report_outcome(options, run.collector.control, outcome, code, err);
+  return code;
 }
 
 }  // namespace collect::ctl

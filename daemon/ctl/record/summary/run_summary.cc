@@ -12,6 +12,7 @@
 #include "daemon/ctl/record/summary/nothing_recorded.h"
 #include "daemon/ctl/record/summary/process_lines.h"
 #include "daemon/ctl/report/report_profile.h"
+#include "storage/read/lod_files.h"
 
 namespace collect::ctl {
 namespace {
@@ -206,8 +207,21 @@ const Session* largest_session(const std::vector<Session>& sessions) {
   return largest == sessions.end() || largest->events() == 0 ? nullptr : &*largest;
 }
 
+bool has_quick_top(const Session& session) {
+  return is_sealed(session) && session.events() <= kMaxQuickEvents;
+}
+
 std::vector<TopFunction> top_functions(const Session& session) {
-  if (session.events() > kMaxQuickEvents || !is_sealed(session)) return {};
+  return has_quick_top(session) ? slow_top_functions(session) : std::vector<TopFunction>();
+}
+
+std::vector<TopFunction> slow_top_functions(const Session& session) {
+  if (!is_sealed(session)) return {};
+  if (!has_quick_top(session)) {
+    auto trace = read::open_trace(session.path());
+    // Where they can't be written, the events are read.
+    if (trace) (void)read::make_lods(*trace, [](size_t, size_t) {});
+  }
   ReportOptions options;
   std::ostringstream ignored;
   ReportedCapture capture;
@@ -228,6 +242,20 @@ std::vector<TopFunction> top_functions(const Session& session) {
   if (all_ns <= 0) return {};
   for (TopFunction& function : top) function.self_share /= all_ns;
   return top;
+}
+
+std::string top_functions_text(const std::vector<TopFunction>& top) {
+  std::string text;
+  for (const TopFunction& function : top) {
+    char share[32];
+    std::snprintf(share, sizeof(share), "%5.1f %%  ", function.self_share * 100);
+    text += line(
+        !text.empty()     ? ""
+        : function.is_cpu ? "self CPU"
+                          : "self time",
+        fmt::format("{}{}  {}", share, printable(function.name), counted(function.calls, "call")));
+  }
+  return text;
 }
 
 bool is_whole(const RunOutcome& outcome) {
@@ -258,19 +286,7 @@ std::string run_summary_text(const RunOutcome& outcome) {
     text += fmt::format("  The largest of these {} sessions:\n", outcome.sessions.size());
   }
   text += session_lines(*largest, outcome);
-  for (size_t i = 0; i < outcome.top.size(); ++i) {
-    const TopFunction& function = outcome.top[i];
-    char share[32];
-    std::snprintf(share, sizeof(share), "%5.1f %%  ", function.self_share * 100);
-    text += line(
-        i == 0 ? function.is_cpu ? "self CPU" : "self time" : "",
-        fmt::format("{}{}  {}", share, printable(function.name), counted(function.calls, "call")));
-  }
-  if (outcome.top.empty() && is_sealed(*largest) && largest->events() > kMaxQuickEvents) {
-    text += line("self time",
-                 fmt::format("not computed for more than {} events; collectctl report computes it",
-                             with_thousands(kMaxQuickEvents)));
-  }
+  text += top_functions_text(outcome.top);
   const std::string path = shell_word(largest->path());
   text += line("next", "collectctl report " + path);
   text += line("", fmt::format("collectctl dump --merged {} | less", path));

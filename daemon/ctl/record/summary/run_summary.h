@@ -53,8 +53,9 @@ struct RunOutcome {
 inline constexpr size_t kMaxListedSessions = 10;
 inline constexpr size_t kMaxListedProcesses = 10;
 inline constexpr size_t kTopFunctions = 5;
-inline constexpr size_t kNamedLibraries = 3;            // of those that were not covered
-inline constexpr uint64_t kMaxQuickEvents = 5'000'000;  // more take longer than people wait
+inline constexpr size_t kNamedLibraries = 3;  // of those that were not covered
+// The functions of larger sessions come after everything else, with a line of progress.
+inline constexpr uint64_t kMaxQuickEvents = 5'000'000;
 
 // Everything that was to be recorded was, and is stored.
 bool is_whole(const RunOutcome& outcome);
@@ -68,9 +69,16 @@ std::string run_summary_text(const RunOutcome& outcome);
 // --max-rate "switched_off":[{"name":"f","calls_per_second":1},…].
 std::string run_summary_json(const RunOutcome& outcome);
 
-// The functions with the most self time in a session directory; empty when it has too many events
-// for a quick look, or cannot be read.
+// Whether it is sealed and has at most kMaxQuickEvents.
+bool has_quick_top(const control::v1::Session& session);
+// The functions with the most self time in a session directory; empty when it has no quick ones, or
+// cannot be read.
 std::vector<TopFunction> top_functions(const control::v1::Session& session);
+// The same of a sealed session of any size, whose index.lod files are made if they are not there:
+// the next look at it is quick.
+std::vector<TopFunction> slow_top_functions(const control::v1::Session& session);
+// Their lines of the summary.
+std::string top_functions_text(const std::vector<TopFunction>& top);
 
 // The session with the most events; nullptr when none has any.
 const control::v1::Session* largest_session(const std::vector<control::v1::Session>& sessions);

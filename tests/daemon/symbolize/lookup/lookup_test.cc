@@ -108,6 +108,22 @@ TEST_F(LookupTest, PrefersPublicNames) {
               ElementsAre("0x10 global", "0x20 weak", "0x30 local", "0x40 first"));
 }
 
+// As in the GNU C library.
+TEST_F(LookupTest, PrefersNamesOfACLibrarysUsers) {
+  ElfFile file;
+  file.symbols = {{0x10, "__read"},
+                  {0x10, "read", kWeak},
+                  {0x20, "_ZN1a1bEv"},
+                  {0x20, "other", kWeak},
+                  {0x30, "_start"},
+                  {0x30, "local", kLocal},
+                  {0x40, "pthread_cond_wait@@GLIBC_2.3.2"},
+                  {0x50, "@"}};
+  request_.addresses = {0x10, 0x20, 0x30, 0x40, 0x50};
+  EXPECT_THAT(look(file).names, ElementsAre("0x10 read", "0x20 a::b()", "0x30 _start",
+                                            "0x40 pthread_cond_wait", "0x50 @"));
+}
+
 TEST_F(LookupTest, OnlyFunctionsThatAreDefinedHaveNames) {
   ElfFile file;
   file.symbols = {{0x10, "data", kObject},

@@ -27,17 +27,19 @@ AgentSettings settings() {
 TEST(RunEnvironmentTest, AddsOnlyWhatItMust) {
   const auto environment = agent_environment({"HOME=/root", "LD_PRELOADX=1"}, settings());
   ASSERT_TRUE(environment.ok());
-  EXPECT_THAT(*environment,
-              UnorderedElementsAre("HOME=/root", "LD_PRELOADX=1", "LD_PRELOAD=/opt/lib/agent.so",
-                                   "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1",
-                                   "COLLECT_FULL=wait", "COLLECT_DRAIN=process"));
+  EXPECT_THAT(
+      *environment,
+      UnorderedElementsAre("HOME=/root", "LD_PRELOADX=1", "LD_PRELOAD=/opt/lib/agent.so",
+                           "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_FULL=wait",
+                           "COLLECT_DRAIN=process", "COLLECT_LIBCALLS=on"));
 }
 
 TEST(RunEnvironmentTest, VariablesOfTheCallerWinOverOurDefaults) {
-  const auto environment =
-      agent_environment({"COLLECT_FULL=drop", "COLLECT_DRAIN=thread"}, settings());
+  const auto environment = agent_environment(
+      {"COLLECT_FULL=drop", "COLLECT_DRAIN=thread", "COLLECT_LIBCALLS=off"}, settings());
   ASSERT_TRUE(environment.ok());
-  EXPECT_THAT(*environment, IsSupersetOf({"COLLECT_FULL=drop", "COLLECT_DRAIN=thread"}));
+  EXPECT_THAT(*environment,
+              IsSupersetOf({"COLLECT_FULL=drop", "COLLECT_DRAIN=thread", "COLLECT_LIBCALLS=off"}));
   EXPECT_FALSE(waits_when_full(*environment));
   EXPECT_FALSE(drains_by_process(*environment));
   EXPECT_TRUE(waits_when_full({"HOME=/", "COLLECT_FULL=wait"}));
@@ -58,6 +60,7 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
   given.max_time_since_ns = 7;
   given.max_bytes = 4096;
   given.start_idle = true;
+  given.libcalls = "malloc";
   given.only_child_of = 12;
   given.atf_version = 1;
   const auto environment = agent_environment(
@@ -68,15 +71,15 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
        "LD_PRELOAD=libm.so.6"},
       given);
   ASSERT_TRUE(environment.ok());
-  EXPECT_THAT(
-      *environment,
-      UnorderedElementsAre("COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
-                           "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_DETAIL=on",
-                           "COLLECT_FULL=overwrite", "COLLECT_DRAIN=process", "COLLECT_BUFFER_MB=8",
-                           "COLLECT_MAX_DEPTH=3", "COLLECT_MAX_RATE=4", "COLLECT_LONGER_THAN=5us",
-                           "COLLECT_ONLY=parse_*;lex", "COLLECT_EXCEPT=parse_char",
-                           "COLLECT_MAX_TIME=10s@7", "COLLECT_MAX_SIZE=4096", "COLLECT_START=idle",
-                           "COLLECT_CHILD_OF=12", "COLLECT_ATF_VERSION=1"));
+  EXPECT_THAT(*environment,
+              UnorderedElementsAre(
+                  "COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
+                  "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_DETAIL=on",
+                  "COLLECT_FULL=overwrite", "COLLECT_DRAIN=process", "COLLECT_BUFFER_MB=8",
+                  "COLLECT_MAX_DEPTH=3", "COLLECT_MAX_RATE=4", "COLLECT_LONGER_THAN=5us",
+                  "COLLECT_ONLY=parse_*;lex", "COLLECT_EXCEPT=parse_char", "COLLECT_MAX_TIME=10s@7",
+                  "COLLECT_MAX_SIZE=4096", "COLLECT_START=idle", "COLLECT_CHILD_OF=12",
+                  "COLLECT_LIBCALLS=malloc", "COLLECT_ATF_VERSION=1"));
   EXPECT_TRUE(starts_idle(*environment));
   EXPECT_TRUE(filters_functions(*environment));
   EXPECT_TRUE(limits_rates(*environment));
@@ -93,13 +96,13 @@ TEST(RunEnvironmentTest, ProcessesGetWhatTheRunKnowsThemBy) {
   auto environment = agent_environment(outer, given);
   ASSERT_TRUE(environment.ok());
   EXPECT_THAT(*environment, IsSupersetOf({"COLLECT_RUN=/dev/shm/b", "COLLECT_RUN_KEY=2"}));
-  EXPECT_EQ(environment->size(), 7u);
+  EXPECT_EQ(environment->size(), 8u);
   // A collector that ran already asks for its own token.
   given.run_key.clear();
   environment = agent_environment(outer, given);
   ASSERT_TRUE(environment.ok());
   EXPECT_THAT(*environment, IsSupersetOf({"COLLECT_RUN=/dev/shm/b", "COLLECT_TOKEN_FILE=/token"}));
-  EXPECT_EQ(environment->size(), 7u);
+  EXPECT_EQ(environment->size(), 8u);
 }
 
 TEST(RunEnvironmentTest, PatternsThatTheAgentCannotTakeAreRefused) {
@@ -238,20 +241,6 @@ TEST(RunSummaryTest, ClaimsNoLossOnlyWithProgramCount) {
   EXPECT_EQ(loss_count(session), "12");
   session.set_lost_detail_records(3000);
   EXPECT_EQ(loss_count(session), "12, 3,000 detail") << "they are not the same";
-}
-
-TEST(RunSummaryTest, SaysWhySelfTimesAreMissing) {
-  RunOutcome outcome;
-  control::v1::Session& session = outcome.sessions.emplace_back();
-  session.set_state(control::v1::SESSION_STATE_COMPLETE);
-  session.set_events(kMaxQuickEvents);
-  EXPECT_THAT(run_summary_text(outcome), ::testing::Not(HasSubstr("self time")));
-  session.set_events(kMaxQuickEvents + 1);
-  EXPECT_THAT(run_summary_text(outcome),
-              HasSubstr("  self time  not computed for more than 5,000,000 events; collectctl "
-                        "report computes it\n"));
-  session.set_state(control::v1::SESSION_STATE_ACTIVE);
-  EXPECT_THAT(run_summary_text(outcome), ::testing::Not(HasSubstr("self time")));
 }
 
 TEST(RunSummaryTest, DescribesTheLargestOfSeveralSessions) {

@@ -409,6 +409,11 @@ TEST_F(TopFunctions, SkipsLargeAndUnsealedSessions) {
   EXPECT_FALSE(top_functions(recorded_).empty());
   recorded_.set_events(kMaxQuickEvents + 1);
   EXPECT_TRUE(top_functions(recorded_).empty());
+  EXPECT_FALSE(has_quick_top(recorded_));
+  const std::vector<TopFunction> slow = slow_top_functions(recorded_);
+  EXPECT_EQ(slow.size(), kTopFunctions);
+  EXPECT_TRUE(top_functions_text(slow).starts_with("  self time   30.6 %  f0  1 call\n"))
+      << top_functions_text(slow);
   recorded_.set_events(12);
   recorded_.set_state(api::SESSION_STATE_ACTIVE);
   EXPECT_TRUE(top_functions(recorded_).empty());
