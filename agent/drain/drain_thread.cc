@@ -39,7 +39,8 @@ void DrainThread::watch_switches(int32_t process) {
   // A thread of the program would have descriptors among the program's.
   const char* const problem =
       process != 0 ? switches_.watch(process) : "a thread drains; it takes a drain process";
-  shipper_.metadata_sender().set_switches(problem);
+  const bool are_estimated = problem != nullptr && process != 0 && clocks_.watch(process);
+  shipper_.metadata_sender().set_switches(problem, are_estimated);
 }
 
 void DrainThread::run_for(TracedProcess& traced) {
@@ -78,6 +79,7 @@ void DrainThread::round() {
   note_link();
   bool moved = false;
   switches_.look(now_ns(), recording_.is_running(), shipper_.end_ns());
+  clocks_.look(now_ns(), recording_.is_running());
   shipper_.note_switches(switches_.known_until_ns(), switches_.lost());
   if (link_.control().step == ChannelStep::kOpen) reader_.read(now_ms_);
   if (start_filter_.is_wanted()) ask_for_filter();

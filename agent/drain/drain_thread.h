@@ -18,6 +18,7 @@
 #include "agent/drain/ship/traced_process.h"
 #include "agent/drain/start_filter.h"
 #include "agent/drain/status_reports.h"
+#include "agent/drain/switches/thread_clocks.h"
 #include "agent/drain/switches/thread_switches.h"
 #include "agent/ring/recorder.h"
 #include "agent/settings.h"
@@ -94,6 +95,7 @@ class DrainThread {
   Shipper shipper_;
   ProcessPauses pauses_{shipper_.stalls()};
   ThreadSwitches switches_{shipper_.streams(), shipper_.stalls()};
+  ThreadClocks clocks_{shipper_.streams(), shipper_.stalls()};
   DetailWindow detail_{settings_, shipper_.metadata_sender(), pauses_};
   RecordingState recording_{settings_, link_, shipper_, detail_, pauses_};
   StartFilter start_filter_{settings_, shipper_.metadata_sender(), recording_, g_control};

@@ -18,6 +18,15 @@ void find_thread_ids();
 // is; 0 for this process's own.
 bool read_thread_name(pid_t process, uint32_t thread_id, char* out, size_t out_bytes);
 
+// What the scheduler counts of a thread.
+struct ThreadTimes {
+  uint64_t run_ns = 0;   // on a processor; of one that runs, up to its last tick
+  uint64_t wait_ns = 0;  // it could have run, and waited for a processor
+  uint64_t slices = 0;   // so often it came to one
+};
+// False: the thread is gone, or the system does not say. `process` as above.
+bool read_thread_times(pid_t process, uint32_t thread_id, ThreadTimes& times);
+
 // The threads of a process that live. Asked of many at a time, on one thread.
 class LivingThreads {
  public:

@@ -131,6 +131,22 @@ bool read_thread_name(pid_t process, uint32_t thread_id, char* out, size_t out_b
   return true;
 }
 
+bool read_thread_times(pid_t process, uint32_t thread_id, ThreadTimes& times) {
+  char text[96];
+  const ssize_t bytes = read_of_thread(process, thread_id, "/schedstat", text, sizeof text - 1);
+  if (bytes <= 0) return false;
+  text[bytes] = '\0';
+  const char* at = text;
+  for (uint64_t* value : {&times.run_ns, &times.wait_ns, &times.slices}) {
+    if (*at < '0' || *at > '9') return false;
+    for (*value = 0; *at >= '0' && *at <= '9'; ++at) {
+      *value = *value * 10 + static_cast<uint64_t>(*at - '0');
+    }
+    if (*at == ' ') ++at;
+  }
+  return true;
+}
+
 LivingThreads::LivingThreads(pid_t process) : process_(process) {}
 LivingThreads::~LivingThreads() = default;
 

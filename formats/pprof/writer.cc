@@ -4,19 +4,23 @@
 
 namespace collect::pprof {
 
-Writer::Writer(ByteSink& out) : out_(out) {
+Writer::Writer(ByteSink& out, bool has_cpu) : out_(out), has_cpu_(has_cpu) {
   add_text("");  // the first of the table, as the format demands
   const uint64_t calls = add_text("calls");
   const uint64_t count = add_text("count");
   const uint64_t time = add_text("time");
   const uint64_t nanoseconds = add_text("nanoseconds");
-  for (const auto& [type, unit] : {std::pair(calls, count), std::pair(time, nanoseconds)}) {
+  const auto add_type = [this](uint64_t type, uint64_t unit) {
     const size_t at = proto_.begin(Profile::kSampleType);
     proto_.varint(ValueType::kType, type);
     proto_.varint(ValueType::kUnit, unit);
     proto_.end(at);
-  }
-  proto_.varint(Profile::kDefaultSampleType, time);
+  };
+  add_type(calls, count);
+  add_type(time, nanoseconds);
+  const uint64_t cpu = has_cpu ? add_text("cpu") : time;
+  if (has_cpu) add_type(cpu, nanoseconds);
+  proto_.varint(Profile::kDefaultSampleType, cpu);
 }
 
 void Writer::pass_on() {
@@ -91,13 +95,13 @@ void Writer::set_labels(const std::vector<std::pair<std::string, std::string>>& 
   }
 }
 
-void Writer::sample(uint64_t calls, uint64_t self_ns) {
+void Writer::sample(uint64_t calls, uint64_t self_ns, uint64_t cpu_ns) {
   if (calls == 0 && self_ns == 0) return;
   leaf_first_.assign(stack_.rbegin(), stack_.rend());
-  const uint64_t values[] = {calls, self_ns};
+  const uint64_t values[] = {calls, self_ns, cpu_ns};
   const size_t at = proto_.begin(Profile::kSample);
   proto_.packed(Sample::kLocationId, leaf_first_.data(), leaf_first_.size());
-  proto_.packed(Sample::kValue, values, std::size(values));
+  proto_.packed(Sample::kValue, values, has_cpu_ ? 3 : 2);
   for (const auto& [key, value] : labels_) {
     const size_t label = proto_.begin(Sample::kLabel);
     proto_.varint(Label::kKey, key);

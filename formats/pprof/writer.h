@@ -27,7 +27,8 @@ struct LoadedFile {
 
 class Writer {
  public:
-  explicit Writer(ByteSink& out);
+  // `has_cpu`: samples have the time on a processor, too, which viewers show first then.
+  explicit Writer(ByteSink& out, bool has_cpu = false);
 
   // Both return ids, from 1 on. `mapping` 0: none. Nothing is looked up: each call makes one.
   uint64_t add_mapping(const LoadedFile& file);
@@ -42,7 +43,8 @@ class Writer {
   const Status& status() const { return status_; }
   size_t depth() const { return stack_.size(); }
   // What belongs to the newest frame, within those around it. Zeros are no sample.
-  void sample(uint64_t calls, uint64_t self_ns);
+  // `cpu_ns`: of self_ns, where the file has it.
+  void sample(uint64_t calls, uint64_t self_ns, uint64_t cpu_ns = 0);
 
   // `time_unix_ns`: when the recording began; 0: not known.
   Status finish(uint64_t time_unix_ns, uint64_t duration_ns,
@@ -54,6 +56,7 @@ class Writer {
   void pass_on();
 
   GzipSink out_;
+  const bool has_cpu_;
   Status status_;
   std::vector<uint8_t> piece_;
   ProtoWriter proto_{piece_};

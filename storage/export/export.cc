@@ -200,7 +200,10 @@ Status check_functions(ExportedSessions& sessions, const ExportSelection& select
 // themselves, as far as they had it in hand: it is not among these.
 uint32_t kinds_lacking(Target format) {
   using enum convert::SessionKind;
-  uint32_t lacking = kDetailLossesKind | kClocksKind | kSwitchesKind;
+  uint32_t lacking = kDetailLossesKind | kClocksKind;
+  if (format == Target::kFolded || format == Target::kHtml || format == Target::kParquet) {
+    lacking |= kSwitchesKind;
+  }
   if (format != Target::kPerfetto && format != Target::kChrome) {
     lacking |= kMarkersKind | kThreadEndsKind | kProcessEndKind;
   }
@@ -224,10 +227,22 @@ void leave_out_kinds(const ExportedSessions& sessions, Target format, convert::C
   }
 }
 
+Status check_switches(const ExportedSessions& sessions) {
+  for (const auto& session : sessions) {
+    const storage::SessionIdentity& identity = session->manifest.identity;
+    if (identity.switches) continue;
+    return Error{
+        Code::kInvalidArgument,
+        fmt::format("{}: when threads were on a processor is not known{}{}", session->trace.path,
+                    identity.no_switches.empty() ? "" : ": ", identity.no_switches)};
+  }
+  return {};
+}
+
 }  // namespace
 
 Status export_view(ExportedSessions& sessions, Target format, ByteSink& out,
-                   convert::ConvertLog& log) {
+                   convert::ConvertLog& log, TimeValue value) {
   switch (format) {
     case Target::kPerfetto:
       return export_perfetto(sessions, out, log);
@@ -240,7 +255,7 @@ Status export_view(ExportedSessions& sessions, Target format, ByteSink& out,
       return export_time_line(sessions, target, log);
     }
     case Target::kFolded:
-      return export_folded(sessions, out, log);
+      return export_folded(sessions, value, out, log);
     case Target::kPprof:
       return export_pprof(sessions, out, log);
     case Target::kHtml:
@@ -257,6 +272,7 @@ Status export_sessions(const std::vector<const read::Trace*>& traces,
   auto opened = open_sessions(traces, selection);
   if (!opened.ok()) return opened.error();
   ExportedSessions& sessions = *opened;
+  if (selection.value != TimeValue::kWall) COLLECT_TRY(check_switches(sessions));
   if (traces.size() > 1) {
     COLLECT_TRY(ExportedSession::place(sessions));
     for (const auto& session : sessions) {
@@ -273,7 +289,7 @@ Status export_sessions(const std::vector<const read::Trace*>& traces,
   }
   auto out = storage::OutputFile::create(output, true);
   if (!out.ok()) return out.error();
-  COLLECT_TRY(export_view(sessions, format, *out, log));
+  COLLECT_TRY(export_view(sessions, format, *out, log, selection.value));
   leave_out_kinds(sessions, format, log);
   COLLECT_TRY(check_functions(sessions, selection));
   COLLECT_TRY(out->commit());

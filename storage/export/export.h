@@ -23,8 +23,9 @@ Status export_sessions(const std::vector<const read::Trace*>& traces,
                        const ExportSelection& selection, Target format, const std::string& output,
                        convert::ConvertLog& log);
 
-// Exports sessions that are opened and placed, whose windows are chosen; not for Parquet.
+// Exports sessions that are opened and placed, whose windows are chosen; not for Parquet. `value`
+// is of folded stacks, and known.
 Status export_view(ExportedSessions& sessions, Target format, ByteSink& out,
-                   convert::ConvertLog& log);
+                   convert::ConvertLog& log, TimeValue value = TimeValue::kWall);
 
 }  // namespace collect::exports

@@ -21,11 +21,15 @@
 namespace collect::exports {
 
 // What of the sessions is wanted; as DumpOptions has it.
+// Which time of a call counts. The last two: where it is known when threads were on a processor.
+enum class TimeValue : uint8_t { kWall, kCpu, kWait };
+
 struct ExportSelection {
   // Numbers are of the device clock; of several sessions: since the epoch.
   select::WindowWords when;
   std::vector<std::string> threads;    // storage/model/thread_pattern.h; empty: all
   std::vector<std::string> functions;  // formats/core/text/function_pattern.h; empty: all
+  TimeValue value = TimeValue::kWall;  // of folded stacks
 
   // Whether events are left out; functions do not count.
   bool is_part() const { return !when.is_everything() || !threads.empty(); }

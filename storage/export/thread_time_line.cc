@@ -42,7 +42,7 @@ ThreadTimeLine::ThreadTimeLine(ExportedSession& session, const atf::SessionThrea
       rate_(rate),
       counts_(counts),
       gaps_(session.gaps_of(who.n, reasons_)),
-      within_(read::stalls_of(session.manifest, who.n)) {
+      within_(read::idle_times_of(session.manifest, who.n)) {
   if (thread.detail) details_.emplace(thread.detail->records());
 }
 

@@ -54,7 +54,7 @@ struct SessionIdentity {
   uint64_t longer_than_ns = 0;  // shorter calls were not to be recorded; 0: all were
   uint32_t max_rate = 0;        // functions called more often in a second are switched off; 0: none
   bool switches = false;        // times in which threads were off the processor were recorded
-  std::string no_switches{};    // they were asked for, and why there are none
+  std::string no_switches{};    // why there are none, or why they are estimated
   CollectorIdentity collector{};  // that began to store it
 };
 

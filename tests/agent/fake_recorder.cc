@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 
+#include "agent/platform/threads.h"
 #include "formats/core/bytes.h"
 
 namespace collect::agent {
@@ -587,7 +588,7 @@ uint32_t os_thread_id() { return 1; }
 uint64_t newest_event_ns() { return 0; }
 bool only_this_thread_left() { return false; }
 uint64_t voluntary_switches() { return 0; }
-bool was_filtered() { return false; }
+bool was_filtered() { return false; }  bool read_thread_times(pid_t, uint32_t, ThreadTimes&) { return false; }
 // clang-format on
 
 void recalibrate_clock() {

@@ -21,9 +21,10 @@ class MetadataSender {
     max_rate_ = settings.max_rate;
     longer_than_ns_ = settings.longer_than_ns;
   }
-  // Whether times off the processor are among the stalls. `problem`: why not, a static sentence.
-  void set_switches(const char* problem) {
-    has_switches_ = problem == nullptr;
+  // Whether times off the processor are among the stalls. `problem`: why not, or why they are
+  // estimated; a static sentence.
+  void set_switches(const char* problem, bool are_estimated) {
+    has_switches_ = problem == nullptr || are_estimated;
     no_switches_ = problem;
   }
   // RecordingStart.late_ns of the recording that begins next.

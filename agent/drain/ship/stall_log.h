@@ -34,6 +34,10 @@ class StallLog {
   bool add_of_thread(uint32_t stream_id, collect_wire_Stall_Kind kind, uint64_t first_ns,
                      uint64_t last_ns, uint64_t in_all_ns, uint32_t count);
 
+  bool has_room_for_threads(uint32_t stalls = 1) const {
+    return size() + stalls <= kMaxUnackedStalls - kKeptForProcess;
+  }
+
   // Puts what was not sent on this link into `out`; false when `out` had no room for all of it.
   bool send(SendBuffer& out);
   bool has_unsent() const { return sent_ != end_; }
@@ -43,7 +47,6 @@ class StallLog {
  private:
   collect_wire_Stall& at(uint64_t number) { return entries_[number % kMaxUnackedStalls]; }
   uint64_t size() const { return end_ - first_; }
-  bool has_room_for_threads() const { return size() < kMaxUnackedStalls - kKeptForProcess; }
 
   uint64_t first_ = 0;  // number of the oldest that is held
   uint64_t sent_ = 0;   // of the first that was not sent on this link

@@ -38,6 +38,8 @@ Check check_clock(std::string_view cpuinfo, std::string_view clocksource);
 Check check_memory(std::string_view meminfo, std::string_view overcommit);
 // Checks kernel.yama.ptrace_scope; empty: there is none.
 Check check_attach(std::string_view ptrace_scope, bool is_root);
+// Whether the kernel reports switches to this process, and kernel.perf_event_paranoid.
+Check check_switches(bool are_reported, std::string_view paranoid);
 std::vector<Check> check_machine();
 
 // ---- disk_check.cc

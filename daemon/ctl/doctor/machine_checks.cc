@@ -1,6 +1,9 @@
 #include <fmt/core.h>
+#include <linux/perf_event.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -71,6 +74,22 @@ std::optional<uint64_t> kilobytes_of(std::string_view meminfo, std::string_view 
     return std::nullopt;
   }
   return value;
+}
+
+// As agents ask for them. In a child: a filter of system calls may end who asks.
+bool are_switches_reported() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    perf_event_attr wanted{};
+    wanted.type = PERF_TYPE_SOFTWARE;
+    wanted.size = sizeof wanted;
+    wanted.config = PERF_COUNT_SW_DUMMY;
+    wanted.exclude_kernel = wanted.context_switch = 1;
+    ::_exit(::syscall(SYS_perf_event_open, &wanted, 0, -1, -1, PERF_FLAG_FD_CLOEXEC) >= 0 ? 0 : 1);
+  }
+  int status = 0;
+  return child > 0 && ::waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+         WEXITSTATUS(status) == 0;
 }
 
 }  // namespace
@@ -157,14 +176,28 @@ Check check_attach(std::string_view ptrace_scope, bool is_root) {
           "run collectctl attach as root, or sysctl -w kernel.yama.ptrace_scope=0"};
 }
 
+Check check_switches(bool are_reported, std::string_view paranoid) {
+  const std::string level = trimmed(paranoid);
+  if (are_reported) return {"switches", Verdict::kOk, "each time off the processor is known", ""};
+  const bool is_forbidden = level.size() == 1 && level[0] > '2';
+  return {"switches", Verdict::kWarning,
+          "times off the processor are estimated: " +
+              (is_forbidden ? fmt::format("kernel.perf_event_paranoid is {}", level)
+                            : std::string("perf_event_open is refused, as in most containers")),
+          is_forbidden ? "as root, sysctl -w kernel.perf_event_paranoid=2"
+                       : "let the container's filter of system calls (seccomp) pass it"};
+}
+
 std::vector<Check> check_machine() {
   utsname name{};
   ::uname(&name);
-  return {check_open_files(), check_kernel(name.release),
+  return {check_open_files(),
+          check_kernel(name.release),
           check_clock(text_of("/proc/cpuinfo"),
                       text_of("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
           check_memory(text_of("/proc/meminfo"), text_of("/proc/sys/vm/overcommit_memory")),
-          check_attach(text_of("/proc/sys/kernel/yama/ptrace_scope"), ::geteuid() == 0)};
+          check_attach(text_of("/proc/sys/kernel/yama/ptrace_scope"), ::geteuid() == 0),
+          check_switches(are_switches_reported(), text_of("/proc/sys/kernel/perf_event_paranoid"))};
 }
 
 }  // namespace collect::ctl

@@ -266,7 +266,9 @@ void put_remarks(TextBuffer& out, const ReportedCapture& capture,
     out.put(", subtracted from the times\n");
   }
   if (const std::string& why = capture.manifest().identity.no_switches; !why.empty()) {
-    out.put("# time on the processor is not known: ");
+    out.put(capture.has_switches()
+                ? "# time on the processor is estimated, by how long threads ran in each 10 ms: "
+                : "# time on the processor is not known: ");
     out.sentence(why);
     out.put('\n');
   }

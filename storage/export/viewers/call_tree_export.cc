@@ -109,8 +109,8 @@ class Stacks {
   std::vector<uint32_t> frames_;  // by node: of its stack
 };
 
-// What a file has of its call trees, stack by stack. `Frames` has push(number, node), weigh(calls,
-// self_ns) of the frame that was pushed last, push_deeper() and pop().
+// What a file has of its call trees, stack by stack. `Frames` has push(number, node), weigh(times)
+// of the frame that was pushed last, by its calls and own times, push_deeper() and pop().
 class StackExport {
  public:
   template <class Frames>
@@ -132,12 +132,12 @@ class StackExport {
             ++depth;
             frames.push(number, node);
           }
-          const uint64_t calls = is_wanted ? node.times.calls : 0;
+          calls::GroupTimes times = node.times;
+          if (!is_wanted) times.calls = 0;
           if (beyond != 0) {
-            deeper.calls += calls;
-            deeper.self_ns += node.times.self_ns;
+            deeper.add(times);
           } else if (depth != 0) {
-            frames.weigh(calls, node.times.self_ns);
+            frames.weigh(times);
           }
         },
         [&](uint32_t number, const CallTree::Node&) {
@@ -149,7 +149,7 @@ class StackExport {
           if (deeper.calls != 0 || deeper.self_ns != 0) {
             (most == kMaxFrames ? deeper_ : cut_) += deeper.calls;
             frames.push_deeper();
-            frames.weigh(deeper.calls, deeper.self_ns);
+            frames.weigh(deeper);
             frames.pop();
             deeper = {};
           }
@@ -234,18 +234,24 @@ std::string_view name_of_node(uint32_t number, const CallTree::Node& node,
 
 class FoldedFrames {
  public:
-  FoldedFrames(folded::Writer& writer, const FunctionNames& names)
-      : writer_(writer), names_(names) {}
+  FoldedFrames(folded::Writer& writer, const FunctionNames& names, TimeValue value)
+      : writer_(writer), names_(names), value_(value) {}
   void push(uint32_t number, const CallTree::Node& node) {
     writer_.push(name_of_node(number, node, names_));
   }
   void push_deeper() { writer_.push(kDeeper); }
-  void weigh(uint64_t /*calls*/, uint64_t self_ns) { writer_.weigh(self_ns); }
+  void weigh(const calls::GroupTimes& times) {
+    const uint64_t waited_ns = times.waited.self_ns;
+    writer_.weigh(value_ == TimeValue::kWall  ? times.self_ns
+                  : value_ == TimeValue::kCpu ? times.self_ns - waited_ns
+                                              : waited_ns);
+  }
   void pop() { writer_.pop(); }
 
  private:
   folded::Writer& writer_;
   const FunctionNames& names_;
+  const TimeValue value_;
 };
 
 // The frames of one session in a profile. A location is added when it is first used.
@@ -275,7 +281,13 @@ class ProfileFrames {
   }
   void push_deeper() { writer_.push(special(deeper_, kDeeper)); }
   void push_stalled() { writer_.push(special(stalled_, kStalled)); }
-  void weigh(uint64_t calls, uint64_t self_ns) { writer_.sample(calls, self_ns); }
+  void weigh(const calls::GroupTimes& times) {
+    writer_.sample(times.calls, times.self_ns, times.self_ns - times.waited.self_ns);
+  }
+  // On no processor.
+  void weigh_stalls(const calls::ThreadCounts& counts) {
+    writer_.sample(counts.stalls, counts.stalled_ns);
+  }
   void pop() { writer_.pop(); }
 
  private:
@@ -309,7 +321,8 @@ class ProfileFrames {
 
 }  // namespace
 
-Status export_folded(ExportedSessions& sessions, ByteSink& out, convert::ConvertLog& log) {
+Status export_folded(ExportedSessions& sessions, TimeValue value, ByteSink& out,
+                     convert::ConvertLog& log) {
   folded::Writer writer(out);
   StackExport stacks;
   for (const auto& session : sessions) {
@@ -321,10 +334,10 @@ Status export_folded(ExportedSessions& sessions, ByteSink& out, convert::Convert
         [&](const ThreadResult& thread, const CallTree& tree, const calls::FunctionSlots& slots) {
           const FunctionNames names(session->names, slots);
           writer.push(name_of_thread(*session, thread));
-          FoldedFrames frames(writer, names);
+          FoldedFrames frames(writer, names, value);
           stacks.add(*session, tree, names, frames);
           writer.push(kStalled);
-          writer.weigh(thread.counts.stalled_ns);
+          writer.weigh(value == TimeValue::kWall ? thread.counts.stalled_ns : 0);
           writer.pop();
           writer.pop();
           return writer.status();
@@ -336,7 +349,10 @@ Status export_folded(ExportedSessions& sessions, ByteSink& out, convert::Convert
 }
 
 Status export_pprof(ExportedSessions& sessions, ByteSink& out, convert::ConvertLog& log) {
-  pprof::Writer writer(out);
+  const bool has_cpu = std::all_of(sessions.begin(), sessions.end(), [](const auto& session) {
+    return session->manifest.identity.switches;
+  });
+  pprof::Writer writer(out, has_cpu);
   StackExport stacks;
   std::vector<std::string> comments;
   uint64_t duration_ns = 0;
@@ -354,7 +370,7 @@ Status export_pprof(ExportedSessions& sessions, ByteSink& out, convert::ConvertL
           stacks.add(*session, tree, names, frames);
           if (thread.counts.stalled_ns != 0) {
             frames.push_stalled();
-            frames.weigh(thread.counts.stalls, thread.counts.stalled_ns);
+            frames.weigh_stalls(thread.counts);
             frames.pop();
           }
           return writer.status();

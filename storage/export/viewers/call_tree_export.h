@@ -12,7 +12,8 @@
 
 namespace collect::exports {
 
-Status export_folded(ExportedSessions& sessions, ByteSink& out, convert::ConvertLog& log);
+Status export_folded(ExportedSessions& sessions, TimeValue value, ByteSink& out,
+                     convert::ConvertLog& log);
 Status export_pprof(ExportedSessions& sessions, ByteSink& out, convert::ConvertLog& log);
 
 }  // namespace collect::exports

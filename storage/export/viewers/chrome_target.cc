@@ -54,10 +54,14 @@ void ChromeTarget::lose(uint64_t first_ns, uint64_t last_ns, uint64_t events,
 
 void ChromeTarget::stall(const ExportedThread* thread, const storage::Stall& stall,
                          uint64_t first_ns, uint64_t last_ns) {
-  EventNotes notes = {{"stalled_ns", EventNote::Kind::kNumber, stall.stalled_ns, {}}};
+  EventNotes notes;
+  const bool is_off = storage::is_off_processor(stall.kind);
+  if (!is_off || stall.count > 1) {
+    notes.push_back({"stalled_ns", EventNote::Kind::kNumber, stall.stalled_ns, {}});
+  }
   if (stall.count > 1) notes.push_back({"joined", EventNote::Kind::kNumber, stall.count, {}});
-  writer_.interval(pid_, thread == nullptr ? pid_ : tid_, "stall", ++intervals_, first_ns, last_ns,
-                   "stall: " + std::string(storage::stall_kind_name(stall.kind)), notes);
+  writer_.interval(pid_, thread == nullptr ? pid_ : tid_, is_off ? "off_processor" : "stall",
+                   ++intervals_, first_ns, last_ns, idle_time_name(stall.kind), notes);
 }
 
 void ChromeTarget::end_thread(uint64_t /*last_ns*/) {}

@@ -97,14 +97,18 @@ void PerfettoTarget::lose(uint64_t first_ns, uint64_t last_ns, uint64_t events,
 
 void PerfettoTarget::stall(const ExportedThread* thread, const storage::Stall& stall,
                            uint64_t first_ns, uint64_t last_ns) {
-  const auto kind = static_cast<uint8_t>(stall.kind);
-  const Role role = static_cast<Role>(static_cast<uint8_t>(Role::kPageWait) + kind);
+  const bool is_off = storage::is_off_processor(stall.kind);
+  const auto kind = is_off ? size_t{3} : static_cast<size_t>(stall.kind);
+  const auto role = static_cast<Role>(static_cast<size_t>(Role::kPageWait) + kind);
   static constexpr const char* kTracks[] = {"waits for the collector", "process stopped",
-                                            "machine suspended"};
-  EventNotes notes = {{"stalled_ns", EventNote::Kind::kNumber, stall.stalled_ns, {}}};
+                                            "machine suspended", "off the processor"};
+  EventNotes notes;
+  if (!is_off || stall.count > 1) {
+    notes.push_back({"stalled_ns", EventNote::Kind::kNumber, stall.stalled_ns, {}});
+  }
   if (stall.count > 1) notes.push_back({"joined", EventNote::Kind::kNumber, stall.count, {}});
   writer_.slice(plain_track(thread, role, kTracks[kind], first_ns), first_ns, last_ns,
-                "stall: " + std::string(storage::stall_kind_name(stall.kind)), notes);
+                idle_time_name(stall.kind), notes);
 }
 
 void PerfettoTarget::end_thread(uint64_t /*last_ns*/) {

@@ -37,6 +37,7 @@ class PerfettoTarget final : public TimeLineTarget {
     kPageWait,
     kStopped,
     kSuspended,
+    kOffProcessor,
     kMarkers,
     kRate,
     kEnds

@@ -60,8 +60,7 @@ void SpeedscopeTarget::stall_within(const storage::Stall& stall, uint64_t first_
     return;
   }
   if (too_deep_ != 0) return;
-  writer_.open(first_ns, writer_.frame_named(
-                             fmt::format("[stall: {}]", storage::stall_kind_name(stall.kind))));
+  writer_.open(first_ns, writer_.frame_named(fmt::format("[{}]", idle_time_name(stall.kind))));
   writer_.close(last_ns);
 }
 

@@ -10,6 +10,7 @@
 #include "formats/core/result.h"
 #include "storage/convert/convert_log.h"
 #include "storage/export/function_names.h"
+#include "storage/manifest/manifest.h"
 #include "storage/model/session_types.h"
 
 namespace collect::exports {
@@ -25,6 +26,12 @@ struct ExportedThread {
   uint32_t tid = 0;
   std::string name;  // empty: it has none
 };
+
+// "stall: stopped"; "blocked" and "preempted" are the program's own.
+inline std::string idle_time_name(storage::StallKind kind) {
+  const std::string name(storage::stall_kind_name(kind));
+  return storage::is_off_processor(kind) ? name : "stall: " + name;
+}
 
 // Times are those of the file's clock. Those of the calls of a thread ascend.
 class TimeLineTarget {
@@ -49,11 +56,12 @@ class TimeLineTarget {
   // Events are missing: all calls have been ended, those known to be open afterwards begin again.
   virtual void lose(uint64_t first_ns, uint64_t last_ns, uint64_t events,
                     std::string_view reasons) = 0;
-  // A stall of the thread, or of the process where `thread` is null. Each once; it may be between
-  // calls.
+  // A stall or a time off the processor of the thread, or a stall of the process where `thread` is
+  // null. Each once; it may be between calls.
   virtual void stall(const ExportedThread* thread, const storage::Stall& stall, uint64_t first_ns,
                      uint64_t last_ns) = 0;
-  // Any stall of this thread, cut where its next event is: for formats that show it within calls.
+  // Any such time of this thread, cut where its next event is: for formats that show it within
+  // calls.
   virtual void stall_within(const storage::Stall&, uint64_t /*first_ns*/, uint64_t /*last_ns*/) {}
   // What is open stays open.
   virtual void end_thread(uint64_t last_ns) = 0;

@@ -144,6 +144,14 @@ TEST(DoctorChecks, ReportsWhoMayAttachToRunningProcesses) {
   EXPECT_EQ(check_attach("3\n", true).verdict, Verdict::kWarning);
 }
 
+TEST(DoctorSwitches, SaysWhetherTheyAreEstimated) {
+  EXPECT_EQ(check_switches(true, "2\n").verdict, Verdict::kOk);
+  EXPECT_THAT(check_switches(false, "3\n").found, HasSubstr("kernel.perf_event_paranoid is 3"));
+  EXPECT_THAT(check_switches(false, "3\n").way_out, HasSubstr("sysctl"));
+  EXPECT_THAT(check_switches(false, "2\n").found, HasSubstr("perf_event_open is refused"));
+  EXPECT_THAT(check_switches(false, "").way_out, HasSubstr("seccomp"));
+}
+
 TEST_F(DoctorTest, SaysWhatKeepsItFromRecording) {
   nlohmann::json all = doctor(0, {"-o", path("not/there/yet")});
   EXPECT_TRUE(all["works"]);

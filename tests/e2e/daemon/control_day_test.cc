@@ -405,7 +405,7 @@ void Day::expect_manifest(const RecordedSession& recorded) {
   const json said = ask("GetManifest", request_for(recorded).dump());
   EXPECT_EQ(std::to_string(number(said, "formatVersionMajor")) + "." +
                 std::to_string(number(said, "formatVersionMinor")),
-            manifest["format_version"]);
+            manifest["format_version"].get<std::string>());
   EXPECT_EQ(number(said, "symbolCount"), manifest["symbols"].size());
   EXPECT_EQ(number(said, "timeStartNs"), manifest["time_start_ns"]);
   EXPECT_EQ(number(said, "timeEndNs"), manifest["time_end_ns"]);

@@ -245,7 +245,7 @@ TEST(DaemonStartTest, HangupWithABrokenFileChangesNothing) {
   write_text_file(config, "log_level = \"loud\"\n");
   collector.process().send_signal(SIGHUP);
   EXPECT_TRUE(has_logged(collector, "error reload: " + config + ":1:13: log_level: \"loud\" is " +
-                                        "none of trace, debug, info, warn, error, off; nothing "
+                                        "not one of trace, debug, info, warn, error, off; nothing "
                                         "was changed"));
   EXPECT_TRUE(collector.ctl({"collectors"}).exited_with(0));
 }

@@ -72,6 +72,10 @@ class ExceptionsTest : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(job.wait(seconds(60)).exited_with(0)) << command[1] << ": " << job.errors();
     std::vector<RecordedSession> sessions = sealed_sessions(collector_.root(), job.pid());
     EXPECT_EQ(sessions.size(), 1u);
+    EXPECT_TRUE(eventually(seconds(60), [&] {
+      const RecordedSession now(sessions.at(0).directory());
+      return now.manifest().value("symbols_state", "done") == "done";
+    })) << "names of functions";
     const Ending verified = collector_.ctl({"verify", sessions.at(0).directory()});
     EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
     return std::move(sessions.at(0));

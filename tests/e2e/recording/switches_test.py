@@ -85,6 +85,18 @@ class SwitchesTest(unittest.TestCase):
                 with self.subTest(name=name, said=said, known=known):
                     self.assertLessEqual(abs(said - known), max(known * 0.02, 200_000 * len(calls)))
 
+    # Of every 10 ms it is known how much a thread ran; not when.
+    def expect_estimates(self, measured):
+        rows = {row["name"]: row for row in json.loads(self.report("--json"))["functions"]}
+        for name, calls in measured.items():
+            known = sum(cpu_ns for _, cpu_ns in calls)
+            row = rows[name + "()"] if name + "()" in rows else rows[name]
+            with self.subTest(name=name, said=row["cpu_total_ns"], known=known):
+                self.assertLessEqual(abs(row["cpu_total_ns"] - known), max(known * 0.25, 25_000_000 * len(calls)))
+        totals = self.manifest()["totals"]
+        self.assertGreater(totals["blocked_ns"], 300_000_000)
+        self.assertGreater(totals["preempted_ns"], 100_000_000)
+
     def test_reasons(self):
         self.record_with_switches()
         totals = self.manifest()["totals"]
@@ -135,10 +147,11 @@ class SwitchesTest(unittest.TestCase):
         for action in (SECCOMP_ERRNO | errno.EPERM, SECCOMP_KILL_PROCESS):
             with self.subTest(action=hex(action)):
                 shutil.rmtree(self.root, ignore_errors=True)
-                _, said = self.record(preexec_fn=lambda chosen=action: forbid_perf_events(chosen))
-                self.assertRegex(said, r"switches +none: .*filter")
-                self.assertIn("# time on the processor is not known", self.report())
+                measured, said = self.record(preexec_fn=lambda chosen=action: forbid_perf_events(chosen))
+                self.assertRegex(said, r"switches +estimated: .*filter")
+                self.assertIn("# time on the processor is estimated", self.report())
                 self.assertEqual(self.manifest()["state"], "complete")
+                self.expect_estimates(measured)
 
     def test_times_are_in_a_file_that_is_checked(self):
         self.record_with_switches()

@@ -37,6 +37,8 @@ int convert_here(ConvertLine& line, bool has_target, const Invocation& invocatio
   if (!exports::is_view(options.to) && (selection.is_part() || !selection.functions.empty())) {
     return refuse("--from, --until, --thread and --function are for --to " + exports::view_words());
   }
+  if (selection.value != exports::TimeValue::kWall && options.to != exports::Target::kFolded)
+    return refuse("--value is for --to folded");
   if (!has_capture(options.inputs, invocation.json)) return kExitUsage;
   if (line.atf_version) options.atf_version = static_cast<uint8_t>(*line.atf_version);
   options.json = invocation.json;
@@ -92,6 +94,13 @@ void add_convert(const CommandGroup& group) {
                       "the input, of other formats 2)");
   add_wtf_json(command, options.wtf_json);
   add_selection(command, options.selection, "For viewers");
+  command.choice<exports::TimeValue>(
+      "--value", "TIME", options.selection.value,
+      {{"wall", exports::TimeValue::kWall},
+       {"cpu", exports::TimeValue::kCpu},
+       {"wait", exports::TimeValue::kWait}},
+      "For folded: the time that stacks weigh: wall, of that on a processor (cpu), or off it "
+      "(wait; default wall)");
   const Argument force = command.flag("--force", options.force, "Replace the output file");
   command.flag("--strict", options.strict, "Exit with 1 also if the format cannot hold something");
   const Argument at_collector = command.flag(

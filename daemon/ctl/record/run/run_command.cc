@@ -270,10 +270,12 @@ RunOutcome conclude(const RunOptions& options, Prepared& run, std::unique_ptr<Cl
   return outcome;
 }
 
-std::string why_no_switches(const std::string& session) {
+void note_switches(const std::string& session, RunOutcome& outcome) {
   storage::PosixFs fs(session);
   const auto manifest = storage::read_manifest(fs, session);
-  return manifest.ok() ? manifest->identity.no_switches : std::string();
+  if (!manifest.ok()) return;
+  outcome.no_switches = manifest->identity.no_switches;
+  outcome.has_estimates = manifest->identity.switches;
 }
 
 volatile sig_atomic_t code_of_interrupt = 0;
@@ -312,7 +314,7 @@ void report_outcome(const RunOptions& options, const ControlTarget& control, Run
   } else if (!options.quiet || !is_whole(outcome) || largest == nullptr) {
     // It was to be quiet, and has something to say.
     if (largest != nullptr && options.quiet) outcome.top = top_functions(*largest);
-    if (largest != nullptr) outcome.no_switches = why_no_switches(largest->path());
+    if (largest != nullptr) note_switches(largest->path(), outcome);
     err << run_summary_text(outcome) << std::flush;
     if (largest != nullptr && !has_quick_top(*largest)) {
       print_slow_functions(*largest, exit_code, err);

@@ -151,7 +151,8 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
     text += line("", switched_off_text(outcome.switched_off));
   }
   if (!outcome.no_switches.empty()) {
-    text += line("switches", "none: " + printable_sentence(outcome.no_switches));
+    text += line("switches", (outcome.has_estimates ? "estimated: " : "none: ") +
+                                 printable_sentence(outcome.no_switches));
   }
   text += stall_lines(session);
   if (session.symbols() == control::v1::SYMBOLS_STATE_PENDING ||

@@ -38,16 +38,17 @@ struct RunOutcome {
   bool timed = false;                          // by --max-time
   std::string start_command;                   // of a run that began idle
   std::vector<control::v1::Session> sessions;  // of this run, sealed or not
-  std::string no_switches;                     // why there are none, though they were wanted
-  bool rated = false;                          // functions may have been switched off (--max-rate)
-  std::vector<SwitchedOff> switched_off;       // of the largest session
-  std::vector<TopFunction> top;                // of the largest session; may be empty
-  std::vector<MissingProcess> missing;  // ran with the agent, recorded, and left nothing here
-  uint64_t unknown_processes = 0;       // of which nothing is known
-  std::vector<QuietProgram> quiet;      // ran with the agent, and called no traced function
-  std::string planned;                  // what --dynamic was for; with `became`
-  std::string became;                   // what the program became by exec, and was not traced
-  std::string trouble;                  // a sentence, when something of ours went wrong
+  std::string no_switches;     // why there are none, or estimates alone, though they were wanted
+  bool has_estimates = false;  // of times off the processor
+  bool rated = false;          // functions may have been switched off (--max-rate)
+  std::vector<SwitchedOff> switched_off;  // of the largest session
+  std::vector<TopFunction> top;           // of the largest session; may be empty
+  std::vector<MissingProcess> missing;    // ran with the agent, recorded, and left nothing here
+  uint64_t unknown_processes = 0;         // of which nothing is known
+  std::vector<QuietProgram> quiet;        // ran with the agent, and called no traced function
+  std::string planned;                    // what --dynamic was for; with `became`
+  std::string became;                     // what the program became by exec, and was not traced
+  std::string trouble;                    // a sentence, when something of ours went wrong
 };
 
 inline constexpr size_t kMaxListedSessions = 10;

@@ -10,6 +10,7 @@ namespace collect::ctl {
 namespace {
 
 using exports::Target;
+using ::testing::HasSubstr;
 using testing::json;
 using testing::kCall;
 using testing::kReturn;
@@ -54,6 +55,40 @@ TEST_F(ExportCallTrees, PprofHasTheSameTimesAndTheCalls) {
       "main;a;b;c":[1,1000],"main;[stalled]":[2,3500],"worker;c":[1,18500],
       "worker;[stalled]":[1,500]})"));
   EXPECT_EQ(found["samples"][0]["labels"]["process"], "app");
+}
+
+// Off the processor: c 500, b 200, a 200.
+TEST_F(ExportCallTrees, FoldedStacksWeighTheChosenTime) {
+  write_waiting_session();
+  exports::ExportSelection selection;
+  selection.value = exports::TimeValue::kCpu;
+  ASSERT_EQ(run(Target::kFolded, selection), 0) << err_.str();
+  EXPECT_EQ(written(),
+            "app;main;a 2300\n"
+            "app;main;a;b 2800\n"
+            "app;main;a;b;c 500\n"
+            "app;worker;c 18500\n");
+  selection.value = exports::TimeValue::kWait;
+  ASSERT_EQ(run(Target::kFolded, selection), 0) << err_.str();
+  EXPECT_EQ(written(),
+            "app;main;a 200\n"
+            "app;main;a;b 200\n"
+            "app;main;a;b;c 500\n");
+  write_stalled_session();
+  EXPECT_EQ(run(Target::kFolded, selection), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("when threads were on a processor is not known"));
+}
+
+TEST_F(ExportCallTrees, PprofHasTimeOnTheProcessorToo) {
+  write_waiting_session();
+  ASSERT_EQ(run(Target::kPprof), 0) << err_.str();
+  const json found = profile();
+  EXPECT_EQ(found["types"],
+            json::parse(R"([["calls","count"],["time","nanoseconds"],["cpu","nanoseconds"]])"));
+  EXPECT_EQ(found["default"], "cpu");
+  EXPECT_EQ(by_stack(found), json::parse(R"({"main;a":[1,2500,2300],"main;a;b":[1,3000,2800],
+      "main;a;b;c":[1,1000,500],"main;[stalled]":[2,3500,0],"worker;c":[1,18500,18500],
+      "worker;[stalled]":[1,500,0]})"));
 }
 
 // What is called by functions that are not wanted counts to the wanted ones around them.

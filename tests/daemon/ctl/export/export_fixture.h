@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "daemon/ctl/convert/convert_command.h"
+#include "storage/model/session_layout.h"
+#include "storage/model/switch_times.h"
 #include "tests/child/child_process.h"
 #include "tests/daemon/ctl/check/session.h"
 #include "tests/daemon/ctl/export/part_forms.h"
@@ -49,6 +51,20 @@ class ExportTest : public OfflineTest {
         "stalls":[{"kind":"stopped","first_ns":10000,"last_ns":10500},
                   {"kind":"page_wait","first_ns":5000,"last_ns":8000,"thread":0}],)",
         R"([{"id":0,"name":"main","ended":true},{"id":1,"name":"worker","ended":true}])");
+  }
+  // The same, and when main was off the processor.
+  void write_waiting_session() {
+    write_stalled_session();
+    std::vector<storage::Stall> switches = {
+        storage::make_stall(storage::StallKind::kBlocked, 3200, 3700),
+        storage::make_stall(storage::StallKind::kPreempted, 8100, 8300),
+        storage::make_stall(storage::StallKind::kBlocked, 9200, 9400)};
+    for (storage::Stall& one : switches) one.thread = 0;
+    const std::vector<uint8_t> frames = storage::encode_switches(switches);
+    write_text(session_ / storage::kSwitchesFile, {frames.begin(), frames.end()});
+    json manifest = json::parse(std::ifstream(session_ / "manifest.json"));
+    manifest["process"]["switches"] = true;
+    write_text(session_ / "manifest.json", manifest.dump());
   }
   // One thread with a loss before event `before_seq`.
   void write_lossy_session(const std::vector<Step>& steps, int before_seq, uint64_t first_ns,

@@ -47,7 +47,9 @@ const Kind kKinds[] = {
     {"stalls",
      {"stalls"},
      {"\"kind\":\"page_wait\"", "stall: page_wait", "[stalled]", "\"stalls\":[["}},
-    {"times off the processor", {"times off the processor"}, {"\"switches\":1"}},
+    {"times off the processor",
+     {"times off the processor"},
+     {"\"switches\":1", "\"blocked\"", "[blocked]", "\"cpu\""}},
     {"source lines", {"source lines"}, {"source_file.c"}},
     {"ends of threads", {"ends of threads"}, {"\"end_ns\":7654321", "end of thread_name"}},
     {"end of the process", {"end of the process"}, {"\"exit_code\":77", "exited with 77"}},
@@ -103,6 +105,7 @@ class ExportKinds : public testing::ExportTest {
     const std::vector<uint8_t> switches =
         storage::encode_switches(std::span(manifest->stalls).subspan(1));
     write_text(fs::path(*made) / storage::kSwitchesFile, {switches.begin(), switches.end()});
+    manifest->identity.switches = true;
     manifest->passthrough_streams = {{storage::PassthroughKind::kSwitches, switches.size()}};
     write_text(manifest_path, storage::manifest_to_json(*manifest));
     return *made;

@@ -55,6 +55,18 @@ TEST_F(ExportPerfetto, CallsStallsAndMarkersLieOnTheirTracks) {
   EXPECT_EQ(found.size(), 7u) << found;
 }
 
+TEST_F(ExportPerfetto, TimesOffProcessorHaveTheirTrack) {
+  write_waiting_session();
+  ASSERT_EQ(run(Target::kPerfetto), 0) << err_.str();
+  EXPECT_EQ(report_["left_out"], json::object());
+  const json found = tracks();
+  EXPECT_EQ(found["main/100/off the processor"]["slices"], json::parse(R"([
+      {"depth":0,"ts":3200,"dur":500,"name":"blocked"},
+      {"depth":0,"ts":8100,"dur":200,"name":"preempted"},
+      {"depth":0,"ts":9200,"dur":200,"name":"blocked"}])"));
+  EXPECT_EQ(found.size(), 8u) << found;
+}
+
 TEST_F(ExportPerfetto, LossCutsOpenCallsAndShowsSurvivors) {
   write_lossy_session(
       {{1000, kCall, 0xA}, {2000, kCall, 0xB}, {4000, kReturn, 0xB}, {5000, kReturn, 0xA}}, 2, 2500,

@@ -85,6 +85,33 @@ TEST_F(ExportTimeLines, SpeedscopeHasStallsWithinCalls) {
   EXPECT_EQ(report_["left_out"]["markers"], 1);
 }
 
+TEST_F(ExportTimeLines, TimesOffProcessorAreWithinCalls) {
+  write_waiting_session();
+  ASSERT_EQ(run(Target::kSpeedscope), 0) << err_.str();
+  const std::string speedscope = written();
+  const json file = json::parse(speedscope);
+  json events;
+  for (const json& event : file["profiles"][0]["events"]) {
+    events.push_back({event["type"], event["at"],
+                      file["shared"]["frames"][event["frame"].get<size_t>()]["name"]});
+  }
+  EXPECT_EQ(events, json::parse(R"([["O",0,"a"],["O",1000,"b"],["O",2000,"c"],
+      ["O",2200,"[blocked]"],["C",2700,"[blocked]"],["C",3000,"c"],
+      ["O",4000,"[stall: page_wait]"],["C",7000,"[stall: page_wait]"],
+      ["O",7100,"[preempted]"],["C",7300,"[preempted]"],["C",8000,"b"],
+      ["O",8200,"[blocked]"],["C",8400,"[blocked]"],
+      ["O",9000,"[stall: stopped]"],["C",9500,"[stall: stopped]"],["C",10000,"a"]])"));
+  ASSERT_EQ(run(Target::kChrome), 0) << err_.str();
+  json found;
+  const json chrome = json::parse(written());
+  for (const json& event : chrome["traceEvents"]) {
+    if (event.value("cat", "") != "off_processor" || event["ph"] != "b") continue;
+    found.push_back({event["name"], event["tid"], event["ts"]});
+  }
+  EXPECT_EQ(found, json::parse(R"([["blocked",100,2.2],["preempted",100,7.1],
+      ["blocked",100,8.2]])"));
+}
+
 TEST_F(ExportTimeLines, SpeedscopeShowsALossBetweenCalls) {
   write_lossy_session(
       {{1000, kCall, 0xA}, {2000, kCall, 0xB}, {4000, kReturn, 0xB}, {5000, kCall, 0xC}}, 2, 2500,
