@@ -67,10 +67,11 @@ function(collect_compile_fast target)
 endfunction()
 
 # For the programs of the tests; what they test is compiled as always. Two fifths less than -O1 -g1, and
-# clang, where it is there, takes half of the time of g++.
+# clang, where it is there, takes half of the time of g++. Not for sanitizers: each compiler has its own.
 find_program(COLLECT_TEST_COMPILER clang++-19)
 set(COLLECT_TEST_LAUNCHER)
-if(COLLECT_TEST_COMPILER AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_CROSSCOMPILING)
+if(COLLECT_TEST_COMPILER AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_CROSSCOMPILING AND NOT COLLECT_SANITIZE
+   AND NOT COLLECT_FUZZ)
   set(launcher ${COLLECT_LAUNCHER})
   if(NOT launcher)
     set(launcher env)

@@ -46,20 +46,24 @@ std::vector<PathNode> path_tree(const CallTree& tree, size_t most,
     const bool is_function = i >= CallTree::kFirstFunction;
     if (is_function && wants && !wants(node.slot)) {
       places[i] = parent;
-      if (parent != 0) paths[parent].times.self_ns += node.times.self_ns;
+      if (parent != 0) {
+        paths[parent].times.self_ns += node.times.self_ns;
+        paths[parent].times.waited.self_ns += node.times.waited.self_ns;
+      }
       continue;
     }
     // Nothing is measured of what was lost: it is as wide as what is known below.
     if (paths[parent].slot == PathNode::kAfterLoss) {
       paths[parent].times.total_ns += node.times.total_ns;
+      paths[parent].times.waited.total_ns += node.times.waited.total_ns;
     }
     const bool is_below_other = paths[parent].slot == PathNode::kOther;
     if (is_below_other || (is_function && node.times.total_ns < least)) {
       places[i] = is_below_other ? parent : other_below(parent, paths, others);
       GroupTimes& other = paths[places[i]].times;
-      if (!is_below_other) other.total_ns += node.times.total_ns;
-      other.self_ns += node.times.self_ns;
-      other.calls += node.times.calls;
+      GroupTimes times = node.times;
+      if (is_below_other) times.total_ns = times.waited.total_ns = 0;
+      other.add(times);
       continue;
     }
     places[i] = static_cast<uint32_t>(paths.size());
@@ -85,7 +89,7 @@ std::vector<PathNode> fewer_paths(std::vector<PathNode> paths, size_t most) {
     if (is_below_other || is_small || node.slot == PathNode::kOther) {
       places[i] = is_below_other ? parent : other_below(parent, kept, others);
       GroupTimes times = node.times;
-      if (is_below_other) times.total_ns = 0;
+      if (is_below_other) times.total_ns = times.waited.total_ns = 0;
       kept[places[i]].times.add(times);
       continue;
     }

@@ -32,6 +32,8 @@ class DataWriter {
     list(page.missing, [this](const std::string& sentence) { text(sentence); });
     if (page.can_refresh) out_.put(",\"can_refresh\":true");
     if (page.can_ask) out_.put(",\"can_ask\":true");
+    has_waits_ = page.has_waits;
+    if (has_waits_) out_.put(",\"has_waits\":true");
     out_.put(",\"origin\":\"");  // first_ns again: as a number it may lose its last digits
     out_.dec(page.first_ns);
     out_.put('"');
@@ -128,6 +130,10 @@ class DataWriter {
     list(thread.activity, [this](uint32_t events) { out_.dec(uint64_t{events}); });
     out_.put(",\"stalls\":");
     intervals(thread.stalls);
+    if (has_waits_) {
+      out_.put(",\"waits\":");
+      intervals(thread.waits);
+    }
     out_.put(",\"gaps\":");
     intervals(thread.gaps);
     const auto& nodes = thread.tree.nodes;
@@ -141,13 +147,22 @@ class DataWriter {
     list(nodes, [this](const Tree::Node& node) { out_.dec(node.self_ns); });
     out_.put(",\"calls\":");
     list(nodes, [this](const Tree::Node& node) { out_.dec(node.calls); });
+    if (has_waits_) {
+      out_.put(",\"waited\":");
+      list(nodes, [this](const Tree::Node& node) { out_.dec(node.waited_ns); });
+      out_.put(",\"self_waited\":");
+      list(nodes, [this](const Tree::Node& node) { out_.dec(node.self_waited_ns); });
+    }
     out_.put("}}");
   }
 
   void put(const Function& function) {
+    std::vector<uint64_t> values = {function.name,      function.calls,  function.total_ns,
+                                    function.self_ns,   function.p50_ns, function.p99_ns,
+                                    function.longest_ns};
+    if (has_waits_) values.push_back(function.self_waited_ns);
     out_.put('\n');
-    numbers({function.name, function.calls, function.total_ns, function.self_ns, function.p50_ns,
-             function.p99_ns, function.longest_ns});
+    list(values, [this](uint64_t value) { out_.dec(value); });
   }
 
   // Within a script element, "</script" would end it wherever it is.
@@ -165,6 +180,7 @@ class DataWriter {
 
   TextSink& out_;
   std::string json_;
+  bool has_waits_ = false;
 };
 
 // The text of kPageText between the last `begin` and the `end` after it.

@@ -32,6 +32,9 @@ struct Tree {
     uint64_t total_ns = 0;
     uint64_t self_ns = 0;
     uint64_t calls = 0;
+    // Of these times, off the processor.
+    uint64_t waited_ns = 0;
+    uint64_t self_waited_ns = 0;
   };
   std::vector<Node> nodes = {Node{}};
 };
@@ -64,7 +67,8 @@ struct Thread {
   bool has_all_calls = false;      // bars come from the calls themselves
   std::vector<uint32_t> activity;  // events in equal parts of the page's time
   std::vector<Interval> stalls;
-  std::vector<Interval> gaps;  // in which events were lost
+  std::vector<Interval> waits;  // off the processor
+  std::vector<Interval> gaps;   // in which events were lost
   Tree tree;
 };
 
@@ -76,6 +80,7 @@ struct Function {
   uint64_t p50_ns = 0;  // of whole calls; 0, as the others: there are none
   uint64_t p99_ns = 0;
   uint64_t longest_ns = 0;
+  uint64_t self_waited_ns = 0;  // off the processor
 };
 
 struct Page {
@@ -83,7 +88,8 @@ struct Page {
   std::vector<std::pair<std::string, std::string>> facts;  // shown above everything else
   std::vector<std::string> missing;                        // a sentence each; none: all is there
   bool can_refresh = false;                                // loading it again gives a newer one
-  bool can_ask = false;  // its server answers for windows of time and detail records
+  bool has_waits = false;  // it is known when threads were off the processor
+  bool can_ask = false;    // its server answers for windows of time and detail records
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
   std::vector<std::string> names;

@@ -201,7 +201,7 @@ Status check_functions(ExportedSessions& sessions, const ExportSelection& select
 uint32_t kinds_lacking(Target format) {
   using enum convert::SessionKind;
   uint32_t lacking = kDetailLossesKind | kClocksKind;
-  if (format == Target::kFolded || format == Target::kHtml || format == Target::kParquet) {
+  if (format == Target::kFolded || format == Target::kParquet) {
     lacking |= kSwitchesKind;
   }
   if (format != Target::kPerfetto && format != Target::kChrome) {

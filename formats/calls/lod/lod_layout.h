@@ -19,7 +19,7 @@
 namespace collect::calls {
 
 inline constexpr uint8_t kLodMagic[4] = {'A', 'L', 'O', 'D'};
-inline constexpr uint32_t kLodVersion = 2;
+inline constexpr uint32_t kLodVersion = 3;
 inline constexpr uint32_t kLodHeaderBytes = 128;
 inline constexpr uint32_t kLodNodeBytes = 40;
 inline constexpr uint32_t kLodCellBytes = 12;

@@ -120,7 +120,7 @@ bool read_functions(Reader& in, LodSummary& summary) {
 }
 
 bool read_paths(Reader& in, LodSummary& summary) {
-  const uint64_t paths = in.count(5);  // without the root
+  const uint64_t paths = in.count(7);  // without the root
   if (paths > kMaxLodPaths) return false;
   summary.paths.push_back({});
   for (uint64_t i = 1; i <= paths && in.ok(); ++i) {
@@ -129,7 +129,7 @@ bool read_paths(Reader& in, LodSummary& summary) {
     const uint64_t slot = in.below(summary.slots.size() + kFirstSlot);
     node.slot =
         static_cast<uint32_t>(slot < kFirstSlot ? PathNode::kRoot - slot : slot - kFirstSlot);
-    node.times = {in.number(), in.number(), in.number()};
+    node.times = {in.number(), in.number(), in.number(), {in.number(), in.number()}};
     summary.paths.push_back(node);
   }
   return in.ok();
@@ -162,6 +162,8 @@ std::vector<uint8_t> encode_lod_summary(const LodSummary& summary) {
     out.number(node.times.calls);
     out.number(node.times.total_ns);
     out.number(node.times.self_ns);
+    out.number(node.times.waited.total_ns);
+    out.number(node.times.waited.self_ns);
   }
   return out.take();
 }

@@ -39,6 +39,7 @@ function drawBars(thread, canvas) {
     g.globalAlpha = isCall(bar) || bar[kCalls] <= 1 ? 1 : 0.3 + 0.5 * Math.min(1, bar[kCovered] / Math.max(bar[kWidth], 1));
     g.fillRect(left, top, w > 3 ? w - 0.5 : w, kBar - 1);
     g.globalAlpha = 1;
+    if (w >= 4) hatchWaits(g, thread, bar, shift, left, w, top, width);
     if (selectedBar !== null && selectedBar.thread === thread && sameBar(selectedBar, bar, shift)) {
       g.strokeStyle = outline;
       g.lineWidth = 2;
@@ -51,6 +52,19 @@ function drawBars(thread, canvas) {
     const text = g.measureText(name).width > w - 8 ? shortOf(bar[kName]) : name;
     g.fillText(isCall(bar) || bar[kCalls] <= 1 ? text : text + " and others, " + counted(bar[kCalls], "call"), left + 3, top + kBar / 2);
     g.restore();
+  }
+}
+// Within a bar, the times in which the thread was off the processor.
+function hatchWaits(g, thread, bar, shift, left, w, top, width) {
+  const waits = thread.waits ?? [], begin = data.first_ns + bar[kFirst] + shift;
+  let at = 0;
+  for (let high = waits.length; at < high;) {  // the first that ends behind its begin
+    const middle = (at + high) >> 1;
+    if (waits[middle][1] <= begin) at = middle + 1; else high = middle;
+  }
+  for (; at < waits.length && waits[at][0] < begin + bar[kWidth]; ++at) {
+    const x = Math.max(left, timeRange.x(shareOf(waits[at][0]), width)), end = Math.min(left + w, timeRange.x(shareOf(waits[at][1]), width));
+    if (end - x >= 2) hatch(g, x, top, end - x, kBar - 1);
   }
 }
 const sameBar = (one, bar, shift) => one.bar[kDepth] === bar[kDepth] && one.bar[kFirst] + one.shift === bar[kFirst] + shift && one.bar[kWidth] === bar[kWidth];

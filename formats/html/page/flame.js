@@ -1,18 +1,23 @@
 // ---- trees: nodes are numbers; parents come before their children
+const hasWaits = data.has_waits === true;
+// Which time is width: all of it, that on a processor, or that off it.
+const measures = {wall: (total, waited) => total, cpu: (total, waited) => total - waited, wait: (total, waited) => waited};
+let measure = "wall";
 function treeOf(thread) {
-  const t = thread.tree, children = t.parent.map(() => []);
+  const t = thread.tree, children = t.parent.map(() => []), none = t.total.map(() => 0);
+  const waited = t.waited ?? none, selfWaited = t.self_waited ?? none, measured = measures[measure];
+  const width = t.total.map((total, i) => measured(total, waited[i])), sums = none.slice();
   for (let i = 1; i < t.parent.length; ++i) children[t.parent[i]].push(i);
-  for (const list of children) list.sort((a, b) => t.total[b] - t.total[a]);
+  for (const list of children) list.sort((a, b) => width[b] - width[a]);
   // What its children take, where that is more than it was timed with.
-  const width = t.total.slice(), sums = t.total.map(() => 0);
   for (let i = t.parent.length - 1; i >= 0; --i) {
     width[i] = Math.max(width[i], sums[i]);
     if (i > 0) sums[t.parent[i]] += width[i];
   }
-  return {name: t.name, parent: t.parent, total: t.total, self: t.self, calls: t.calls, children, width};
+  return {name: t.name, parent: t.parent, total: t.total, self: t.self, calls: t.calls, waited, selfWaited, children, width};
 }
 function mergedTree(threadTrees) {
-  const all = {name: [-1], parent: [0], total: [0], self: [0], calls: [0]};
+  const all = {name: [-1], parent: [0], total: [0], self: [0], calls: [0], waited: [0], self_waited: [0]};
   const index = new Map();
   for (const t of threadTrees) {
     const to = [0];
@@ -25,9 +30,10 @@ function mergedTree(threadTrees) {
         index.set(key, node);
         all.name.push(t.name[i]);
         all.parent.push(to[t.parent[i]]);
-        all.total.push(0); all.self.push(0); all.calls.push(0);
+        for (const list of [all.total, all.self, all.calls, all.waited, all.self_waited]) list.push(0);
       }
       to[i] = node;
+      if (t.waited) { all.waited[node] += t.waited[i]; all.self_waited[node] += t.self_waited[i]; }
       all.total[node] += t.total[i]; all.self[node] += t.self[i]; all.calls[node] += t.calls[i];
     }
   }
@@ -35,9 +41,9 @@ function mergedTree(threadTrees) {
 }
 const trees = new Map();
 function tree() {
-  const which = $("thread").value;
-  if (!trees.has(which)) trees.set(which, which === "all" ? mergedTree(data.threads.map(t => t.tree)) : treeOf(data.threads[which]));
-  return trees.get(which);
+  const which = $("thread").value, key = which + measure;
+  if (!trees.has(key)) trees.set(key, which === "all" ? mergedTree(data.threads.map(t => t.tree)) : treeOf(data.threads[which]));
+  return trees.get(key);
 }
 
 // ---- flame graph: callers above, callees below; width is time
@@ -123,6 +129,11 @@ function drawFlame() {
     g.globalAlpha = marked !== "" && !isMarked && !isFound(name) ? 0.55 : 1;
     g.fillRect(x, row * kRow, Math.max(w - 0.5, 0.5), kRow - 1);
     g.globalAlpha = 1;
+    // Of all of its time, the part off the processor, at its end.
+    if (measure === "wall" && t.waited[node] > 0 && node !== 0 && t.width[node] > 0) {
+      const part = w * Math.min(1, t.waited[node] / t.width[node]);
+      if (part >= 1) hatch(g, x + w - part, row * kRow, part - 0.5, kRow - 1);
+    }
     if (node === hovered || (node === selected && node !== 0)) {
       g.strokeStyle = text;
       g.lineWidth = node === selected ? 2 : 1;
@@ -139,6 +150,17 @@ function drawFlame() {
   $("reset").hidden = flameRange.isWhole && selected === 0;
   sayFlame();
 }
+function hatch(g, x, y, w, h) {
+  g.save();
+  g.beginPath(); g.rect(x, y, w, h); g.clip();
+  g.globalAlpha = 0.45;
+  g.strokeStyle = "#fff";
+  g.lineWidth = 2;
+  g.beginPath();
+  for (let at = x - h - (x - h) % 6; at < x + w; at += 6) { g.moveTo(at, y + h); g.lineTo(at + h, y); }
+  g.stroke();
+  g.restore();
+}
 // Total time and boxes of the functions that `matches`, each time counted once.
 function sumOf(matches) {
   const t = tree(), isBelow = new Uint8Array(t.name.length);
@@ -149,7 +171,7 @@ function sumOf(matches) {
     if (!isMatch) continue;
     ++sum.boxes;
     sum.calls += t.calls[i];
-    if (!isBelow[t.parent[i]]) sum.total += t.total[i];
+    if (!isBelow[t.parent[i]]) sum.total += measures[measure](t.total[i], t.waited[i]);
   }
   return sum;
 }
@@ -162,10 +184,11 @@ function sayFlame() {
     $("found").textContent = "";
   }
   if (t.name.length === 1) { $("detail").textContent = "There are no calls."; return; }
-  const total = t.name[node] < 0 ? t.width[node] : t.total[node];
-  let text = nameOf(t.name[node]) + "\n" + time(total) + ", " + percent(total, all) + " of the time";
+  const measured = measures[measure], total = t.name[node] < 0 ? t.width[node] : measured(t.total[node], t.waited[node]);
+  let text = nameOf(t.name[node]) + "\n" + time(total) + ", " + percent(total, all) + " of the " + {wall: "time", cpu: "time on a processor", wait: "time off the processor"}[measure];
   if (selected !== 0 && node !== selected) text += ", " + percent(total, t.width[selected]) + " of what is selected";
-  if (t.name[node] >= 0) text += "; itself " + time(t.self[node]) + "; " + counted(t.calls[node], "call") + ", " + time(total / Math.max(t.calls[node], 1)) + " each";
+  if (t.name[node] >= 0) text += "; itself " + time(measured(t.self[node], t.selfWaited[node])) + "; " + counted(t.calls[node], "call") + ", " + time(total / Math.max(t.calls[node], 1)) + " each";
+  if (hasWaits && measure === "wall" && t.name[node] >= 0) text += "; off the processor " + time(t.waited[node]) + ", itself " + time(t.selfWaited[node]);
   if (marked !== "") {
     const sum = sumOf(name => name === marked);
     text += "\nmarked: " + shorten(marked) + ": " + time(sum.total) + ", " + percent(sum.total, all) + "; " + counted(sum.calls, "call") + " on " + counted(sum.boxes, "path");
@@ -217,4 +240,5 @@ const flame = {
 $("graph").addEventListener("mousemove", e => { const node = boxAt(e); if (node !== hovered) { hovered = node; drawFlame(); } });
 $("graph").addEventListener("mouseleave", () => { hovered = -1; drawFlame(); });
 $("graph").addEventListener("click", e => { const node = boxAt(e); if (node >= 0) select(node, true); });
+$("measure").addEventListener("change", e => { measure = e.target.value; flameRange.reset(); selected = 0; hovered = -1; drawFlame(); keep(); });
 $("thread").addEventListener("change", () => { flameRange.reset(); selected = 0; hovered = -1; drawFlame(); keep(); });

@@ -1,12 +1,17 @@
 // ---- functions
-const columns = [["Total", 2], ["Total %", 2], ["Self", 3], ["Self %", 3], ["Calls", 1], ["Average", 8], ["p50", 4], ["p99", 5], ["Longest", 6], ["Function", 0]];
+const kSelfWaited = 7, kSelfCpu = 9;
+const columns = [...(hasWaits ? [["Self CPU", kSelfCpu], ["Self CPU %", kSelfCpu]] : []), ["Total", 2], ["Total %", 2], ["Self", 3], ["Self %", 3], ["Calls", 1], ["Average", 8], ["p50", 4], ["p99", 5], ["Longest", 6], ["Function", 0]];
 const kMostRows = 2000;
-let sortBy = 2, ascending = false, chosen = -1;  // in data.functions
-let allSelf = 0;
-function sumFunctions() { allSelf = data.functions.reduce((sum, f) => sum + f[3], 0); }
+let sortBy = hasWaits ? kSelfCpu : 2, ascending = false, chosen = -1;  // in data.functions
+let allSelf = 0, allCpu = 0;
+const selfCpu = f => f[3] - (f[kSelfWaited] ?? 0);
+function sumFunctions() {
+  allSelf = data.functions.reduce((sum, f) => sum + f[3], 0);
+  allCpu = data.functions.reduce((sum, f) => sum + selfCpu(f), 0);
+}
 sumFunctions();
-const value = (f, column) => column === 8 ? f[2] / Math.max(f[1], 1) : column === 0 ? names[f[0]] : f[column];
-const textsOf = f => [time(f[2]), percent(f[2], allSelf), time(f[3]), percent(f[3], allSelf), count(f[1]), time(value(f, 8)), f[6] > 0 ? time(f[4]) : "", f[6] > 0 ? time(f[5]) : "", f[6] > 0 ? time(f[6]) : "", shortOf(f[0])];
+const value = (f, column) => column === kSelfCpu ? selfCpu(f) : column === 8 ? f[2] / Math.max(f[1], 1) : column === 0 ? names[f[0]] : f[column];
+const textsOf = f => [...(hasWaits ? [time(selfCpu(f)), percent(selfCpu(f), allCpu)] : []), time(f[2]), percent(f[2], allSelf), time(f[3]), percent(f[3], allSelf), count(f[1]), time(value(f, 8)), f[6] > 0 ? time(f[4]) : "", f[6] > 0 ? time(f[5]) : "", f[6] > 0 ? time(f[6]) : "", shortOf(f[0])];
 function drawFunctions() {
   const rows = data.functions.filter(f => wanted === "" || isFound(names[f[0]]));
   rows.sort((a, b) => {

@@ -1,7 +1,7 @@
 // ---- time line: what each thread was doing when, in equal parts of the whole time
 const span = Math.max(data.last_ns - data.first_ns, 1);
 const timeRange = new Range(Math.min(1, 100 / span));  // 100 ns
-const kLane = 26, kStall = 5;
+const kLane = 26, kStall = 5, kWait = 5;
 const lanes = [];
 let selectedTime = null, markedTime = null, pointed = null, dragged = null;  // [first, last] of 0 to 1
 let selectedWhat = "";
@@ -10,7 +10,7 @@ const shareOf = ns => (ns - data.first_ns) / span;
 const trimmed = text => text.includes(".") ? text.replace(/\.?0+ /, " ") : text;  // 200.0 ms: 200 ms
 const since = position => time(position * span);
 
-for (const [name, text] of [["--busy", "events (higher: more)"], ["--stall", "stalled"], ["--gap", "events lost"], ["--mark", "marked"]]) {
+for (const [name, text] of [["--busy", "events (higher: more)"], ...(hasWaits ? [["--wait", "off the processor"]] : []), ["--stall", "stalled"], ["--gap", "events lost"], ["--mark", "marked"]]) {
   const item = document.createElement("span"), box = document.createElement("i");
   box.style.background = `var(${name})`;
   item.append(box, text);
@@ -58,6 +58,8 @@ function drawLane(thread, canvas, colours) {
     const height = n === 0 ? 0 : Math.max(2, (kLane - kStall - 1) * Math.sqrt(n / most));
     if (height > 0) bar(i / parts, (i + 1) / parts, kLane - height, height, 1);
   });
+  g.fillStyle = colours.wait;
+  for (const [first, last] of thread.waits ?? []) bar(shareOf(first), shareOf(last), kLane - kWait, kWait, 0.5);
   g.fillStyle = colours.gap;
   for (const [first, last] of thread.gaps) {
     g.globalAlpha = 0.35;
@@ -79,7 +81,7 @@ function drawLane(thread, canvas, colours) {
 }
 function drawTime() {
   const colours = {};
-  for (const name of ["panel", "busy", "gap", "stall", "mark", "accent"]) colours[name] = css("--" + name);
+  for (const name of ["panel", "busy", "gap", "stall", "wait", "mark", "accent"]) colours[name] = css("--" + name);
   drawAxis();
   data.threads.forEach((thread, i) => { drawLane(thread, lanes[i], colours); drawBars(thread, barCanvases[i]); });
   $("reset").hidden = timeRange.isWhole && selectedTime === null;
@@ -101,7 +103,7 @@ function sayTime() {
 // A gap or stall of the thread at this moment, or within two pixels of it.
 function intervalAt(thread, position) {
   const near = 2 / lanes[0].clientWidth * timeRange.span;
-  for (const [list, what] of [[thread.stalls, "stalled"], [thread.gaps, "events lost"]]) {
+  for (const [list, what] of [[thread.stalls, "stalled"], [thread.gaps, "events lost"], [thread.waits ?? [], "off the processor"]]) {
     const found = list.find(([first, last]) => shareOf(first) - near <= position && position <= shareOf(last) + near);
     if (found !== undefined) return [found.map(shareOf), ` in ${thread.name}, ${what},`];
   }

@@ -23,6 +23,7 @@ function nodeAt(path) {  // as far as it is there
 }
 function keep() {
   const thread = $("thread").value, state = {view: current(), search: $("search").value, sort: sortBy, up: ascending, zoom: pathOf(selected)};
+  if (measure !== "wall") state.measure = measure;
   if (thread !== "all") state.thread = data.threads[thread].name;
   if (marked !== "") state.mark = marked;
   if (part !== null) state.part = part;
@@ -36,6 +37,7 @@ function restore() {
   try { state = JSON.parse(decodeURIComponent(location.hash.slice(1))) || {}; } catch { /* another's */ }
   const thread = data.threads.findIndex(t => t.name === state.thread);
   $("thread").value = thread >= 0 ? thread : "all";
+  if (hasWaits && Object.hasOwn(measures, state.measure)) $("measure").value = measure = state.measure;
   $("search").value = typeof state.search === "string" ? state.search : "";
   wanted = $("search").value.toLowerCase();
   marked = names.includes(state.mark) ? state.mark : "";
@@ -96,7 +98,7 @@ function move(view, key) {
 function onKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || $("help").open) return;
   const view = views[current()], isTyping = event.target === $("search");
-  if (isTyping || event.target === $("thread")) {
+  if (isTyping || event.target === $("thread") || event.target === $("measure")) {
     if (event.key === "Escape") { event.target.blur(); event.preventDefault(); }  // what was searched stays
     if (event.key === "Enter" && isTyping) view.next();
     return;
@@ -127,6 +129,7 @@ function show(view) {
     $(tab.dataset.view).hidden = tab.dataset.view !== view;
   }
   $("thread").hidden = view !== "flame";
+  $("measure").hidden = view !== "flame" || !hasWaits;
   $("totals").hidden = view !== "time" || !canAsk || selectedTime === null;
   $("found").textContent = "";
   views[view].draw();

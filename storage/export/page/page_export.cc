@@ -89,6 +89,7 @@ class PageExport {
   }
 
   void add(ExportedSession& session) {
+    if (session.manifest.identity.switches) page_.has_waits = true;
     calls::FunctionSlots slots;
     calls::FunctionTotals totals;
     const size_t count = session.reader.threads().size();
@@ -106,7 +107,8 @@ class PageExport {
       if (!times.is_seen() || !session.functions.wants(names.id_of(slot))) continue;
       page_.functions.push_back({names_.number_of(session, names, slot), times.calls,
                                  times.total_ns, times.self_ns, times.percentile(500).value_or(0),
-                                 times.percentile(990).value_or(0), times.longest_ns});
+                                 times.percentile(990).value_or(0), times.longest_ns,
+                                 times.waited.self_ns});
     }
   }
 
@@ -131,13 +133,14 @@ class PageExport {
     shown.number = thread.n;
     if (!show_from_lod(part, shown, slots, totals)) show_from_calls(part, shown, slots, totals);
     for (const calls::Stall& stall : part.stalls) {
-      if (stall.is_off_processor) continue;
       if (stall.last_ns < session.window().first_ns || stall.first_ns > session.window().last_ns) {
         continue;
       }
-      shown.stalls.emplace_back(session.line_ns(stall.first_ns), session.line_ns(stall.last_ns));
+      (stall.is_off_processor ? shown.waits : shown.stalls)
+          .emplace_back(session.line_ns(stall.first_ns), session.line_ns(stall.last_ns));
     }
     intervals_ += keep_longest(shown.gaps) + keep_longest(shown.stalls);
+    (void)keep_longest(shown.waits);  // the others are in the sums
     page_.threads.push_back(std::move(shown));
   }
 

@@ -37,8 +37,8 @@ html::Tree page_tree(const ExportedSession& session, const FunctionNames& functi
                          : node.slot == PathNode::kOther
                              ? html::Tree::kOtherPaths
                              : static_cast<int64_t>(names.number_of(session, functions, node.slot));
-    page.nodes.push_back(
-        {node.parent, name, node.times.total_ns, node.times.self_ns, node.times.calls});
+    page.nodes.push_back({node.parent, name, node.times.total_ns, node.times.self_ns,
+                          node.times.calls, node.times.waited.total_ns, node.times.waited.self_ns});
   }
   return page;
 }

@@ -1,4 +1,5 @@
 // What goes over the data channel, and in which order; acks, cuts and resuming.
+#include "agent/drain/ship/shipper.h"
 #include "tests/agent/drain/drain_fixture.h"
 
 namespace collect::agent {

@@ -55,15 +55,23 @@ class ExportTest : public OfflineTest {
   // The same, and when main was off the processor.
   void write_waiting_session() {
     write_stalled_session();
-    std::vector<storage::Stall> switches = {
-        storage::make_stall(storage::StallKind::kBlocked, 3200, 3700),
-        storage::make_stall(storage::StallKind::kPreempted, 8100, 8300),
-        storage::make_stall(storage::StallKind::kBlocked, 9200, 9400)};
+    add_switches({storage::make_stall(storage::StallKind::kBlocked, 3200, 3700),
+                  storage::make_stall(storage::StallKind::kPreempted, 8100, 8300),
+                  storage::make_stall(storage::StallKind::kBlocked, 9200, 9400)});
+  }
+  // Of thread 0.
+  void add_switches(std::vector<storage::Stall> switches) {
     for (storage::Stall& one : switches) one.thread = 0;
     const std::vector<uint8_t> frames = storage::encode_switches(switches);
     write_text(session_ / storage::kSwitchesFile, {frames.begin(), frames.end()});
     json manifest = json::parse(std::ifstream(session_ / "manifest.json"));
     manifest["process"]["switches"] = true;
+    storage::StallTotals sums;
+    for (const storage::Stall& one : switches) sums.add(one);
+    json& thread = manifest["threads"][0];
+    thread["switches"] = sums.switches;
+    thread["blocked_ns"] = sums.blocked_ns;
+    thread["preempted_ns"] = sums.preempted_ns;
     write_text(session_ / "manifest.json", manifest.dump());
   }
   // One thread with a loss before event `before_seq`.

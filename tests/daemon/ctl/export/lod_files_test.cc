@@ -46,6 +46,8 @@ class LodFiles : public testing::ExportTest {
                    "numbered_lost":7,"reasons":["ring_full"]}],
                    "stalls":[{"kind":"stopped","first_ns":50000,"last_ns":60000}],
                    "threads":[{"id":0,"thread_id":100,"name":"main","ended":true,"lost_events":7}]})");
+    add_switches({storage::make_stall(storage::StallKind::kBlocked, 2000, 2500),
+                  storage::make_stall(storage::StallKind::kPreempted, 70000, 90000)});
   }
   fs::path lod() const { return session_ / "thread_0" / "index.lod"; }
 

@@ -92,6 +92,23 @@ TEST_F(ExportPage, TimesAreThoseOfReport) {
   }
 }
 
+TEST_F(ExportPage, HasTimesOffTheProcessor) {
+  write_waiting_session();
+  ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
+  EXPECT_EQ(report_["left_out"], json({{"markers", 1}}));
+  const json data = page();
+  EXPECT_EQ(data["has_waits"], true);
+  EXPECT_EQ(data["threads"][0]["waits"], json::parse("[[3200,3700],[8100,8300],[9200,9400]]"));
+  EXPECT_EQ(data["threads"][1]["waits"], json::array());
+  EXPECT_EQ(data["threads"][0]["stalls"], json::parse("[[5000,8000],[10000,10500]]"));
+  const json& tree = data["threads"][0]["tree"];
+  EXPECT_EQ(tree["waited"], json::parse("[0,900,700,500]"));
+  EXPECT_EQ(tree["self_waited"], json::parse("[0,200,200,500]"));
+  std::map<std::string, json> waited;
+  for (const json& one : data["functions"]) waited[data["names"][one[0].get<size_t>()]] = one[7];
+  EXPECT_EQ(waited, (std::map<std::string, json>{{"a", 200}, {"b", 200}, {"c", 500}}));
+}
+
 // Six events in the time from 1000 to 20000, in parts of 24 ns; the two of worker are at its ends.
 TEST_F(ExportPage, ActivityCountsEventsWhereTheyAre) {
   write_stalled_session();
