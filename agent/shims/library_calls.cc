@@ -31,18 +31,18 @@ constexpr char kNames[] =
     // May block. Those of kTries first.
     "pthread_mutex_lock\0pthread_rwlock_rdlock\0pthread_rwlock_wrlock\0sem_wait\0"
     "__poll_chk\0__read_chk\0__recv_chk\0accept\0accept4\0clock_nanosleep\0connect\0"
-    "epoll_pwait\0epoll_wait\0fdatasync\0fgets\0flock\0fread\0fsync\0fwrite\0getline\0"
-    "nanosleep\0pause\0poll\0ppoll\0pread\0pread64\0pselect\0pthread_barrier_wait\0"
-    "pthread_cond_clockwait\0pthread_cond_timedwait\0pthread_cond_wait\0pthread_join\0"
-    "pthread_mutex_clocklock\0pthread_mutex_timedlock\0pwrite\0pwrite64\0read\0readv\0"
-    "recv\0recvfrom\0recvmsg\0select\0sem_clockwait\0sem_timedwait\0send\0sendmsg\0sendto\0"
-    "sleep\0usleep\0wait\0wait4\0waitid\0waitpid\0write\0writev\0"
-    // Allocate.
-    "_ZdaPv\0_ZdlPv\0_ZdlPvm\0_Znam\0_Znwm\0aligned_alloc\0calloc\0free\0malloc\0"
-    "posix_memalign\0realloc\0";
+    "epoll_pwait\0epoll_wait\0fdatasync\0flock\0fsync\0nanosleep\0pause\0poll\0ppoll\0"
+    "pread\0pread64\0pselect\0pthread_barrier_wait\0pthread_cond_clockwait\0"
+    "pthread_cond_timedwait\0pthread_cond_wait\0pthread_join\0pthread_mutex_clocklock\0"
+    "pthread_mutex_timedlock\0pwrite\0pwrite64\0read\0readv\0recv\0recvfrom\0recvmsg\0"
+    "select\0sem_clockwait\0sem_timedwait\0send\0sendmsg\0sendto\0sleep\0usleep\0wait\0"
+    "wait4\0waitid\0waitpid\0write\0writev\0"
+    // Seldom block, or allocate, and are called too often to be recorded without being asked for.
+    "fgets\0fread\0fwrite\0getline\0_ZdaPv\0_ZdlPv\0_ZdlPvm\0_Znam\0_Znwm\0aligned_alloc\0"
+    "calloc\0free\0malloc\0posix_memalign\0realloc\0";
 constexpr uint32_t kFunctions = COLLECT_LIBRARY_FUNCTIONS;
-constexpr uint32_t kAllocating = 11;
-constexpr uint32_t kBlocking = kFunctions - kAllocating;
+constexpr uint32_t kFrequent = 15;
+constexpr uint32_t kBlocking = kFunctions - kFrequent;
 
 // What takes the same if that needs no wait.
 constexpr char kTries[] =
@@ -86,8 +86,10 @@ Recorded wanted_for(const char* wanted, uint32_t index, const char* name) {
 
 void look_up_functions(const char* wanted) {
   const char* name = kNames;
-  const char* try_name = kTries;
+  const char* next_try = kTries;
   for (uint32_t i = 0; i < kFunctions; ++i, name += strlen(name) + 1) {
+    const char* const try_name = next_try;
+    if (i < kLocks) next_try += strlen(next_try) + 1;
     LibraryFunction& function = functions[i];
     function.name = name;
     function.recorded = wanted_for(wanted, i, name);
@@ -99,10 +101,8 @@ void look_up_functions(const char* wanted) {
       continue;
     }
     function.id = uint64_t{range.module_id} << 32 | (function.address - range.base);
-    if (i < kLocks && function.recorded == Recorded::kUnlessBrief) {
-      function.try_lock = reinterpret_cast<TryLock>(find(try_name));
-      try_name += strlen(try_name) + 1;
-    }
+    const bool tries = i < kLocks && function.recorded == Recorded::kUnlessBrief;
+    function.try_lock = tries ? reinterpret_cast<TryLock>(find(try_name)) : nullptr;
   }
 }
 
@@ -279,8 +279,10 @@ struct Entered {
 [[gnu::visibility("hidden")]] Entered collect_library_enter(uint32_t index,
                                                             const uint64_t* arguments) {
   const agent::LibraryFunction& function = agent::functions[index];
-  if (!agent::follows_this_thread() || agent::tls_stream->busy.load(std::memory_order_relaxed) != 0)
+  if (function.recorded == agent::Recorded::kNever || !agent::follows_this_thread() ||
+      agent::tls_stream->busy.load(std::memory_order_relaxed) != 0) {
     return {function.address, 0};
+  }
   if (function.try_lock != nullptr) {
     const int saved_errno = errno;
     const int result = function.try_lock(reinterpret_cast<void*>(arguments[0]));

@@ -102,6 +102,24 @@ TEST(RealJobTest, TwoProgramsAtOnceStayApart) {
   }
 }
 
+// 200 threads that all live, on 16 pages: who waits for one gets it of those who write nothing.
+TEST(RealJobTest, MoreThreadsThanPagesLoseNothing) {
+  for (const char* drain : {"thread", "process"}) {
+    Scratch scratch;
+    CollectorProcess collector(scratch);
+    Environment environment = collector.tracing("wait");
+    environment["COUNT_FILE"] = scratch / "count";
+    environment["COLLECT_BUFFER_MB"] = "1";
+    environment["COLLECT_DRAIN"] = drain;
+    ChildProcess job(scratch.path(), {traced_program("threads"), "many"}, environment);
+    ASSERT_TRUE(job.wait(kJobLimit).exited_with(0)) << drain;
+    const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job.pid());
+    ASSERT_EQ(sessions.size(), 1u);
+    SCOPED_TRACE(drain);
+    expect_exactly(sessions[0], read_count(scratch / "count", job.pid()));
+  }
+}
+
 // With a small ring and the default policy events are dropped: the files say exactly how many.
 TEST(RealJobTest, DroppedAndOverwrittenEventsAreCountedExactly) {
   for (const char* policy : {"drop", "overwrite"}) {
