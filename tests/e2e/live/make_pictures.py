@@ -27,7 +27,7 @@ def main():
         programs = [subprocess.Popen(
             command, stdout=subprocess.DEVNULL,
             env={**os.environ, "LD_PRELOAD": f"{LIB}/libcollect_agent.so", "COLLECT_CONNECT": address["ingest"],
-                 "COLLECT_FULL": "wait"})
+                 "COLLECT_FULL": "wait", "COLLECT_DRAIN": "process", "COLLECT_LIBCALLS": "on"})
             for command in ([f"{BIN}/e2e/moods", "60000"], [f"{BIN}/json_iso_codes", "60", "2", "1500"])]
         driver = Driver(scratch)
         browser = Browser(driver, SIZE, dark=True)
