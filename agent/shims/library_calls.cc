@@ -260,6 +260,7 @@ bool is_taken(int result) {
 void redirect_library_calls(const char* wanted) {
   if (wanted[0] == '\0') return;
   look_up_functions(wanted);
+  (void)dlerror();  // what was not found is no one's business
   OwnObject own = find_own_object();
   with_objects(redirect_all, &own);
 }

@@ -23,6 +23,7 @@ void ThreadClocks::look(uint64_t now_ns, bool is_running) {
     const StreamSlot& slot = streams_.at(turn_);
     Clock& clock = clocks_[turn_++];
     if (slot.stream == nullptr || slot.close_sent) continue;
+    if (!is_last && stream_ended(*slot.stream)) continue;
     --left;
     look_at(clock, slot, now_ns);
   }
@@ -38,6 +39,7 @@ void ThreadClocks::look_at(Clock& clock, const StreamSlot& slot, uint64_t now_ns
     clock.since_ns = slot.start_ns;
     clock.then = {};
   }
+  if (now.run_ns < clock.then.run_ns) return;  // another thread has its number by now
   const uint64_t wall_ns = now_ns - clock.since_ns;
   const auto off_ns =
       static_cast<int64_t>(wall_ns) - static_cast<int64_t>(now.run_ns - clock.then.run_ns);
