@@ -77,11 +77,11 @@ bool read_thread_name(pid_t, uint32_t thread_id, char* out, size_t out_bytes) {
   return false;
 }
 
-// One question to the system for all of them. Memory of the list is the kernel's, not malloc's.
 bool read_thread_times(pid_t, uint32_t, ThreadTimes&) {
   return false;
 }
 
+// One question to the system for all of them. Memory of the list is the kernel's, not malloc's.
 LivingThreads::LivingThreads(pid_t process) : process_(process) {
   const TaskThreads threads;
   vm_address_t memory = 0;

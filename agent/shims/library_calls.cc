@@ -225,8 +225,9 @@ void redirect_imports(const LoadedObject& object, void* own) {
     for (uint64_t left = imports.bytes[t] / sizeof *at; at != nullptr && left > 0; --left, ++at) {
       const uint64_t type = ELF64_R_TYPE(at->r_info);
       if (type != kCallSlot && type != kAddressSlot) continue;
-      const uint32_t index =
-          function_named(imports.names + imports.symbols[ELF64_R_SYM(at->r_info)].st_name);
+      const ElfW(Sym)& symbol = imports.symbols[ELF64_R_SYM(at->r_info)];
+      if (symbol.st_shndx != SHN_UNDEF) continue;  // its own
+      const uint32_t index = function_named(imports.names + symbol.st_name);
       if (index == kFunctions) continue;
       auto* const slot = reinterpret_cast<uint64_t*>(object.base + at->r_offset);
       // Not bound yet, it leads into the object; anything else is in front of it.

@@ -124,7 +124,7 @@ bool judge(Stream& stream, Event& event, uint64_t id, uint64_t now_ns, uint64_t 
 }
 
 // Whether the event is the return of a call that was too short for what is wanted: that is taken
-// back.
+// back. Open calls that are long enough by now are kept.
 bool is_too_short(Stream& stream, const Event& event, uint64_t id) {
   if (stream.longer_than_ns != 0) return take_back(stream, event.ns, id, event.kind);
   return event.frame.is_left_out_if_brief && event.kind == atf::EventKind::kReturn &&

@@ -120,8 +120,8 @@ function showWhole() {
 async function compareWith(label, get) {
   $("asked").textContent = "…";
   try {
-    const totals = await get();
-    base = {label, tree: mergedTree(totals.trees)};
+    const {trees: others} = await get(), merged = {};
+    base = {label, get tree() { return merged[measure] ??= mergedTree(others); }};
     $("asked").textContent = "";
   } catch (error) {
     base = null;

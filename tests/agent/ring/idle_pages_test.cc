@@ -2,7 +2,6 @@
 // filling, and their lanes continue where they were.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <barrier>
 #include <functional>
 #include <thread>
@@ -171,26 +170,14 @@ TEST(IdlePages, WithTentativeCallsStay) {
 TEST(IdlePages, LetMoreThreadsThanPagesRecordEverything) {
   begin(FullPolicy::kWait);
   RingDrain drain;
-  std::atomic<bool> done{false};
-  std::thread drainer([&] {
-    ignore_this_thread();
-    while (!done.load()) {
-      drain.take();
-      prepare_pages();
-      recalibrate_clock();
-    }
-  });
   constexpr uint32_t kThreads = 4 * kPages;
   constexpr int kRounds = 4;
-  {
+  drain.drain_while([] {
     Threads threads(kThreads);
     for (int round = 0; round < kRounds; ++round) {
       threads.all_do([] { record_pairs(kEventsPerPage / 2 + 7); });
     }
-  }
-  done = true;
-  drainer.join();
-  drain.finish();
+  });
   expect_whole(drain, kThreads, kRounds * 2 * (kEventsPerPage / 2 + 7));
 }
 

@@ -71,20 +71,11 @@ TEST(Recorder, KeepsEveryEventOfEveryThreadInOrder) {
   ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kWait, 2)));
   EXPECT_EQ(start_recording(), 1u);
   RingDrain drain;
-  std::atomic<bool> done{false};
-  std::thread drainer([&] {
-    ignore_this_thread();
-    while (!done.load()) {
-      drain.take();
-      recalibrate_clock();
-    }
+  drain.drain_while([] {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) threads.emplace_back([] { record_pairs(100000); });
+    for (auto& thread : threads) thread.join();
   });
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back([] { record_pairs(100000); });
-  for (auto& thread : threads) thread.join();
-  done = true;
-  drainer.join();
-  drain.finish();
   EXPECT_EQ(drain.streams.size(), 4u);
   EXPECT_EQ(drain.records(), 800000u);
   EXPECT_EQ(drain.lost(), 0u);

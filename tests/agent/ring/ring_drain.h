@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -110,6 +111,24 @@ class RingDrain {
       std::this_thread::yield();
     }
     return true;
+  }
+
+  // Takes all the time while `work` runs, on a thread of its own; then finishes.
+  template <class Work>
+  void drain_while(Work work) {
+    std::atomic<bool> done{false};
+    std::thread drainer([&] {
+      ignore_this_thread();
+      while (!done.load()) {
+        take();
+        prepare_pages();
+        recalibrate_clock();
+      }
+    });
+    work();
+    done = true;
+    drainer.join();
+    finish();
   }
 
   // Ends the recording and gives every stream back.
