@@ -207,6 +207,7 @@ void add_capture(Json& json, const ReportedCapture& capture, const calls::Thread
     json["losses_known"] = health->losses_known;
     add_text(json, "missing", health->missing);
   }
+  add_text(json, "no_switches", capture.manifest().identity.no_switches);
   json["open_calls"] = counts.ended_by(EndReason::kOpenAtEnd);
   json["calls_without_return"] = counts.ended_by(EndReason::kSkipped);
   json["unmatched_returns"] = counts.lone_ends;

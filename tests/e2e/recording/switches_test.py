@@ -150,6 +150,7 @@ class SwitchesTest(unittest.TestCase):
                 measured, said = self.record(preexec_fn=lambda chosen=action: forbid_perf_events(chosen))
                 self.assertRegex(said, r"switches +estimated: .*filter")
                 self.assertIn("# time on the processor is estimated", self.report())
+                self.assertIn("filter", json.loads(self.report("--json"))["no_switches"])
                 self.assertEqual(self.manifest()["state"], "complete")
                 self.expect_estimates(measured)
 
