@@ -15,7 +15,7 @@
 #include "agent/own_object.h"
 #include "agent/platform/system.h"
 #include "agent/ring/hooks/hooks.h"
-#include "agent/ring/sleds.h"
+#include "agent/ring/sleds/sleds.h"
 #include "agent/ring/stream.h"
 #include "agent/run_records.h"
 #include "agent/shims/library_calls.h"

@@ -1,7 +1,7 @@
 // A function filter comes into force, and with it the sleds that it takes.
 #include "agent/ring/function_filter.h"
 #include "agent/ring/recorder.h"
-#include "agent/ring/sleds.h"
+#include "agent/ring/sleds/sleds.h"
 #include "agent/ring/state.h"
 #include "agent/shared_memory.h"
 

@@ -16,7 +16,7 @@
 #include "agent/ring/hooks/short_calls.h"
 #include "agent/ring/modules.h"
 #include "agent/ring/open_calls.h"
-#include "agent/ring/sleds.h"
+#include "agent/ring/sleds/sleds.h"
 #include "agent/ring/stream.h"
 #include "agent/ring/stream_reader.h"
 

@@ -5,7 +5,7 @@
 
 #include "agent/lifecycle.h"
 #include "agent/ring/hooks/hooks_inline.h"
-#include "agent/ring/sleds.h"
+#include "agent/ring/sleds/sleds.h"
 #include "agent/ring/sleds/xray_module.h"
 #include "agent/shims/planned_handlers.h"
 

@@ -1,6 +1,6 @@
 /* One half of collect_xray.o: where patched sleds go. Each saves what the function and its caller
  * may not lose, hands it to the agent's handler, which keeps all vector registers as they are, and
- * puts it back. Which sled calls and which jumps here, and with what, is in agent/ring/sleds.cc.
+ * puts it back. Which sled calls and which jumps here, and with what, is in agent/ring/sleds/sleds.cc.
  *
  * The handlers are in collect_xray_this_module at HANDLERS (xray_module.h).
  */

@@ -76,12 +76,15 @@ ROOMS = {
     # Which collectors of a user run, and what that user recorded last.
     "daemon/runtime": ["formats/core", "storage"],
     "daemon/ingest/link": INGEST,
+    # What an agent's clock says in this machine's time.
+    "daemon/ingest/clock": INGEST + ["daemon/ingest/link"],
     "daemon/ingest/session": INGEST + ["daemon/ingest/link"],
-    "daemon/ingest/lane": INGEST + ["daemon/ingest/link", "daemon/ingest/session"],
-    "daemon/ingest/peer": INGEST + ["daemon/ingest/link", "daemon/ingest/session",
-                                    "daemon/ingest/lane"],
-    "daemon/ingest": INGEST + ["daemon/ingest/link", "daemon/ingest/session", "daemon/ingest/lane",
-                               "daemon/ingest/peer"],
+    "daemon/ingest/lane": INGEST + ["daemon/ingest/link", "daemon/ingest/clock",
+                                    "daemon/ingest/session"],
+    "daemon/ingest/peer": INGEST + ["daemon/ingest/link", "daemon/ingest/clock",
+                                    "daemon/ingest/session", "daemon/ingest/lane"],
+    "daemon/ingest": INGEST + ["daemon/ingest/link", "daemon/ingest/clock", "daemon/ingest/session",
+                               "daemon/ingest/lane", "daemon/ingest/peer"],
     "daemon/attach": ["formats/core"],
     # Names for sessions that are sealed. The CLI does the same to sessions of other machines.
     "daemon/symbolize": ["formats/core", "storage"],

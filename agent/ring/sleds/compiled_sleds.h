@@ -1,5 +1,5 @@
 // The sleds of a module that was built with -fxray-instrument: its xray_instr_map, read with care.
-// XRAY.md. Of ring/sleds.cc alone, under its lock.
+// XRAY.md. Of ring/sleds/sleds.cc alone, under its lock.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-#include "daemon/ingest/link/clock_fit.h"
+#include "daemon/ingest/clock/clock_fit.h"
 #include "daemon/ingest/link/limits.h"
 
 namespace collect::ingest {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "daemon/ingest/link/clock_fit.h"
+#include "daemon/ingest/clock/clock_fit.h"
 #include "daemon/ingest/link/handshake.h"
 #include "daemon/ingest/link/wire_values.h"
 #include "formats/core/text/printable.h"

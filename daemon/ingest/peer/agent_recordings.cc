@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/ingest/link/clock_fit.h"
+#include "daemon/ingest/clock/clock_fit.h"
 #include "daemon/ingest/link/handshake.h"
 #include "daemon/ingest/link/limits.h"
 #include "daemon/ingest/link/wire_values.h"

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "daemon/ingest/clock/clock_probes.h"
 #include "daemon/ingest/lane/agent_decoder.h"
 #include "daemon/ingest/lane/data_lane.h"
-#include "daemon/ingest/link/clock_probes.h"
 #include "daemon/ingest/link/handshake.h"
 #include "daemon/ingest/link/link.h"
 #include "daemon/ingest/link/sender_process.h"

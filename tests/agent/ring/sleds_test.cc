@@ -1,6 +1,6 @@
 // XRay sleds: their machine code, as an independent assembler wrote it, and real ones in this
 // program, patched in and out while threads run through them.
-#include "agent/ring/sleds.h"
+#include "agent/ring/sleds/sleds.h"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 #include "agent/ring/hooks/hooks.h"
 #include "agent/ring/modules.h"
 #include "agent/ring/open_calls.h"
-#include "agent/ring/sleds.h"
+#include "agent/ring/sleds/sleds.h"
 #include "agent/ring/stream.h"
 #include "tests/agent/ring/ring_drain.h"
 #include "tests/agent/shims/lifecycle_stub.h"

@@ -3,8 +3,8 @@
 
 #include <thread>
 
+#include "daemon/ingest/clock/clock_fit.h"
 #include "daemon/ingest/lane/dial9_feed.h"
-#include "daemon/ingest/link/clock_fit.h"
 #include "storage/manifest/manifest.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/daemon/ingest/io_loop.h"

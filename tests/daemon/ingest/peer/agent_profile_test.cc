@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "daemon/ingest/link/clock_fit.h"
+#include "daemon/ingest/clock/clock_fit.h"
 #include "proto/wire/codec_rules.h"
 #include "tests/daemon/ingest/peer/peer_parts.h"
 

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "daemon/ingest/link/clock_fit.h"
+#include "daemon/ingest/clock/clock_fit.h"
 #include "tests/daemon/ingest/peer/peer_parts.h"
 
 namespace collect::ingest {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "daemon/ingest/link/clock_fit.h"
+#include "daemon/ingest/clock/clock_fit.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 
 namespace collect::ingest {

@@ -1,5 +1,5 @@
 // Probes on a link whose other end the test has.
-#include "daemon/ingest/link/clock_probes.h"
+#include "daemon/ingest/clock/clock_probes.h"
 
 #include <gtest/gtest.h>
 

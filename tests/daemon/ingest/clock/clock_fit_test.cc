@@ -1,4 +1,4 @@
-#include "daemon/ingest/link/clock_fit.h"
+#include "daemon/ingest/clock/clock_fit.h"
 
 #include <gtest/gtest.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-#include "agent/ring/sleds.h"
+#include "agent/ring/sleds/sleds.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>

@@ -1,5 +1,5 @@
 // Where there are no XRay sleds of ours: sleds.cc knows ELF.
-#include "agent/ring/sleds.h"
+#include "agent/ring/sleds/sleds.h"
 
 namespace collect::agent {
 

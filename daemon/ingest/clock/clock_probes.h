@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "daemon/ingest/link/clock_fit.h"
+#include "daemon/ingest/clock/clock_fit.h"
 #include "daemon/ingest/link/link.h"
 #include "proto/wire/wire.pb.h"
 

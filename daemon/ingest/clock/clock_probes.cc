@@ -1,4 +1,4 @@
-#include "daemon/ingest/link/clock_probes.h"
+#include "daemon/ingest/clock/clock_probes.h"
 
 #include "daemon/ingest/link/limits.h"
 
