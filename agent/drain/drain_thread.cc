@@ -323,7 +323,7 @@ int DrainThread::wait_ms() const {
 }
 
 void DrainThread::wait(bool moved) {
-  if (shipper_.take_filled_page()) busy_ms_ = now_ms_;
+  if (shipper_.take_filled_page() || shipper_.stalls().must_gather_soon()) busy_ms_ = now_ms_;
   pauses_.look_for_stop(now_ms_, recording_.is_running());
   pauses_.look(read_pauses(), 0, recording_.is_running());
   if (moved) return;

@@ -54,7 +54,13 @@ struct ThreadStall {
   uint64_t last_ns = 0;
   uint64_t stalled_ns = 0;  // in all; of one stall, from first to last
   uint32_t count = 0;
+  // It waited for a lock of the program, not for a page: the lock's address, and the number of the
+  // thread that had it then. 0: not known, or not the same of all that were joined.
+  bool is_for_lock = false;
+  uint32_t owner = 0;
+  uint64_t lock = 0;
 };
+inline constexpr uint32_t kStallsHeld = 256;  // of a thread, until the drain takes them
 
 struct ModuleRecord {
   uint32_t module_id;

@@ -14,6 +14,8 @@ void join(ThreadStall& into, const ThreadStall& stall) {
   if (stall.last_ns > into.last_ns) into.last_ns = stall.last_ns;
   into.stalled_ns += stall.stalled_ns;
   into.count += stall.count;
+  if (into.lock != stall.lock) into.lock = 0;
+  if (into.owner != stall.owner) into.owner = 0;
 }
 
 bool put(StallRing& stalls, const ThreadStall& stall) {
@@ -26,12 +28,15 @@ bool put(StallRing& stalls, const ThreadStall& stall) {
 }
 
 void add(StallRing& stalls, const ThreadStall& stall) {
-  if (stalls.joined.count == 0 && put(stalls, stall)) return;
-  join(stalls.joined, stall);
+  ThreadStall& joined = stalls.joined[stall.is_for_lock ? 1 : 0];
+  if (joined.count == 0 && put(stalls, stall)) return;
+  join(joined, stall);
 }
 
 void add_joined(StallRing& stalls) {
-  if (stalls.joined.count != 0 && put(stalls, stalls.joined)) stalls.joined.count = 0;
+  for (ThreadStall& joined : stalls.joined) {
+    if (joined.count != 0 && put(stalls, joined)) joined.count = 0;
+  }
 }
 
 void add_nested(StallRing& stalls) {
@@ -68,6 +73,11 @@ void begin_wait(StallRing& stalls, uint64_t now_ns) {
 
 void continue_wait(StallRing& stalls, uint64_t now_ns) {
   if (now_ns > stalls.wait_last_ns.load(kRelaxed)) stalls.wait_last_ns.store(now_ns, kRelaxed);
+}
+
+void add_lock_wait(StallRing& stalls, const ThreadStall& wait) {
+  add_joined(stalls);
+  add(stalls, wait);
 }
 
 void add_nested_wait(StallRing& stalls, uint64_t first_ns, uint64_t last_ns) {

@@ -1,5 +1,5 @@
-// Stalls of one thread: the times in which it waited for a page. Its own lines of the stream; the
-// short path never looks at them.
+// Stalls of one thread: the times in which it waited for a page. And its waits for locks of the
+// program, which go the same way. Its own lines of the stream; the short path never looks at them.
 //
 // A wait begins and continues in page_wait.cc, and is added when the hook that waited has written
 // its event: so the waits of one event are one stall, which is behind that event and before the
@@ -15,13 +15,12 @@
 
 namespace collect::agent {
 
-inline constexpr uint32_t kStallsHeld = 16;  // of a thread, until the drain takes them
-
 struct StallRing {
   // Producer's.
   ThreadStall entries[kStallsHeld];
   std::atomic<uint32_t> added{0};          // released when an entry is written
-  ThreadStall joined;                      // that found no room; of none when its count is 0
+  ThreadStall joined[2];                   // for pages, for locks: that found no room; of none when
+                                           // its count is 0
   std::atomic<uint64_t> wait_first_ns{0};  // under way; 0: no wait is
   std::atomic<uint64_t> wait_last_ns{0};
   // Waits of signal handlers inside a hook: their interrupted hook adds them.
@@ -34,7 +33,8 @@ struct StallRing {
   std::atomic<uint32_t> taken{0};
 
   bool is_pending() const {
-    return wait_first_ns.load(std::memory_order_relaxed) != 0 || joined.count != 0 ||
+    return wait_first_ns.load(std::memory_order_relaxed) != 0 ||
+           (joined[0].count | joined[1].count) != 0 ||
            nested_count.load(std::memory_order_relaxed) != 0;
   }
 };
@@ -42,6 +42,8 @@ struct StallRing {
 // Producer's; `now_ns` is not before the thread's last event. A wait that is under way continues.
 void begin_wait(StallRing& stalls, uint64_t now_ns);
 void continue_wait(StallRing& stalls, uint64_t now_ns);
+// A wait for a lock that is over, in the order of time.
+void add_lock_wait(StallRing& stalls, const ThreadStall& wait);
 // By a handler that interrupts the producer.
 void add_nested_wait(StallRing& stalls, uint64_t first_ns, uint64_t last_ns);
 // Adds all that is pending.

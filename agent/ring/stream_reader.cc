@@ -288,10 +288,14 @@ bool take_stall(Stream& stream, ThreadStall& stall) {
     stalls.taken.store(taken + 1, std::memory_order_release);
     return true;
   }
-  if (!stream.ended || stalls.joined.count == 0) return false;
-  stall = stalls.joined;
-  stalls.joined.count = 0;
-  return true;
+  if (!stream.ended) return false;
+  for (ThreadStall& joined : stalls.joined) {
+    if (joined.count == 0) continue;
+    stall = joined;
+    joined.count = 0;
+    return true;
+  }
+  return false;
 }
 
 bool all_acknowledged(Stream& stream) {

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -29,12 +30,13 @@ constexpr uint64_t kStubBytes = 16;
 // in one text: a pointer to each would take three times as much in the file.
 constexpr char kNames[] =
     // May block. Those of kTries first.
-    "pthread_mutex_lock\0pthread_rwlock_rdlock\0pthread_rwlock_wrlock\0sem_wait\0"
+    "pthread_mutex_lock\0pthread_mutex_clocklock\0pthread_mutex_timedlock\0"
+    "pthread_rwlock_rdlock\0pthread_rwlock_wrlock\0sem_wait\0"
     "__poll_chk\0__read_chk\0__recv_chk\0accept\0accept4\0clock_nanosleep\0connect\0"
     "epoll_pwait\0epoll_wait\0fdatasync\0flock\0fsync\0nanosleep\0pause\0poll\0ppoll\0"
     "pread\0pread64\0pselect\0pthread_barrier_wait\0pthread_cond_clockwait\0"
-    "pthread_cond_timedwait\0pthread_cond_wait\0pthread_join\0pthread_mutex_clocklock\0"
-    "pthread_mutex_timedlock\0pwrite\0pwrite64\0read\0readv\0recv\0recvfrom\0recvmsg\0"
+    "pthread_cond_timedwait\0pthread_cond_wait\0pthread_"
+    "join\0pwrite\0pwrite64\0read\0readv\0recv\0recvfrom\0recvmsg\0"
     "select\0sem_clockwait\0sem_timedwait\0send\0sendmsg\0sendto\0sleep\0usleep\0wait\0"
     "wait4\0waitid\0waitpid\0write\0writev\0"
     // Seldom block, or allocate, and are called too often to be recorded without being asked for.
@@ -46,8 +48,11 @@ constexpr uint32_t kBlocking = kFunctions - kFrequent;
 
 // What takes the same if that needs no wait.
 constexpr char kTries[] =
-    "pthread_mutex_trylock\0pthread_rwlock_tryrdlock\0pthread_rwlock_trywrlock\0sem_trywait";
-constexpr uint32_t kLocks = 4;
+    "pthread_mutex_trylock\0pthread_mutex_trylock\0pthread_mutex_trylock\0"
+    "pthread_rwlock_tryrdlock\0pthread_rwlock_trywrlock\0sem_trywait";
+constexpr uint32_t kMutexes = 3;
+constexpr uint32_t kReadWriteLocks = 2;
+constexpr uint32_t kLocks = 6;
 using TryLock = int (*)(void* lock);
 
 enum class Recorded : uint8_t { kNever, kUnlessBrief, kAlways };
@@ -244,12 +249,53 @@ void redirect_all(uint64_t, uint64_t, void* own) {
   for_each_object(redirect_imports, own);
 }
 
-HookFrame frame_of(const LibraryFunction& function, const uint64_t* arguments) {
+// What a stub keeps of its call, on its stack: library_stubs.S has the offsets.
+struct LibraryCall {
+  uint64_t arguments[6];
+  uint64_t index;
+  uint64_t result;
+  LockWait lock_wait;
+};
+static_assert(offsetof(LibraryCall, index) == 48 && offsetof(LibraryCall, result) == 56 &&
+              offsetof(LibraryCall, lock_wait) == 64 && sizeof(LibraryCall) == 88);
+
+HookFrame frame_of(const LibraryFunction& function, LibraryCall* call) {
   HookFrame frame;
-  frame.place = reinterpret_cast<uint64_t>(arguments);
+  frame.place = reinterpret_cast<uint64_t>(call);
   frame.library_function = function.id;
   frame.is_left_out_if_brief = function.recorded == Recorded::kUnlessBrief;
+  frame.lock_wait = &call->lock_wait;
   return frame;
+}
+
+// The number of the thread that has the lock; 0: none has, or that is not to be seen.
+uint32_t owner_of(uint32_t index, uint64_t lock) {
+#if defined(__GLIBC__)
+  if (index >= kMutexes) {
+    const auto& data = reinterpret_cast<const pthread_rwlock_t*>(lock)->__data;
+    return static_cast<uint32_t>(__atomic_load_n(&data.__cur_writer, __ATOMIC_RELAXED));
+  }
+  const auto& data = reinterpret_cast<const pthread_mutex_t*>(lock)->__data;
+  // Who takes it writes its number a moment later.
+  constexpr int kLooks = 100;
+  for (int i = 0; i < kLooks; ++i) {
+    const int owner = __atomic_load_n(&data.__owner, __ATOMIC_RELAXED);
+    if (owner != 0 || __atomic_load_n(&data.__lock, __ATOMIC_RELAXED) == 0) {
+      return static_cast<uint32_t>(owner);
+    }
+  }
+#endif
+  (void)index;
+  (void)lock;
+  return 0;
+}
+
+LockWait lock_wait_of(uint32_t index, const LibraryFunction& function, uint64_t lock) {
+  if (index >= kMutexes + kReadWriteLocks) return {};
+  const uint32_t owner = owner_of(index, lock);
+  // Without a look at whether it is free, an owner alone says that it is not.
+  const bool is_taken = function.try_lock != nullptr || (owner != 0 && owner != os_thread_id());
+  return {is_taken ? lock : 0, 0, owner};
 }
 
 bool is_taken(int result) {
@@ -279,7 +325,7 @@ struct Entered {
 };
 
 [[gnu::visibility("hidden")]] Entered collect_library_enter(uint32_t index,
-                                                            const uint64_t* arguments) {
+                                                            agent::LibraryCall* call) {
   const agent::LibraryFunction& function = agent::functions[index];
   if (function.recorded == agent::Recorded::kNever || !agent::follows_this_thread() ||
       agent::tls_stream->busy.load(std::memory_order_relaxed) != 0) {
@@ -287,21 +333,21 @@ struct Entered {
   }
   if (function.try_lock != nullptr) {
     const int saved_errno = errno;
-    const int result = function.try_lock(reinterpret_cast<void*>(arguments[0]));
+    const int result = function.try_lock(reinterpret_cast<void*>(call->arguments[0]));
     if (agent::is_taken(result)) return {static_cast<uint64_t>(result), 2};
     errno = saved_errno;
   }
+  call->lock_wait = agent::lock_wait_of(index, function, call->arguments[0]);
   agent::general_event(agent::tls_stream, function.address, collect::atf::EventKind::kCall,
-                       agent::frame_of(function, arguments));
+                       agent::frame_of(function, call));
   return {function.address, 1};
 }
 
-[[gnu::visibility("hidden")]] void collect_library_leave(uint32_t index,
-                                                         const uint64_t* arguments) {
+[[gnu::visibility("hidden")]] void collect_library_leave(uint32_t index, agent::LibraryCall* call) {
   const agent::LibraryFunction& function = agent::functions[index];
   if (!agent::follows_this_thread()) return;
   agent::general_event(agent::tls_stream, function.address, collect::atf::EventKind::kReturn,
-                       agent::frame_of(function, arguments));
+                       agent::frame_of(function, call));
 }
 
 }  // extern "C"

@@ -5,7 +5,9 @@
 //
 // A call of a function that may block is brief where it has returned within kBriefNs: too soon to
 // have left the processor. Nothing of it stays. Until then its record is tentative (short_calls.h).
-// A lock that is free is taken by its trylock, and there is no call.
+// A lock that is free is taken by its trylock, and there is no call. A call that waited for a mutex
+// or a read-write lock is a LOCK of the wire, too: with the lock and, where the C library is glibc,
+// who had it when the call began; of a read-write lock that is the writer.
 #pragma once
 
 #include <cstdint>

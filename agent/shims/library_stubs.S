@@ -1,7 +1,7 @@
 /* What the imports of library functions lead to (library_calls.h): stub n is at collect_library_stubs +
  * 16 * n. The functions have six arguments at most, all in general registers, and one result in one. A
  * call that is not recorded passes on as it came; the others have this frame below them, which
- * unwinders can read.
+ * unwinders can read. A LibraryCall of library_calls.cc is at its end.
  */
 #if defined(__x86_64__)
 
@@ -29,7 +29,7 @@ through:
 	.cfi_offset %rbp, -16
 	movq %rsp, %rbp
 	.cfi_def_cfa_register %rbp
-	subq $64, %rsp
+	subq $96, %rsp
 	movq %rdi, (%rsp)
 	movq %rsi, 8(%rsp)
 	movq %rdx, 16(%rsp)
@@ -88,10 +88,10 @@ collect_library_stubs:
 	.type through, %function
 through:
 	.cfi_startproc
-	stp x29, x30, [sp, #-96]!
-	.cfi_def_cfa_offset 96
-	.cfi_offset 29, -96
-	.cfi_offset 30, -88
+	stp x29, x30, [sp, #-112]!
+	.cfi_def_cfa_offset 112
+	.cfi_offset 29, -112
+	.cfi_offset 30, -104
 	mov x29, sp
 	stp x0, x1, [sp, #16]
 	stp x2, x3, [sp, #32]
@@ -114,13 +114,13 @@ through:
 	bl collect_library_leave
 	ldr x0, [sp, #72]
 2:	.cfi_remember_state
-	ldp x29, x30, [sp], #96
+	ldp x29, x30, [sp], #112
 	.cfi_def_cfa_offset 0
 	.cfi_restore 29
 	.cfi_restore 30
 	ret
 1:	.cfi_restore_state
-	ldp x29, x30, [sp], #96
+	ldp x29, x30, [sp], #112
 	.cfi_def_cfa_offset 0
 	.cfi_restore 29
 	.cfi_restore 30

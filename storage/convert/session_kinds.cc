@@ -39,19 +39,23 @@ void leave_out_kinds(const storage::Manifest& manifest, uint32_t lacking, const 
   leave_out(kStallsKind, "stalls", [&] {
     uint64_t stalls = 0;
     for (const storage::Stall& stall : manifest.stalls) {
-      if (storage::is_off_processor(stall.kind)) continue;
+      if (storage::is_in_switches_file(stall.kind)) continue;
       const bool is_ours = !stall.thread || has(*stall.thread);
       if (is_ours && is_in(stall.first_ns, stall.last_ns)) stalls += stall.count;
     }
     return stalls;
   });
-  leave_out(kSwitchesKind, "times off the processor", [&] {
-    uint64_t switches = 0;
+  const auto sum_of_threads = [&](uint64_t storage::StallTotals::* number) {
+    uint64_t sum = 0;
     for (const auto& thread : manifest.threads) {
-      if (has(thread.id)) switches += thread.stalls.switches;
+      if (has(thread.id)) sum += thread.stalls.*number;
     }
-    return switches;
-  });
+    return sum;
+  };
+  leave_out(kSwitchesKind, "times off the processor",
+            [&] { return sum_of_threads(&storage::StallTotals::switches); });
+  leave_out(kLockWaitsKind, "waits for locks, with their owners",
+            [&] { return sum_of_threads(&storage::StallTotals::lock_waits); });
   leave_out(kSourceLinesKind, "source lines of functions", [&] {
     return count_if(manifest.symbols, [](const auto& symbol) { return !symbol.file.empty(); });
   });

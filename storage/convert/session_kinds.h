@@ -27,6 +27,7 @@ enum SessionKind : uint32_t {
   kFiltersKind = 1 << 11,
   kStreamsKind = 1 << 12,  // of other formats
   kSwitchesKind = 1 << 13,
+  kLockWaitsKind = 1 << 14,
 };
 
 // What of the session is converted.
@@ -36,8 +37,8 @@ struct SessionPart {
   std::function<bool(uint32_t thread)> has_thread{};  // empty: all
 };
 
-// Counts in `log` what the session has of the kinds in `lacking`. Detail records and times off the
-// processor are those that the manifest counts for its threads.
+// Counts in `log` what the session has of the kinds in `lacking`. Detail records, times off the
+// processor and waits for locks are those that the manifest counts for its threads.
 void leave_out_kinds(const storage::Manifest& manifest, uint32_t lacking, const SessionPart& part,
                      ConvertLog& log);
 

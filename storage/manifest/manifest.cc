@@ -55,10 +55,14 @@ OrderedJson process_json(const SessionIdentity& identity) {
 }
 
 void put_switches(OrderedJson& json, const StallTotals& totals) {
-  if (totals.switches == 0) return;
-  json["switches"] = totals.switches;
-  json["blocked_ns"] = totals.blocked_ns;
-  json["preempted_ns"] = totals.preempted_ns;
+  if (totals.switches != 0) {
+    json["switches"] = totals.switches;
+    json["blocked_ns"] = totals.blocked_ns;
+    json["preempted_ns"] = totals.preempted_ns;
+  }
+  if (totals.lock_waits == 0) return;
+  json["lock_waits"] = totals.lock_waits;
+  json["lock_wait_ns"] = totals.lock_wait_ns;
 }
 
 OrderedJson thread_json(const ManifestThread& thread) {
@@ -299,9 +303,8 @@ std::string manifest_to_json(const Manifest& manifest) {
     json["process"]["end"] = process_end_json(manifest.process_end);
   }
   json["gaps"] = list_json(manifest.gaps, gap_json);
-  // Those off the processor are in a file of their own.
   std::vector<Stall> stalls = manifest.stalls;
-  std::erase_if(stalls, [](const Stall& stall) { return is_off_processor(stall.kind); });
+  std::erase_if(stalls, [](const Stall& stall) { return is_in_switches_file(stall.kind); });
   if (!stalls.empty()) json["stalls"] = list_json(stalls, stall_json);
   json["detail_windows"] = list_json(manifest.detail_windows, window_json);
   if (manifest.detail_windows_left_out != 0) {

@@ -94,7 +94,7 @@ struct StallKindName {
 inline constexpr StallKindName kStallKindNames[] = {
     {StallKind::kPageWait, "page_wait"},  {StallKind::kStopped, "stopped"},
     {StallKind::kSuspended, "suspended"}, {StallKind::kBlocked, "blocked"},
-    {StallKind::kPreempted, "preempted"},
+    {StallKind::kPreempted, "preempted"}, {StallKind::kLock, "lock"},
 };
 
 struct DetailWindow {

@@ -24,8 +24,9 @@ bool flag(const Json& json, const char* key) {
 }
 
 StallTotals stall_totals_of(const Json& json) {
-  return {number(json, "stall_count"), number(json, "stalled_ns"), number(json, "page_wait_ns"),
-          number(json, "switches"),    number(json, "blocked_ns"), number(json, "preempted_ns")};
+  return {number(json, "stall_count"), number(json, "stalled_ns"),  number(json, "page_wait_ns"),
+          number(json, "switches"),    number(json, "blocked_ns"),  number(json, "preempted_ns"),
+          number(json, "lock_waits"),  number(json, "lock_wait_ns")};
 }
 
 std::vector<std::string> texts_of(const Json& json, const char* key) {

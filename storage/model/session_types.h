@@ -91,15 +91,21 @@ struct StreamEnd {
 };
 
 // Why a thread did not run. The first three are stalls, for which the program had not asked; the
-// others are off the processor, as threads are.
+// next two are off the processor, as threads are. The last is why it did nothing, on the processor
+// or off: such times lie over the others.
 enum class StallKind : uint8_t {
   kPageWait,   // it waited for room in the ring: for the collector
   kStopped,    // its process was stopped
   kSuspended,  // the machine slept
   kBlocked,    // it waited for something
   kPreempted,  // it could have run, and another one did
+  kLock,       // another thread had the lock that it called for
 };
 inline bool is_off_processor(StallKind kind) {
+  return kind == StallKind::kBlocked || kind == StallKind::kPreempted;
+}
+// In switches.bin; the others are in the manifest.
+inline bool is_in_switches_file(StallKind kind) {
   return kind >= StallKind::kBlocked;
 }
 
@@ -111,6 +117,9 @@ struct Stall {
   uint64_t stalled_ns = 0;  // at most last - first
   uint64_t count = 1;
   std::optional<uint32_t> thread{};  // N of thread_N, in a manifest; none: every thread
+  // Of kLock. 0: not known, or not the same of all that were joined.
+  uint32_t owner = 0;  // the operating system's number of the thread that had it at first_ns
+  uint64_t lock = 0;   // its address in the process
 };
 
 // One that was not joined.
@@ -132,8 +141,15 @@ struct StallTotals {
   uint64_t switches = 0;
   uint64_t blocked_ns = 0;
   uint64_t preempted_ns = 0;
+  uint64_t lock_waits = 0;
+  uint64_t lock_wait_ns = 0;
 
   void add(const Stall& stall) {
+    if (stall.kind == StallKind::kLock) {
+      lock_waits += stall.count;
+      lock_wait_ns += stall.stalled_ns;
+      return;
+    }
     if (is_off_processor(stall.kind)) {
       switches += stall.count;
       (stall.kind == StallKind::kBlocked ? blocked_ns : preempted_ns) += stall.stalled_ns;
@@ -150,6 +166,8 @@ struct StallTotals {
     switches += other.switches;
     blocked_ns += other.blocked_ns;
     preempted_ns += other.preempted_ns;
+    lock_waits += other.lock_waits;
+    lock_wait_ns += other.lock_wait_ns;
   }
 };
 

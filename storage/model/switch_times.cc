@@ -16,12 +16,18 @@ namespace {
 constexpr size_t kFrameHeadBytes = 8;
 constexpr uint64_t kPreemptedBit = 1;
 constexpr uint64_t kJoinedBit = 2;
+constexpr uint64_t kLockBit = 4;
 constexpr size_t kSwitchesPerFrame = 4096;
 // The largest encodings of a frame, and of as many times as are listed.
-constexpr size_t kMaxTimeBytes = 6 * kLeb128MaxBytes;
+constexpr size_t kMaxTimeBytes = 8 * kLeb128MaxBytes;
 static_assert(kSwitchesPerFrame * kMaxTimeBytes <= kMaxSwitchFrameBytes);
 constexpr size_t kMaxSwitchesFileBytes =
     kMaxSwitchesListed * (kMaxTimeBytes + kFrameHeadBytes);  // a frame for each
+
+uint64_t kind_bits(StallKind kind) {
+  if (kind == StallKind::kLock) return kLockBit;
+  return kind == StallKind::kPreempted ? kPreemptedBit : 0;
+}
 
 void append_frame(std::vector<uint8_t>& to, std::span<const Stall> switches) {
   const size_t head = to.size();
@@ -30,13 +36,16 @@ void append_frame(std::vector<uint8_t>& to, std::span<const Stall> switches) {
   for (const Stall& stall : switches) {
     const bool is_joined = stall.count != 1 || stall.stalled_ns != stall.last_ns - stall.first_ns;
     append_uleb128(to, stall.thread.value_or(0));
-    append_uleb128(to, (stall.kind == StallKind::kPreempted ? kPreemptedBit : 0) |
-                           (is_joined ? kJoinedBit : 0));
+    append_uleb128(to, kind_bits(stall.kind) | (is_joined ? kJoinedBit : 0));
     append_sleb128(to, static_cast<int64_t>(stall.first_ns - before_ns));
     append_uleb128(to, stall.last_ns - stall.first_ns);
     if (is_joined) {
       append_uleb128(to, stall.count);
       append_uleb128(to, stall.stalled_ns);
+    }
+    if (stall.kind == StallKind::kLock) {
+      append_uleb128(to, stall.lock);
+      append_uleb128(to, stall.owner);
     }
     before_ns = stall.first_ns;
   }
@@ -64,7 +73,10 @@ bool decode_frame(Bytes times, std::vector<Stall>& out) {
     const uint64_t what = values.next();
     first_ns += static_cast<uint64_t>(values.next_signed());
     stall.thread = static_cast<uint32_t>(thread);
-    stall.kind = (what & kPreemptedBit) != 0 ? StallKind::kPreempted : StallKind::kBlocked;
+    const uint64_t kind = what & ~kJoinedBit;
+    stall.kind = kind == kLockBit        ? StallKind::kLock
+                 : kind == kPreemptedBit ? StallKind::kPreempted
+                                         : StallKind::kBlocked;
     stall.first_ns = first_ns;
     stall.last_ns = first_ns + values.next();
     stall.stalled_ns = stall.last_ns - first_ns;
@@ -72,7 +84,14 @@ bool decode_frame(Bytes times, std::vector<Stall>& out) {
       stall.count = values.next();
       stall.stalled_ns = values.next();
     }
-    const bool is_possible = thread <= UINT32_MAX && what <= (kPreemptedBit | kJoinedBit) &&
+    uint64_t owner = 0;
+    if (stall.kind == StallKind::kLock) {
+      stall.lock = values.next();
+      owner = values.next();
+      stall.owner = static_cast<uint32_t>(owner);
+    }
+    const bool is_kind = kind == 0 || kind == kPreemptedBit || kind == kLockBit;
+    const bool is_possible = is_kind && thread <= UINT32_MAX && owner <= UINT32_MAX &&
                              stall.last_ns >= first_ns && stall.count != 0 &&
                              stall.stalled_ns <= stall.last_ns - first_ns;
     if (!values.ok() || !is_possible) return false;

@@ -52,12 +52,12 @@ void SessionManifest::sort_stalls() {
 }
 
 void SessionManifest::add_switches(const Trace& trace) {
-  if (!identity.switches) return;
+  if (!identity.switches && totals.stalls.lock_waits == 0) return;
   const size_t before = stalls.size();
   Status read;
   if (trace.switches) {
     read = storage::decode_switches(trace.switches->bytes(), stalls);
-  } else if (totals.stalls.switches != 0) {
+  } else if (totals.stalls.switches + totals.stalls.lock_waits != 0) {
     read = *trace.switches_error;
   }
   if (!read.ok()) {

@@ -1,6 +1,7 @@
 #include "storage/read/thread_breaks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 namespace collect::read {
@@ -26,12 +27,22 @@ std::vector<storage::Stall> idle_times_of(const SessionManifest& manifest, uint3
         manifest.stalls.begin(), manifest.stalls.end(), whose,
         [](const storage::Stall& stall, const auto& wanted) { return stall.thread < wanted; });
     for (auto at = first; at != manifest.stalls.end() && at->thread == whose; ++at) {
-      stalls.push_back(*at);
+      if (at->kind != storage::StallKind::kLock) stalls.push_back(*at);
     }
   }
   std::stable_sort(stalls.begin(), stalls.end(),
                    [](const auto& a, const auto& b) { return a.first_ns < b.first_ns; });
   return stalls;
+}
+
+std::vector<storage::Stall> lock_waits_of(const SessionManifest& manifest, uint32_t thread) {
+  std::vector<storage::Stall> waits;
+  const auto of_thread =
+      std::ranges::equal_range(manifest.stalls, std::optional(thread), {}, &storage::Stall::thread);
+  std::ranges::copy_if(of_thread, std::back_inserter(waits), [](const storage::Stall& stall) {
+    return stall.kind == storage::StallKind::kLock;
+  });
+  return waits;
 }
 
 std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t thread) {

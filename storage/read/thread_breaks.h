@@ -1,5 +1,5 @@
-// What interrupts the calls of one thread, by its manifest: stalls, times off the processor, and
-// events that were lost.
+// What interrupts the calls of one thread, by its manifest: stalls, times off the processor, waits
+// for locks, and events that were lost.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,9 @@ namespace collect::read {
 
 // The times in which thread_N did not run, and those of the whole process, in order of time.
 std::vector<storage::Stall> idle_times_of(const SessionManifest& manifest, uint32_t thread);
-// Of these the stalls alone, which no measurement of a function has in it.
+// And its waits for locks, which lie over those.
+std::vector<storage::Stall> lock_waits_of(const SessionManifest& manifest, uint32_t thread);
+// Of the times the stalls alone, which no measurement of a function has in it.
 std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t thread);
 
 // The losses between its events, in their order.

@@ -139,7 +139,7 @@ class ManifestMerge {
     const auto stream = stall.thread ? stream_of.find(*stall.thread) : stream_of.end();
     if (stall.thread && stream == stream_of.end()) return;
     std::vector<Stall>& list = stall.thread ? thread_stalls_[stream->second] : out_.stalls;
-    if (is_off_processor(stall.kind)) {
+    if (is_in_switches_file(stall.kind)) {
       list.push_back(stall);  // the session that is made knows repeats
       return;
     }

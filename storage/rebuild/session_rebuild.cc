@@ -263,11 +263,13 @@ void SessionRebuild::say_missing() {
   counted(report_.pages_refused == 1 ? "damaged page" : "damaged pages", report_.pages_refused);
   counted("events that were stored and are not in " + input_, missing_events_);
   counted("detail records that were stored and are not in " + input_, missing_detail_records_);
-  const uint64_t switches = writer_->totals().stalls.switches;
-  if (last_->totals.stalls.switches > switches) {
-    counted("times off the processor that were stored and are not in " + input_,
-            last_->totals.stalls.switches - switches);
-  }
+  const StallTotals& has = writer_->totals().stalls;
+  const StallTotals& had = last_->totals.stalls;
+  const auto fewer = [&](std::string what, uint64_t before, uint64_t now) {
+    if (before > now) counted(what + " that were stored and are not in " + input_, before - now);
+  };
+  fewer("times off the processor", had.switches, has.switches);
+  fewer("waits for locks", had.lock_waits, has.lock_waits);
   if (last_->state == SessionState::kRecording) {
     missing({fmt::format("the end of the session: {} end before it", input_)});
   }

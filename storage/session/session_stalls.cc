@@ -47,7 +47,7 @@ Status SessionStalls::add(std::span<const StreamStall> arrived, const std::strin
   if (!status.ok()) return status;
   for (const auto& [slot, stall] : of_threads) {
     const StallList& known = threads_.writer(slot)->stalls();
-    if (!is_off_processor(stall.kind) || known.is_repeat(stall)) continue;
+    if (!is_in_switches_file(stall.kind) || known.is_repeat(stall)) continue;
     switches.push_back(known.rest_of(stall));
     switches.back().thread = live_.manifest.threads[slot].id;
   }
@@ -62,7 +62,7 @@ Status SessionStalls::add_to_journals(std::span<const ThreadStall> stalls,
                                       std::vector<Stall>& added) {
   for (const auto& [slot, stall] : stalls) {
     ThreadWriter& writer = *threads_.writer(slot);
-    if (is_off_processor(stall.kind) || writer.stalls().is_repeat(stall)) continue;
+    if (is_in_switches_file(stall.kind) || writer.stalls().is_repeat(stall)) continue;
     COLLECT_TRY(threads_.with_descriptors(
         &writer, [&] { return writer.add_stalls({&stall, 1}, threads_.stalls_per_thread()); }));
     added.push_back(stall);
@@ -75,9 +75,10 @@ Status SessionStalls::add_to_journals(std::span<const ThreadStall> stalls,
 void SessionStalls::adopt(std::span<const Stall> stalls) {
   const std::vector<ManifestThread>& known = live_.manifest.threads;
   for (const Stall& stall : stalls) {
-    if (is_off_processor(stall.kind) && ++listed_ == kMaxSwitchesListed) {
+    if (is_in_switches_file(stall.kind) && ++listed_ == kMaxSwitchesListed) {
       (void)live_.note(
-          "times off the processor are counted from here on, and not listed: there are too many");
+          "times off the processor and waits for locks are counted from here on, and not listed: "
+          "there are too many");
     }
     if (!stall.thread) {
       if (!of_process_.is_repeat(stall)) of_process_.add(stall, kMaxStallsPerThread);

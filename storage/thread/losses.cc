@@ -52,7 +52,7 @@ void StallList::add(Stall stall, size_t most) {
   std::vector<Stall>& list = listed_[static_cast<size_t>(stall.kind)];
   stall = rest_of(stall);
   totals_.add(stall);
-  if (is_off_processor(stall.kind)) {
+  if (is_in_switches_file(stall.kind)) {
     list.assign(1, stall);
     return;
   }
@@ -63,7 +63,7 @@ void StallList::add(Stall stall, size_t most) {
 void StallList::append_to(std::vector<Stall>& out, std::optional<uint32_t> thread) const {
   const auto begin = static_cast<ptrdiff_t>(out.size());
   for (const std::vector<Stall>& list : listed_) {
-    if (list.empty() || is_off_processor(list.front().kind)) continue;
+    if (list.empty() || is_in_switches_file(list.front().kind)) continue;
     out.insert(out.end(), list.begin(), list.end());
   }
   std::sort(out.begin() + begin, out.end(),

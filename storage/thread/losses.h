@@ -52,8 +52,8 @@ struct LaneLosses {
   uint64_t numbered = 0;  // records that the agent numbered, in all gaps
 };
 
-// Stalls, those of each kind in order of time. Times off the processor are counted, and the newest
-// of a kind is known: the others are in switches.bin.
+// Stalls, those of each kind in order of time. Those of switches.bin are counted, and the newest of
+// a kind is known.
 class StallList {
  public:
   // One that ends no later than the newest of its kind is a repeat.

@@ -165,7 +165,7 @@ bool Shipper::add_trailing_loss(StreamSlot& slot) {
 
 bool Shipper::push_stream_close(StreamSlot& slot, SendBuffer& buffer) {
   stalls_.gather(slot);
-  if (!stalls_.send(buffer)) return false;
+  if (!stalls_.has_room_for_threads() || !stalls_.send(buffer)) return false;
   StreamInfo info;
   stream_info(*slot.stream, info);
   const StreamCounts counts = stream_counts(*slot.stream);

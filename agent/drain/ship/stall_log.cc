@@ -30,26 +30,34 @@ void StallLog::begin_link(StreamTable& streams) {
 }
 
 void StallLog::gather(const StreamSlot& slot) {
+  constexpr uint32_t kMany = kStallsHeld / 32;  // the longest idle wait is some 20 short ones
   ThreadStall taken;
+  uint32_t waits = 0;
   while (has_room_for_threads() && take_stall(*slot.stream, taken)) {
-    (void)add_of_thread(slot.stream_id, collect_wire_Stall_Kind_PAGE_WAIT, taken.first_ns,
-                        taken.last_ns, taken.stalled_ns, taken.count);
+    if (taken.is_for_lock && ++waits == kMany) must_gather_soon_ = true;
+    (void)add_of_thread(
+        slot.stream_id,
+        taken.is_for_lock ? collect_wire_Stall_Kind_LOCK : collect_wire_Stall_Kind_PAGE_WAIT,
+        taken);
   }
 }
 
-bool StallLog::add_of_thread(uint32_t stream_id, collect_wire_Stall_Kind kind, uint64_t first_ns,
-                             uint64_t last_ns, uint64_t in_all_ns, uint32_t count) {
+bool StallLog::add_of_thread(uint32_t stream_id, collect_wire_Stall_Kind kind,
+                             const ThreadStall& times) {
   if (!has_room_for_threads()) return false;
   collect_wire_Stall& stall = at(end_++);
-  stall = stall_of(stream_id, kind, first_ns, last_ns);
-  if (count != 1) {
-    stall.count = count;
-    stall.stalled_ns = in_all_ns;
+  stall = stall_of(stream_id, kind, times.first_ns, times.last_ns);
+  stall.lock = times.lock;
+  stall.owner = times.owner;
+  if (times.count != 1) {
+    stall.count = times.count;
+    stall.stalled_ns = times.stalled_ns;
   }
   return true;
 }
 
 void StallLog::gather(StreamTable& streams) {
+  must_gather_soon_ = false;
   for (uint32_t i = 0; i < streams.size(); ++i) {
     if (streams.at(i).stream != nullptr) gather(streams.at(i));
   }

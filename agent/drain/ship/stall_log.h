@@ -27,12 +27,14 @@ class StallLog {
   // After the spans that go out next were taken.
   void gather(StreamTable& streams);
   void gather(const StreamSlot& slot);
+  // A thread would fill its StallRing in an idle wait of the drain: it waits for locks all the
+  // time.
+  bool must_gather_soon() const { return must_gather_soon_; }
   // Adds a stall of the whole process. When the log is full it becomes part of the newest of them
   // there.
   void add(collect_wire_Stall_Kind kind, uint64_t first_ns, uint64_t last_ns);
-  // `count` times of a thread, `in_all_ns` long together. False: there is no room now.
-  bool add_of_thread(uint32_t stream_id, collect_wire_Stall_Kind kind, uint64_t first_ns,
-                     uint64_t last_ns, uint64_t in_all_ns, uint32_t count);
+  // False: there is no room now.
+  bool add_of_thread(uint32_t stream_id, collect_wire_Stall_Kind kind, const ThreadStall& times);
 
   bool has_room_for_threads(uint32_t stalls = 1) const {
     return size() + stalls <= kMaxUnackedStalls - kKeptForProcess;
@@ -48,6 +50,7 @@ class StallLog {
   collect_wire_Stall& at(uint64_t number) { return entries_[number % kMaxUnackedStalls]; }
   uint64_t size() const { return end_ - first_; }
 
+  bool must_gather_soon_ = false;
   uint64_t first_ = 0;  // number of the oldest that is held
   uint64_t sent_ = 0;   // of the first that was not sent on this link
   uint64_t end_ = 0;

@@ -69,12 +69,12 @@ bool ThreadClocks::report(const Clock& clock, uint64_t now_ns, uint64_t blocked_
                                                                     (blocked_ns + preempted_ns));
   if (!stalls_.has_room_for_threads(2)) return false;
   if (blocked_ns != 0) {
-    (void)stalls_.add_of_thread(clock.stream_id, collect_wire_Stall_Kind_BLOCKED, clock.since_ns,
-                                middle_ns, blocked_ns, count);
+    (void)stalls_.add_of_thread(clock.stream_id, collect_wire_Stall_Kind_BLOCKED,
+                                {clock.since_ns, middle_ns, blocked_ns, count});
   }
   if (preempted_ns != 0) {
-    (void)stalls_.add_of_thread(clock.stream_id, collect_wire_Stall_Kind_PREEMPTED, middle_ns,
-                                now_ns, preempted_ns, count);
+    (void)stalls_.add_of_thread(clock.stream_id, collect_wire_Stall_Kind_PREEMPTED,
+                                {middle_ns, now_ns, preempted_ns, count});
   }
   return true;
 }

@@ -127,8 +127,8 @@ void ThreadSwitches::report(Thread& thread, uint64_t in_ns) {
 void ThreadSwitches::add(Thread& thread, uint32_t stream_id, uint64_t first_ns, uint64_t last_ns) {
   const uint32_t kind = thread.is_preempted ? 1 : 0;
   Times& joined = thread.joined[kind];
-  if (joined.count == 0 &&
-      stalls_.add_of_thread(stream_id, kWireKinds[kind], first_ns, last_ns, last_ns - first_ns, 1))
+  if (joined.count == 0 && stalls_.add_of_thread(stream_id, kWireKinds[kind],
+                                                 {first_ns, last_ns, last_ns - first_ns, 1}))
     return;
   if (joined.count == 0) {
     joined = {first_ns, last_ns, 0, 0};
@@ -145,8 +145,8 @@ void ThreadSwitches::give_joined() {
     for (uint32_t kind = 0; kind < kKinds; ++kind) {
       Times& joined = thread.joined[kind];
       if (thread.thread_id == 0 || joined.count == 0) continue;
-      if (!stalls_.add_of_thread(thread.stream_id, kWireKinds[kind], joined.first_ns,
-                                 joined.last_ns, joined.off_ns, joined.count))
+      if (!stalls_.add_of_thread(thread.stream_id, kWireKinds[kind],
+                                 {joined.first_ns, joined.last_ns, joined.off_ns, joined.count}))
         return;
       joined.count = 0;
       --joined_count_;

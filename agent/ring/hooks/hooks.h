@@ -7,6 +7,14 @@
 
 namespace collect::agent {
 
+// Of a call that waits for a lock of the program: what is known of the lock before it, and when the
+// call was recorded.
+struct LockWait {
+  uint64_t lock = 0;     // its address; 0: the call waits for none
+  uint64_t call_ns = 0;  // 0: it was not recorded
+  uint64_t owner = 0;    // number of the thread that has it; 0: not known
+};
+
 // What a shim knows about the instrumented function's frame at the time of the hook; zero when it
 // does not. Used for detail records only.
 struct HookFrame {
@@ -24,6 +32,7 @@ struct HookFrame {
   // Of a library function (shims/library_calls.h): its id, which is not looked up; 0: it is none.
   uint64_t library_function = 0;
   bool is_left_out_if_brief = false;
+  LockWait* lock_wait = nullptr;  // of a library function: at its call and at its return
 };
 
 // Async-signal-safe; keeps errno. Costs one predictable branch while nothing is recorded.

@@ -131,6 +131,18 @@ bool is_too_short(Stream& stream, const Event& event, uint64_t id) {
          take_brief_back(stream, event.ns, id);
 }
 
+// A call of a library function was recorded, or its return.
+void note_lock(Stream& stream, const Event& event) {
+  LockWait& wait = *event.frame.lock_wait;
+  if (event.kind == atf::EventKind::kCall) {
+    wait.call_ns = event.ns;
+  } else if (wait.call_ns >= stream.start_ns && event.ns - wait.call_ns >= kBriefNs) {
+    const uint64_t waited_ns = event.ns - wait.call_ns;
+    add_lock_wait(stream.stalls, {wait.call_ns, event.ns, waited_ns, 1, true,
+                                  static_cast<uint32_t>(wait.owner), wait.lock});
+  }
+}
+
 }  // namespace
 
 Outcome record_busy(Stream& stream, Event& event) {
@@ -194,6 +206,7 @@ Outcome record_busy(Stream& stream, Event& event) {
     }
   }
   write_event(stream, ns, id, event.kind, event.depth, detail_seq, state);
+  if (is_library && event.frame.lock_wait->lock != 0) note_lock(stream, event);
   if (is_tentative) {
     add_tentative(stream, ns);
   } else {

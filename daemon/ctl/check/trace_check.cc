@@ -155,11 +155,11 @@ class ManifestCheck {
   void check_switches() {
     const read::SessionManifest& manifest = *report_.manifest;
     const bool is_open = manifest.state == storage::SessionState::kRecording;
-    if (!manifest.identity.switches || is_open) return;
+    if (is_open || !(manifest.identity.switches || manifest.totals.stalls.lock_waits != 0)) return;
     std::map<uint32_t, storage::StallTotals> listed;
     uint64_t count = 0;
     for (const storage::Stall& stall : manifest.stalls) {
-      if (!storage::is_off_processor(stall.kind) || !stall.thread) continue;
+      if (!storage::is_in_switches_file(stall.kind) || !stall.thread) continue;
       listed[*stall.thread].add(stall);
       ++count;
     }
@@ -167,6 +167,12 @@ class ManifestCheck {
     for (size_t i = 0; i < manifest.threads.size(); ++i) {
       const storage::StallTotals& said = manifest.threads[i].stalls;
       const storage::StallTotals& has = listed[manifest.threads[i].id];
+      if (said.lock_waits != has.lock_waits || said.lock_wait_ns != has.lock_wait_ns) {
+        add(Severity::kError, fmt::format("/threads/{}/lock_waits", i),
+            fmt::format("says {} waits for locks, of {} ns; {} has {}, of {} ns", said.lock_waits,
+                        said.lock_wait_ns, storage::kSwitchesFile, has.lock_waits,
+                        has.lock_wait_ns));
+      }
       if (said.switches == has.switches && said.blocked_ns == has.blocked_ns &&
           said.preempted_ns == has.preempted_ns) {
         continue;

@@ -39,9 +39,7 @@ class DumpBlocks::Source {
     for (const atf::SessionThread& thread : session.reader.threads()) details_.emplace_back(thread);
     if (!options.merged) return;
     for (size_t i = 0; i < details_.size(); ++i) add_stalls(i);
-    std::stable_sort(stalls_.begin(), stalls_.end(), [](const Placed& a, const Placed& b) {
-      return a.stall.first_ns < b.stall.first_ns;
-    });
+    sort_stalls();
     // Text needs the calls before the window for depth and durations; JSON does not.
     uint64_t from = options.json ? session.window.first_ns : 0;
     if (session.clock && from != 0) from = session.clock->device_ns(from);
@@ -70,6 +68,7 @@ class DumpBlocks::Source {
       stalls_.clear();
       next_stall_ = 0;
       add_stalls(thread_);
+      sort_stalls();
     }
     next_seq_ += block.events;
     const bool is_looked_at = !options_.json || options_.detail || next_stall_ < stalls_.size();
@@ -135,10 +134,17 @@ class DumpBlocks::Source {
   // A stall is of no function: who asks for some gets none.
   void add_stalls(size_t thread) {
     if (!options_.functions.empty() || !session_.reader.threads()[thread].index) return;
-    for (const storage::Stall& stall :
-         read::idle_times_of(session_.manifest, session_.reader.threads()[thread].n)) {
-      stalls_.push_back({thread, stall});
-    }
+    const uint32_t n = session_.reader.threads()[thread].n;
+    const auto place = [&](const std::vector<storage::Stall>& stalls) {
+      for (const storage::Stall& stall : stalls) stalls_.push_back({thread, stall});
+    };
+    place(read::lock_waits_of(session_.manifest, n));
+    place(read::idle_times_of(session_.manifest, n));
+  }
+
+  void sort_stalls() {
+    std::ranges::stable_sort(stalls_, {},
+                             [](const Placed& placed) { return placed.stall.first_ns; });
   }
 
   const DumpOptions& options_;

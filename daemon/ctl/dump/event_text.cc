@@ -107,6 +107,15 @@ void JsonEvents::print(TextBuffer& out, size_t thread, const storage::Stall& sta
   out.dec(stall.stalled_ns);
   out.put(",\"joined\":");
   out.dec(stall.count);
+  if (stall.lock != 0) {
+    out.put(",\"lock\":\"");
+    out.hex(stall.lock);
+    out.put('"');
+  }
+  if (stall.owner != 0) {
+    out.put(",\"owner_tid\":");
+    out.dec(stall.owner);
+  }
   out.put("}\n");
 }
 
@@ -223,6 +232,18 @@ void TextEvents::print(TextBuffer& out, size_t thread, const storage::Stall& sta
       break;
     case storage::StallKind::kPreempted:
       out.put("~ preempted");
+      break;
+    case storage::StallKind::kLock:
+      out.put("~ waited for a lock");
+      if (stall.lock != 0) {
+        out.put(" at ");
+        out.hex(stall.lock);
+      }
+      if (stall.owner != 0) {
+        out.put(" that thread ");
+        out.dec(stall.owner);
+        out.put(" had");
+      }
       break;
   }
   if (stall.count > 1) {

@@ -5,6 +5,7 @@
 
 #include "daemon/ctl/report/report_diff.h"
 #include "daemon/ctl/report/report_graph.h"
+#include "daemon/ctl/report/report_locks.h"
 #include "daemon/ctl/report/report_profile.h"
 #include "daemon/ctl/report/report_text.h"
 
@@ -17,11 +18,12 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
         {Code::kInvalidArgument, "--graph is one function of one capture: without --by and --diff"},
         2);
   }
-  if (options.waits && (!options.other.empty() || !options.graph.empty() || options.wall ||
-                        options.by != ReportBy::kFunction)) {
+  const bool is_of_functions = options.by == ReportBy::kFunction && !options.wall;
+  if ((options.waits || options.locks) && (!options.other.empty() || !options.graph.empty() ||
+                                           !is_of_functions || (options.waits && options.locks))) {
     return answer.refuse_briefly(
         {Code::kInvalidArgument,
-         "--waits is of one capture: without --by, --graph, --diff and --wall"},
+         "--waits or --locks is of one capture: without --by, --graph, --diff and --wall"},
         2);
   }
   ReportedCapture capture;
@@ -32,6 +34,7 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
     return std::max(code, print_report_graph(text, capture, options, answer));
   }
   if (options.waits) return std::max(code, print_report_waits(text, capture, options, answer));
+  if (options.locks) return std::max(code, print_report_locks(text, capture, options));
   ReportOptions shown = options;
   shown.wall |= !options.other.empty();
   const ReportProfile profile = profile_of(capture, shown, err);

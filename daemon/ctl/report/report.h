@@ -1,5 +1,6 @@
 // `collectctl report PATH`: calls, total and self time per function, thread, module or caller; the
-// callers and callees of one function; where threads waited; the difference to another capture.
+// callers and callees of one function; where threads waited, and for which locks; the difference to
+// another capture.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,7 @@ struct ReportOptions {
   select::WindowWords when;
   std::string other;         // the capture that --diff compares with; empty: none
   bool waits = false;        // instead: on which paths threads were off the processor
+  bool locks = false;        // instead: which locks they waited for
   std::string graph;         // the function whose callers and callees are shown; empty: none
   bool percentiles = false;  // columns of them in the text; JSON always has them
   bool lines = false;        // file and line of each function in the text; JSON always has them

@@ -225,14 +225,6 @@ void put_times(TextOut& out, const calls::GroupTimes& times, uint64_t whole) {
 constexpr std::string_view kHeading = "  Total time      %     Self time         Calls  ";
 constexpr std::string_view kWaitsHeading = "      Waited      %         Calls  ";
 
-void put_heading(TextOut& out, std::string_view heading, std::string_view what, bool color) {
-  if (color) out.control("\x1b[1m");
-  out.put(heading);
-  out.put(what);
-  if (color) out.control("\x1b[0m");
-  out.put('\n');
-}
-
 // A line for each path, which put_figures() begins; `room` is what that leaves of it.
 template <class PutFigures>
 void put_paths(TextOut& out, const Graph& graph, const ReportOptions& options, size_t room,

@@ -128,6 +128,14 @@ void put_time(TextBuffer& out, uint64_t ns, size_t width) {
   out.put(unit.name);
 }
 
+void put_heading(TextOut& out, std::string_view figures, std::string_view what, bool color) {
+  if (color) out.control("\x1b[1m");
+  out.put(figures);
+  out.put(what);
+  if (color) out.control("\x1b[0m");
+  out.put('\n');
+}
+
 void put_time_cell(TextBuffer& out, uint64_t ns) {
   put_time(out, ns, kTimeDigits);
   if (ns >= 1'000'000'000) out.put(' ');  // as wide as the other units
@@ -273,6 +281,10 @@ void put_remarks(TextBuffer& out, const ReportedCapture& capture,
     out.sentence(why);
     out.put('\n');
   }
+  put_health(out, capture);
+}
+
+void put_health(TextBuffer& out, const ReportedCapture& capture) {
   const auto& health = capture.health();
   if (!health || health->is_complete()) return;
   out.put("# the session is not complete: ");

@@ -10,6 +10,8 @@
 
 namespace collect::ctl {
 
+// A bold line where there is color.
+void put_heading(TextOut& out, std::string_view figures, std::string_view what, bool color);
 // "12.345 ms": three decimals of the largest unit that keeps a digit before the point.
 void put_time(TextBuffer& out, uint64_t ns, size_t width);
 void put_time_cell(TextBuffer& out, uint64_t ns);                              // 12 columns
@@ -29,6 +31,7 @@ void put_row_name(TextBuffer& out, const ReportRow& row, ReportBy by, bool lines
 // Lines with # about what the times leave out, and whether the session is complete.
 void put_remarks(TextBuffer& out, const ReportedCapture& capture,
                  const calls::ThreadCounts& counts);
+void put_health(TextBuffer& out, const ReportedCapture& capture);
 
 void print_report_text(TextOut& out, const ReportedCapture& capture, const ReportProfile& profile,
                        const ReportOptions& options);

@@ -85,12 +85,17 @@ Result<std::optional<storage::Stall>> to_storage(const wire::Stall& stall) {
     case wire::Stall::PREEMPTED:
       kind = Kind::kPreempted;
       break;
+    case wire::Stall::LOCK:
+      kind = Kind::kLock;
+      break;
     default:
       return std::optional<storage::Stall>();
   }
   storage::Stall out = storage::make_stall(kind, stall.first_ns(), stall.last_ns());
   if (stall.count() > 1) out.count = stall.count();
   if (stall.stalled_ns() != 0) out.stalled_ns = stall.stalled_ns();
+  out.lock = stall.lock();
+  out.owner = stall.owner();
   return std::optional(out);
 }
 

@@ -96,6 +96,31 @@ TEST(Stalls, StreamThatEndedGivesTheJoinedOnesToo) {
   EXPECT_EQ(stalled_ns, kStallsHeld + 3 + 900);
 }
 
+// What no longer fits is one, which keeps what all of them have in common; pages are apart.
+TEST(Stalls, WaitsForLocksAreJoinedApart) {
+  Stream stream;
+  for (uint64_t i = 0; i < kStallsHeld; ++i) {
+    add_lock_wait(stream.stalls, {10 * i, 10 * i + 5, 5, 1, true, 7, 0x1000 + i});
+  }
+  add_lock_wait(stream.stalls, {5000, 5010, 10, 1, true, 7, 0x2000});
+  wait_and_add(stream.stalls, 5020, 5040);
+  add_lock_wait(stream.stalls, {5050, 5060, 10, 1, true, 8, 0x2000});
+  std::vector<ThreadStall> all = take_all(stream);
+  ASSERT_EQ(all.size(), kStallsHeld);
+  EXPECT_EQ(all.back().lock, 0x1000 + kStallsHeld - 1);
+  EXPECT_EQ(all.back().owner, 7u);
+  add_stalls(stream.stalls);
+  all = take_all(stream);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_FALSE(all[0].is_for_lock);
+  EXPECT_EQ(all[0].stalled_ns, 20u);
+  EXPECT_TRUE(all[1].is_for_lock);
+  EXPECT_EQ(all[1].count, 2u);
+  EXPECT_EQ(all[1].stalled_ns, 20u);
+  EXPECT_EQ(all[1].lock, 0x2000u);
+  EXPECT_EQ(all[1].owner, 0u);
+}
+
 // Handlers that waited inside one hook are one stall: as it lay where it was one, else as one that
 // ended with the last.
 TEST(Stalls, WaitsOfHandlersAreAddedTogether) {

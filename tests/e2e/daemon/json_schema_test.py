@@ -261,6 +261,7 @@ class Files(JsonTest):
             self.answer("report", "report", "--by", by, self.session)
         self.answer("report", "report", "--from", "1ms", "--until", "200ms", self.session)
         self.answer("report_graph", "report", "--graph", "quick", self.session)
+        self.answer("report_locks", "report", "--locks", self.session)
         # Where the kernel says when threads were off the processor.
         if "cpu_ns" in self.answer("report", "report", self.session):
             self.answer("report_waits", "report", "--waits", self.session)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""library_calls_test.py BIN WAITS LIBRARY_CALLS…: calls of library functions that may block are recorded without being
-asked for; those that are brief leave nothing, and --libcalls chooses. WAITS is programs/waits.c; LIBRARY_CALLS are
-programs/system/library_calls.c, linked in several ways: what the functions return and set is as without us."""
+"""library_calls_test.py BIN WAITS LOCKS LIBRARY_CALLS…: calls of library functions that may block are recorded without
+being asked for; those that are brief leave nothing, and --libcalls chooses. WAITS is programs/waits.c; LOCKS is
+programs/system/locks.c, which knows who had its locks; LIBRARY_CALLS are programs/system/library_calls.c, linked in
+several ways: what the functions return and set is as without us."""
 
 import json
 import os
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-BIN, WAITS, *LIBRARY_CALLS = map(os.path.abspath, sys.argv[1:])
+BIN, WAITS, LOCKS, *LIBRARY_CALLS = map(os.path.abspath, sys.argv[1:])
 CLEAN = {key: value for key, value in os.environ.items() if not key.startswith("COLLECT_")}
 
 
@@ -26,8 +27,8 @@ class LibraryCallsTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name, "traces")
 
-    def record(self, program, *words):
-        done = run(f"{BIN}/collectctl", "run", *words, "-o", str(self.root), "--", program)
+    def record(self, program, *words, arguments=()):
+        done = run(f"{BIN}/collectctl", "run", *words, "-o", str(self.root), "--", program, *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("left out", done.stderr)
         checked = run(f"{BIN}/collectctl", "verify", str(self.root))
@@ -67,6 +68,27 @@ class LibraryCallsTest(unittest.TestCase):
         self.assertEqual(rows["pthread_mutex_lock"]["calls"], 2)
         self.assertEqual(rows["write"]["calls"], 1)
         self.assertNotIn("nanosleep", rows)
+
+    def test_owner_of_each_lock_is_known(self):
+        for which in ("on", "pthread_*"):
+            with self.subTest(libcalls=which):
+                said = self.record(LOCKS, "--libcalls", which, arguments=("1000",))
+                wanted = {(int(owner), lock): int(waits) for owner, lock, waits in map(str.split, said.splitlines())
+                          if "0x" in lock}
+                self.assertEqual(sum(wanted.values()), 1000)
+                newest = max(self.root.glob("*/pid_*"), key=lambda path: path.stat().st_mtime_ns)
+                document = json.loads(run(f"{BIN}/collectctl", "report", "--locks", "--json", str(newest)).stdout)
+                rows = [row for row in document["rows"] if row["function"].startswith("store")]
+                self.assertEqual({(row["owner_tid"], row["lock"]): row["waits"] for row in rows}, wanted)
+                functions = json.loads(run(f"{BIN}/collectctl", "report", "--json", str(newest)).stdout)["functions"]
+                total = sum(row["total_ns"] for row in functions if row["name"] == "pthread_mutex_lock")
+                self.assertLessEqual(document["waited_ns"], total)
+                with open(newest / "manifest.json", encoding="utf-8") as manifest:
+                    totals = json.load(manifest)["totals"]
+                self.assertEqual((totals["lock_waits"], totals["lock_wait_ns"]),
+                                 (document["waits"], document["waited_ns"]))
+                dumped = run(f"{BIN}/collectctl", "dump", str(newest)).stdout
+                self.assertEqual(dumped.count("~ waited for a lock at 0x"), document["waits"])
 
     def test_results_are_as_without(self):
         for program in LIBRARY_CALLS:

@@ -22,6 +22,8 @@ void add_rows(const Command& command, ReportOptions& report) {
                  "Instead: on which paths this function was called, and what it called");
   command.flag("--waits", report.waits,
                "Instead: on which paths threads were off the processor, the longest first");
+  command.flag("--locks", report.locks,
+               "Instead: which locks functions waited for, and which threads had them");
   command.option("--diff", "PATH", &report.other, "What is different in this other capture");
   add_window(command, report.when);
   command.flag("--percentiles", report.percentiles,

@@ -236,6 +236,72 @@ TEST_F(ReportWaits, PathsWithTheLongestFirst) {
             "# 1 stall, 0.010 us, subtracted from the times\n");
 }
 
+// B, which a called, waits for a lock twice, and a itself for one once; what was joined is of no
+// call.
+TEST_F(ReportWaits, LocksWithTheirOwners) {
+  const auto wait = [](uint64_t first_ns, uint64_t last_ns, uint64_t lock, uint32_t owner) {
+    storage::Stall stall = storage::make_stall(storage::StallKind::kLock, first_ns, last_ns);
+    stall.thread = 0;
+    stall.lock = lock;
+    stall.owner = owner;
+    return stall;
+  };
+  std::vector<storage::Stall> waits = {wait(1020, 1060, 0x7010, 42), wait(1070, 1080, 0x7010, 42),
+                                       wait(1085, 1095, 0x9000, 0)};
+  waits.push_back(wait(1096, 1099, 0, 0));
+  waits.back().count = 3;
+  const std::vector<uint8_t> frames = storage::encode_switches(waits);
+  write_text(session_ / storage::kSwitchesFile, {frames.begin(), frames.end()});
+  write_thread(0, index_of({{1000, kCall, kA},
+                            {1020, kCall, kB},
+                            {1060, kReturn, kB},
+                            {1070, kCall, kB},
+                            {1080, kReturn, kB},
+                            {1100, kReturn, kA}},
+                           1));
+  write_text(
+      session_ / "manifest.json",
+      json{{"state", "complete"},
+           {"threads",
+            {{{"id", 0},
+              {"ended", true},
+              {"thread_id", 42},
+              {"name", "worker"},
+              {"lock_waits", 6},
+              {"lock_wait_ns", 63}}}},
+           {"totals", {{"lock_waits", 6}, {"lock_wait_ns", 63}}},
+           {"process", {{"pid", 1}}},
+           {"modules",
+            {{{"module_id", 0},
+              {"path", "/lib/libq.so"},
+              {"base_address", "0x7000"},
+              {"size", 4096}}}},
+           {"symbols",
+            {{{"function_id", "0xa"}, {"name", "a"}}, {{"function_id", "0xb"}, {"name", "b"}}}}}
+          .dump());
+  options_.locks = true;
+  const json document = again();
+  EXPECT_EQ(document["waits"], 6);
+  EXPECT_EQ(document["waited_ns"], 63);
+  const json first = {{"waited_ns", 50},        {"waits", 2},      {"longest_ns", 40},
+                      {"name", "libq.so+0x10"}, {"function", "a"}, {"owner", "worker (42)"},
+                      {"lock", "0x7010"},       {"owner_tid", 42}};
+  EXPECT_EQ(document["rows"][0], first);
+  options_.json = false;
+  out_.str("");
+  EXPECT_EQ(report(options_, out_, err_), 0);
+  EXPECT_EQ(
+      out_.str(),
+      "      Waited      %         Waits       Longest  Function, the lock that it waited for, and "
+      "who had that\n"
+      "    0.050 us   79.4             2      0.040 us  a  libq.so+0x10  worker (42)\n"
+      "    0.010 us   15.9             1      0.010 us  (no caller)  0x9000  (not known)\n"
+      "    0.003 us    4.8             3      0.000 us  (no caller)  (several locks)  (not known)\n"
+      "# 6 waits, 0.063 us, of all threads together\n");
+  options_.wall = true;
+  EXPECT_EQ(report(options_, out_, err_), 2);
+}
+
 TEST_F(ReportWaits, AreOfOneCaptureThatHasThem) {
   options_.waits = true;
   options_.wall = true;

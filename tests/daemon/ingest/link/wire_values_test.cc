@@ -121,7 +121,21 @@ TEST(WireValuesTest, KindsOfStallsAndOfTimesOffTheProcessor) {
   EXPECT_EQ(kept(wire::Stall::SUSPENDED), Kind::kSuspended);
   EXPECT_EQ(kept(wire::Stall::BLOCKED), Kind::kBlocked);
   EXPECT_EQ(kept(wire::Stall::PREEMPTED), Kind::kPreempted);
+  EXPECT_EQ(kept(wire::Stall::LOCK), Kind::kLock);
   EXPECT_EQ(kept(99), std::nullopt);
+}
+
+TEST(WireValuesTest, LockOfAWaitAndItsOwner) {
+  wire::Stall stall;
+  stall.set_kind(wire::Stall::LOCK);
+  stall.set_first_ns(100);
+  stall.set_last_ns(150);
+  stall.set_lock(0x5581f0001020);
+  stall.set_owner(4711);
+  const auto known = to_storage(stall);
+  ASSERT_TRUE(known.ok() && *known);
+  EXPECT_EQ((*known)->lock, 0x5581f0001020u);
+  EXPECT_EQ((*known)->owner, 4711u);
 }
 
 // Only what belongs to that end is kept: a program that exited has no signal.
