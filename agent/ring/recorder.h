@@ -60,7 +60,11 @@ struct ThreadStall {
   uint32_t owner = 0;
   uint64_t lock = 0;
 };
-inline constexpr uint32_t kStallsHeld = 256;  // of a thread, until the drain takes them
+// Of a thread, until the drain takes them; with more streams than kRoomyStreams the others hold
+// few.
+inline constexpr uint32_t kStallsHeld = 256;
+inline constexpr uint32_t kFewStallsHeld = 16;
+inline constexpr uint32_t kRoomyStreams = 1024;
 
 struct ModuleRecord {
   uint32_t module_id;

@@ -21,8 +21,8 @@ void join(ThreadStall& into, const ThreadStall& stall) {
 bool put(StallRing& stalls, const ThreadStall& stall) {
   const uint32_t added = stalls.added.load(kRelaxed);
   // Pairs with the release in take_stall: the entry is read.
-  if (added - stalls.taken.load(std::memory_order_acquire) == kStallsHeld) return false;
-  stalls.entries[added % kStallsHeld] = stall;
+  if (added - stalls.taken.load(std::memory_order_acquire) == stalls.held) return false;
+  stalls.entries[added % stalls.held] = stall;
   stalls.added.store(added + 1, std::memory_order_release);
   return true;
 }

@@ -17,7 +17,9 @@ namespace collect::agent {
 
 struct StallRing {
   // Producer's.
-  ThreadStall entries[kStallsHeld];
+  ThreadStall* entries = nullptr;  // `held` of them; null: of no thread
+  uint32_t held = 0;
+  ThreadStall few[kFewStallsHeld];
   std::atomic<uint32_t> added{0};          // released when an entry is written
   ThreadStall joined[2];                   // for pages, for locks: that found no room; of none when
                                            // its count is 0

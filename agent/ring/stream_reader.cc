@@ -284,7 +284,7 @@ bool take_stall(Stream& stream, ThreadStall& stall) {
   StallRing& stalls = stream.stalls;
   const uint32_t taken = stalls.taken.load(std::memory_order_relaxed);
   if (stalls.added.load(std::memory_order_acquire) != taken) {  // pairs with the producer's release
-    stall = stalls.entries[taken % kStallsHeld];
+    stall = stalls.entries[taken % stalls.held];
     stalls.taken.store(taken + 1, std::memory_order_release);
     return true;
   }

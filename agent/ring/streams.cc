@@ -21,8 +21,9 @@ struct Slot {
 // next hook. Until then the slot is no one else's, also when the drain has done with it.
 enum Holders : uint32_t { kHeldByThread = 1, kHeldByDrain = 2 };
 
-Stream* streams = nullptr;  // kMaxStreams of them, untouched until used
-Slot* slots = nullptr;      // as many
+Stream* streams = nullptr;           // kMaxStreams of them, untouched until used
+Slot* slots = nullptr;               // as many
+ThreadStall* held_stalls = nullptr;  // kStallsHeld for each of the first kRoomyStreams
 
 struct alignas(kSharedPage) StreamTableState {
   std::atomic<uint32_t> slots_used{0};
@@ -83,6 +84,8 @@ bool streams_init() {
   streams = static_cast<Stream*>(map_table(sizeof(Stream) * kMaxStreams, streams));
   slots = static_cast<Slot*>(map_table(sizeof(Slot) * kMaxStreams, slots));
   if (streams == nullptr || slots == nullptr) return false;
+  held_stalls = static_cast<ThreadStall*>(
+      map_table(sizeof(ThreadStall) * kStallsHeld * kRoomyStreams, held_stalls));
   for (uint32_t i = table.slots_used.load(std::memory_order_relaxed); i > 0; --i) {
     slots[i - 1].published.store(0, std::memory_order_relaxed);
     slots[i - 1].held_by.store(0, std::memory_order_relaxed);
@@ -104,7 +107,13 @@ Stream* stream_take() {
     stream = &streams[number];
   }
   slots[stream - streams].held_by.store(kHeldByThread | kHeldByDrain, std::memory_order_relaxed);
-  return new (stream) Stream{};
+  new (stream) Stream{};
+  const uint32_t slot = stream_slot(*stream);
+  StallRing& stalls = stream->stalls;
+  const bool is_roomy = held_stalls != nullptr && slot < kRoomyStreams;
+  stalls.entries = is_roomy ? held_stalls + size_t{slot} * kStallsHeld : stalls.few;
+  stalls.held = is_roomy ? kStallsHeld : kFewStallsHeld;
+  return stream;
 }
 
 void stream_publish(Stream& stream) {

@@ -33,6 +33,14 @@ void record(uint64_t events) {
   }
 }
 
+struct LoneStream : Stream {
+  LoneStream() {
+    stalls.entries = held;
+    stalls.held = kStallsHeld;
+  }
+  ThreadStall held[kStallsHeld];
+};
+
 void wait_and_add(StallRing& ring, uint64_t first_ns, uint64_t last_ns) {
   begin_wait(ring, first_ns);
   continue_wait(ring, last_ns);
@@ -47,7 +55,7 @@ std::vector<ThreadStall> take_all(Stream& stream) {
 }
 
 TEST(Stalls, WaitsOfOneEventAreOneStall) {
-  Stream stream;
+  LoneStream stream;
   begin_wait(stream.stalls, 100);
   continue_wait(stream.stalls, 150);
   begin_wait(stream.stalls, 151);  // the page that it waited for went to another thread
@@ -64,7 +72,7 @@ TEST(Stalls, WaitsOfOneEventAreOneStall) {
 }
 
 TEST(Stalls, JoinsAndCountsStallsThatHaveNoRoom) {
-  Stream stream;
+  LoneStream stream;
   constexpr uint64_t kStalls = kStallsHeld + 5;
   for (uint64_t i = 0; i < kStalls; ++i) wait_and_add(stream.stalls, 1000 * i + 1, 1000 * i + 11);
   EXPECT_EQ(take_all(stream).size(), kStallsHeld);
@@ -79,7 +87,7 @@ TEST(Stalls, JoinsAndCountsStallsThatHaveNoRoom) {
 }
 
 TEST(Stalls, StreamThatEndedGivesTheJoinedOnesToo) {
-  Stream stream;
+  LoneStream stream;
   for (uint64_t i = 0; i < kStallsHeld + 3; ++i)
     wait_and_add(stream.stalls, 10 * i + 1, 10 * i + 2);
   begin_wait(stream.stalls, 5000);
@@ -98,7 +106,7 @@ TEST(Stalls, StreamThatEndedGivesTheJoinedOnesToo) {
 
 // What no longer fits is one, which keeps what all of them have in common; pages are apart.
 TEST(Stalls, WaitsForLocksAreJoinedApart) {
-  Stream stream;
+  LoneStream stream;
   for (uint64_t i = 0; i < kStallsHeld; ++i) {
     add_lock_wait(stream.stalls, {10 * i, 10 * i + 5, 5, 1, true, 7, 0x1000 + i});
   }
@@ -124,7 +132,7 @@ TEST(Stalls, WaitsForLocksAreJoinedApart) {
 // Handlers that waited inside one hook are one stall: as it lay where it was one, else as one that
 // ended with the last.
 TEST(Stalls, WaitsOfHandlersAreAddedTogether) {
-  Stream stream;
+  LoneStream stream;
   add_nested_wait(stream.stalls, 100, 100);
   add_nested_wait(stream.stalls, 100, 90);
   EXPECT_FALSE(stream.stalls.is_pending()) << "no time passed";
@@ -158,7 +166,7 @@ TEST(Stalls, WaitsOfHandlersAreAddedTogether) {
 }
 
 TEST(Stalls, WaitThatTookNoTimeIsNone) {
-  Stream stream;
+  LoneStream stream;
   begin_wait(stream.stalls, 100);
   EXPECT_TRUE(stream.stalls.is_pending());
   continue_wait(stream.stalls, 99);  // of a clock that was fitted again
