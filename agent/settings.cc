@@ -173,7 +173,7 @@ const char* take_words(Settings& settings) {
   static constexpr const char* kDetail[] = {"off", "armed", "on"};
   static constexpr const char* kStart[] = {"recording", "idle"};
   static constexpr const char* kDrain[] = {"thread", "process"};
-  static constexpr const char* kSwitches[] = {"off", "on"};  // as kDrain, if it is not set
+  static constexpr const char* kSwitches[] = {"off", "on"};
   const uint32_t full = take_word("COLLECT_FULL", kFull, 3, 0);
   if (full == 3) return "COLLECT_FULL must be drop, overwrite or wait";
   const uint32_t detail = take_word("COLLECT_DETAIL", kDetail, 3, 0);
@@ -182,7 +182,7 @@ const char* take_words(Settings& settings) {
   if (start == 2) return "COLLECT_START must be recording or idle";
   const uint32_t drain = take_word("COLLECT_DRAIN", kDrain, 2, 0);
   if (drain == 2) return "COLLECT_DRAIN must be thread or process";
-  const uint32_t switches = take_word("COLLECT_SWITCHES", kSwitches, 2, drain);
+  const uint32_t switches = take_word("COLLECT_SWITCHES", kSwitches, 2, 1);
   if (switches == 2) return "COLLECT_SWITCHES must be off or on";
   settings.switches = switches == 1;
   settings.drain = static_cast<DrainBy>(drain);
@@ -235,6 +235,8 @@ bool settings_from_environment(Settings& settings, const char** error) {
     *error = "COLLECT_LONGER_THAN must be a time such as 5us (ns, us, ms, s), at most 3600s";
   } else if (!take_number("COLLECT_MAX_RATE", 1, kMaxMaxRate, settings.max_rate)) {
     *error = "COLLECT_MAX_RATE must be a number from 1 to 1000000000";
+  } else if (!take_number("COLLECT_SAMPLE", 1, kMaxSampleHz, settings.sample_hz)) {
+    *error = "COLLECT_SAMPLE must be a number from 1 to 10000";
   } else if (!take_text("COLLECT_ONLY", settings.only)) {
     *error = "COLLECT_ONLY is too long";
   } else if (!take_text("COLLECT_EXCEPT", settings.except)) {

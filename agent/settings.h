@@ -23,6 +23,7 @@ inline constexpr uint32_t kMaxBufferMb = 16 * 1024;
 inline constexpr uint32_t kDefaultSpoolMb = 256;
 inline constexpr uint32_t kMaxMaxDepth = 1'000'000;
 inline constexpr uint32_t kMaxMaxRate = 1'000'000'000;
+inline constexpr uint32_t kMaxSampleHz = 10'000;
 inline constexpr uint64_t kMaxLongerThanNs = 3'600'000'000'000;
 inline constexpr size_t kMaxFilterText = 4095;                      // as wire::kMaxFilterText
 inline constexpr uint64_t kMaxMaxTimeNs = 100'000'000'000'000'000;  // three years
@@ -61,9 +62,9 @@ struct Settings {
   char only[kMaxFilterText + 1] = {};    // these functions; empty: all
   char except[kMaxFilterText + 1] = {};  // but not these
   bool has_filter() const { return only[0] != '\0' || except[0] != '\0'; }
+  bool switches = false;   // times in which threads are off the processor are recorded
+  uint32_t sample_hz = 0;  // where running threads are is recorded so often in a second; 0: never
   // Forked children are not recorded, nor a process whose parent is not `child_of` (0: any).
-  bool switches = false;  // times in which threads are off the processor are recorded: by default
-                          // with a drain process
   bool this_process_only = false;
   int32_t child_of = 0;
   // Calls of library functions that are recorded: "on" for those that may block and are not brief,

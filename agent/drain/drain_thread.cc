@@ -35,12 +35,19 @@ void DrainThread::drop_recording() {
 }
 
 void DrainThread::watch_switches(int32_t process) {
-  if (!settings_.switches) return;
+  const SwitchesWanted wanted{settings_.switches, settings_.sample_hz};
+  if (!wanted.switches && wanted.sample_hz == 0) return;
   // A thread of the program would have descriptors among the program's.
   const char* const problem =
-      process != 0 ? switches_.watch(process) : "a thread drains; it takes a drain process";
-  const bool are_estimated = problem != nullptr && process != 0 && clocks_.watch(process);
-  shipper_.metadata_sender().set_switches(problem, are_estimated);
+      process != 0 ? switches_.watch(process, wanted) : "a thread drains; it takes a drain process";
+  if (wanted.switches) {
+    const bool are_estimated =
+        problem != nullptr && clocks_.watch(process != 0 ? process : sys::getpid());
+    shipper_.metadata_sender().set_switches(problem, are_estimated);
+  }
+  if (wanted.sample_hz == 0) return;
+  const char* const no_samples = problem != nullptr ? problem : switches_.no_samples();
+  shipper_.metadata_sender().set_samples(no_samples == nullptr ? wanted.sample_hz : 0, no_samples);
 }
 
 void DrainThread::run_for(TracedProcess& traced) {

@@ -8,10 +8,6 @@
 
 namespace collect::agent {
 
-// Code outside every known object (generated at run time): the symbol index is then the address's
-// low half.
-inline constexpr uint32_t kUnknownModule = 0xFFFFFFFF;
-
 struct ModuleRange {
   uint64_t base = 0;   // load bias: what symbol indices are relative to
   uint64_t bytes = 0;  // from base to the end of its last segment

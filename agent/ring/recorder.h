@@ -55,10 +55,11 @@ struct ThreadStall {
   uint64_t stalled_ns = 0;  // in all; of one stall, from first to last
   uint32_t count = 0;
   // It waited for a lock of the program, not for a page: the lock's address, and the number of the
-  // thread that had it then. 0: not known, or not the same of all that were joined.
+  // thread that had it then. 0: not known, or not the same of all that were joined. Of a sample,
+  // where it ran.
   bool is_for_lock = false;
   uint32_t owner = 0;
-  uint64_t lock = 0;
+  uint64_t place = 0;
 };
 // Of a thread, until the drain takes them; with more streams than kRoomyStreams the others hold
 // few.
@@ -187,6 +188,9 @@ void release_stream(Stream& stream);
 // committed after the module is counted: read the count after taking a span, send modules first.
 uint32_t module_count();
 const ModuleRecord& module_at(uint32_t index);
+// Code outside every known object (generated at run time): the symbol index is then the address's
+// low half.
+inline constexpr uint32_t kUnknownModule = 0xFFFFFFFF;
 uint32_t module_changes();  // counts unloads too, so that a change can be seen
 
 // ---- housekeeping [drain], at its pace: every few ms while there is work

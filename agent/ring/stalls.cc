@@ -14,7 +14,7 @@ void join(ThreadStall& into, const ThreadStall& stall) {
   if (stall.last_ns > into.last_ns) into.last_ns = stall.last_ns;
   into.stalled_ns += stall.stalled_ns;
   into.count += stall.count;
-  if (into.lock != stall.lock) into.lock = 0;
+  if (into.place != stall.place) into.place = 0;
   if (into.owner != stall.owner) into.owner = 0;
 }
 

@@ -56,6 +56,10 @@ Status check_words(const std::string& field,
 Status check_subject(const v1::Trigger& trigger) {
   if (trigger.event() != v1::Trigger::EVENT_COUNTER) {
     if (!trigger.counter().empty()) return invalid("counter goes with EVENT_COUNTER alone");
+    if (trigger.event() == v1::Trigger::EVENT_BLOCKED) {
+      if (trigger.functions().empty()) return {};
+      return invalid("EVENT_BLOCKED looks at all threads: it has no functions");
+    }
     if (trigger.functions().empty()) {
       return invalid(std::string("triggers.functions is empty; write ") + kFunctionAdvice);
     }
@@ -174,15 +178,17 @@ Status check_triggers(const v1::SetTriggersRequest& request) {
     COLLECT_TRY(check_duration("triggers.longer_than", trigger.longer_than()));
     COLLECT_TRY(check_duration("triggers.duration", trigger.duration()));
     COLLECT_TRY(check_duration("triggers.pre_roll", trigger.pre_roll()));
-    const bool is_long = trigger.event() == v1::Trigger::EVENT_LONG_CALL;
+    const bool is_long = trigger.event() == v1::Trigger::EVENT_LONG_CALL ||
+                         trigger.event() == v1::Trigger::EVENT_BLOCKED;
     if (is_long != (nanoseconds_of(trigger.longer_than()) != 0)) {
       return invalid(
-          "EVENT_LONG_CALL and longer_than go together: how long a call takes that is meant");
+          "EVENT_LONG_CALL or EVENT_BLOCKED, and longer_than go together: how long a call takes "
+          "that is meant, or a thread is blocked");
     }
     if (!v1::Trigger::Event_IsValid(trigger.event())) {
       return invalid(
           "triggers.event is not one of EVENT_CALL, EVENT_LONG_CALL, EVENT_EXCEPTION, "
-          "EVENT_COUNTER");
+          "EVENT_COUNTER, EVENT_BLOCKED");
     }
   }
   return {};

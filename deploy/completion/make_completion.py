@@ -19,7 +19,7 @@ KINDS = {
     "FUNCTION": "nothing", "MB": "nothing", "MS": "nothing", "N": "nothing", "NAME": "nothing",
     "NS": "nothing", "TIME": "nothing", "KIND": "nothing", "SECONDS": "nothing", "TEXT": "nothing", "THREAD": "nothing", "TID": "nothing",
     "UINT": "nothing", "PACKAGE": "nothing", "ACTIVITY": "nothing", "SERIAL": "nothing",
-    "UDID": "nothing", "BUNDLE": "nothing", "PORT": "nothing", "PATTERN": "nothing", "SQL": "nothing",
+    "UDID": "nothing", "BUNDLE": "nothing", "PORT": "nothing", "PATTERN": "nothing", "RATE": "nothing", "SQL": "nothing",
 }
 # Words with another meaning in one command: (command, word).
 EXCEPTIONS = {

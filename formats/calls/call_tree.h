@@ -53,6 +53,8 @@ class CallTree : public CallSink {
   }
   void on_wait(uint64_t ns, size_t depth) { waits_.wait(ns, depth); }
 
+  // The innermost of `depth` calls that are open now; kRoot: none is.
+  uint32_t innermost(size_t depth) const { return depth == 0 ? kRoot : open_[depth - 1]; }
   // Parents come before their children. kRoot and kLost have no times of their own.
   const std::vector<Node>& nodes() const { return nodes_; }
   // `slots` are this one's, `other_slots` the other's.

@@ -54,6 +54,8 @@ void leave_out_kinds(const storage::Manifest& manifest, uint32_t lacking, const 
   };
   leave_out(kSwitchesKind, "times off the processor",
             [&] { return sum_of_threads(&storage::StallTotals::switches); });
+  leave_out(kSamplesKind, "samples of where threads ran",
+            [&] { return sum_of_threads(&storage::StallTotals::samples); });
   leave_out(kLockWaitsKind, "waits for locks, with their owners",
             [&] { return sum_of_threads(&storage::StallTotals::lock_waits); });
   leave_out(kSourceLinesKind, "source lines of functions", [&] {

@@ -28,6 +28,7 @@ enum SessionKind : uint32_t {
   kStreamsKind = 1 << 12,  // of other formats
   kSwitchesKind = 1 << 13,
   kLockWaitsKind = 1 << 14,
+  kSamplesKind = 1 << 15,
 };
 
 // What of the session is converted.
@@ -38,7 +39,7 @@ struct SessionPart {
 };
 
 // Counts in `log` what the session has of the kinds in `lacking`. Detail records, times off the
-// processor and waits for locks are those that the manifest counts for its threads.
+// processor, waits for locks and samples are those that the manifest counts for its threads.
 void leave_out_kinds(const storage::Manifest& manifest, uint32_t lacking, const SessionPart& part,
                      ConvertLog& log);
 

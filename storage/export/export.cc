@@ -200,7 +200,7 @@ Status check_functions(ExportedSessions& sessions, const ExportSelection& select
 // themselves, as far as they had it in hand: it is not among these.
 uint32_t kinds_lacking(Target format) {
   using enum convert::SessionKind;
-  uint32_t lacking = kDetailLossesKind | kClocksKind | kLockWaitsKind;
+  uint32_t lacking = kDetailLossesKind | kClocksKind | kLockWaitsKind | kSamplesKind;
   if (format == Target::kFolded || format == Target::kParquet) {
     lacking |= kSwitchesKind;
   }

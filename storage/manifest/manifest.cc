@@ -51,6 +51,8 @@ OrderedJson process_json(const SessionIdentity& identity) {
   if (identity.max_rate != 0) json["max_rate"] = identity.max_rate;
   if (identity.switches) json["switches"] = true;
   if (!identity.no_switches.empty()) json["no_switches"] = identity.no_switches;
+  if (identity.sample_hz != 0) json["sample_hz"] = identity.sample_hz;
+  if (!identity.no_samples.empty()) json["no_samples"] = identity.no_samples;
   return json;
 }
 
@@ -60,9 +62,11 @@ void put_switches(OrderedJson& json, const StallTotals& totals) {
     json["blocked_ns"] = totals.blocked_ns;
     json["preempted_ns"] = totals.preempted_ns;
   }
-  if (totals.lock_waits == 0) return;
-  json["lock_waits"] = totals.lock_waits;
-  json["lock_wait_ns"] = totals.lock_wait_ns;
+  if (totals.lock_waits != 0) {
+    json["lock_waits"] = totals.lock_waits;
+    json["lock_wait_ns"] = totals.lock_wait_ns;
+  }
+  if (totals.samples != 0) json["samples"] = totals.samples;
 }
 
 OrderedJson thread_json(const ManifestThread& thread) {

@@ -95,6 +95,7 @@ inline constexpr StallKindName kStallKindNames[] = {
     {StallKind::kPageWait, "page_wait"},  {StallKind::kStopped, "stopped"},
     {StallKind::kSuspended, "suspended"}, {StallKind::kBlocked, "blocked"},
     {StallKind::kPreempted, "preempted"}, {StallKind::kLock, "lock"},
+    {StallKind::kSample, "sample"},
 };
 
 struct DetailWindow {

@@ -24,9 +24,9 @@ bool flag(const Json& json, const char* key) {
 }
 
 StallTotals stall_totals_of(const Json& json) {
-  return {number(json, "stall_count"), number(json, "stalled_ns"),  number(json, "page_wait_ns"),
-          number(json, "switches"),    number(json, "blocked_ns"),  number(json, "preempted_ns"),
-          number(json, "lock_waits"),  number(json, "lock_wait_ns")};
+  return {number(json, "stall_count"), number(json, "stalled_ns"),   number(json, "page_wait_ns"),
+          number(json, "switches"),    number(json, "blocked_ns"),   number(json, "preempted_ns"),
+          number(json, "lock_waits"),  number(json, "lock_wait_ns"), number(json, "samples")};
 }
 
 std::vector<std::string> texts_of(const Json& json, const char* key) {
@@ -138,6 +138,8 @@ SessionIdentity identity_of(const Json& json) {
   identity.max_rate = number32(json, "max_rate");
   identity.switches = flag(json, "switches");
   identity.no_switches = text(json, "no_switches");
+  identity.sample_hz = number32(json, "sample_hz");
+  identity.no_samples = text(json, "no_samples");
   return identity;
 }
 

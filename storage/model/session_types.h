@@ -55,6 +55,8 @@ struct SessionIdentity {
   uint32_t max_rate = 0;        // functions called more often in a second are switched off; 0: none
   bool switches = false;        // times in which threads were off the processor were recorded
   std::string no_switches{};    // why there are none, or why they are estimated
+  uint32_t sample_hz = 0;       // samples in each second that a thread ran; 0: none
+  std::string no_samples{};     // why there are none although they were wanted
   CollectorIdentity collector{};  // that began to store it
 };
 
@@ -91,8 +93,8 @@ struct StreamEnd {
 };
 
 // Why a thread did not run. The first three are stalls, for which the program had not asked; the
-// next two are off the processor, as threads are. The last is why it did nothing, on the processor
-// or off: such times lie over the others.
+// next two are off the processor, as threads are. The last two lie over the others: why it did
+// nothing, on the processor or off, and what it did.
 enum class StallKind : uint8_t {
   kPageWait,   // it waited for room in the ring: for the collector
   kStopped,    // its process was stopped
@@ -100,6 +102,7 @@ enum class StallKind : uint8_t {
   kBlocked,    // it waited for something
   kPreempted,  // it could have run, and another one did
   kLock,       // another thread had the lock that it called for
+  kSample,     // a moment in which it ran, and where
 };
 inline bool is_off_processor(StallKind kind) {
   return kind == StallKind::kBlocked || kind == StallKind::kPreempted;
@@ -117,9 +120,9 @@ struct Stall {
   uint64_t stalled_ns = 0;  // at most last - first
   uint64_t count = 1;
   std::optional<uint32_t> thread{};  // N of thread_N, in a manifest; none: every thread
-  // Of kLock. 0: not known, or not the same of all that were joined.
-  uint32_t owner = 0;  // the operating system's number of the thread that had it at first_ns
-  uint64_t lock = 0;   // its address in the process
+  // 0: not known, or not the same of all that were joined.
+  uint32_t owner = 0;  // of kLock: the system's number of the thread that had it at first_ns
+  uint64_t place = 0;  // of kLock: its address in the process; of kSample: as a function's id
 };
 
 // One that was not joined.
@@ -143,8 +146,13 @@ struct StallTotals {
   uint64_t preempted_ns = 0;
   uint64_t lock_waits = 0;
   uint64_t lock_wait_ns = 0;
+  uint64_t samples = 0;
 
   void add(const Stall& stall) {
+    if (stall.kind == StallKind::kSample) {
+      samples += stall.count;
+      return;
+    }
     if (stall.kind == StallKind::kLock) {
       lock_waits += stall.count;
       lock_wait_ns += stall.stalled_ns;
@@ -168,6 +176,7 @@ struct StallTotals {
     preempted_ns += other.preempted_ns;
     lock_waits += other.lock_waits;
     lock_wait_ns += other.lock_wait_ns;
+    samples += other.samples;
   }
 };
 

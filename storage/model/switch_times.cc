@@ -17,6 +17,7 @@ constexpr size_t kFrameHeadBytes = 8;
 constexpr uint64_t kPreemptedBit = 1;
 constexpr uint64_t kJoinedBit = 2;
 constexpr uint64_t kLockBit = 4;
+constexpr uint64_t kSampleBit = 8;
 constexpr size_t kSwitchesPerFrame = 4096;
 // The largest encodings of a frame, and of as many times as are listed.
 constexpr size_t kMaxTimeBytes = 8 * kLeb128MaxBytes;
@@ -26,6 +27,7 @@ constexpr size_t kMaxSwitchesFileBytes =
 
 uint64_t kind_bits(StallKind kind) {
   if (kind == StallKind::kLock) return kLockBit;
+  if (kind == StallKind::kSample) return kSampleBit;
   return kind == StallKind::kPreempted ? kPreemptedBit : 0;
 }
 
@@ -43,10 +45,10 @@ void append_frame(std::vector<uint8_t>& to, std::span<const Stall> switches) {
       append_uleb128(to, stall.count);
       append_uleb128(to, stall.stalled_ns);
     }
-    if (stall.kind == StallKind::kLock) {
-      append_uleb128(to, stall.lock);
-      append_uleb128(to, stall.owner);
+    if (stall.kind == StallKind::kLock || stall.kind == StallKind::kSample) {
+      append_uleb128(to, stall.place);
     }
+    if (stall.kind == StallKind::kLock) append_uleb128(to, stall.owner);
     before_ns = stall.first_ns;
   }
   const auto bytes = static_cast<uint32_t>(to.size() - head - kFrameHeadBytes);
@@ -75,6 +77,7 @@ bool decode_frame(Bytes times, std::vector<Stall>& out) {
     stall.thread = static_cast<uint32_t>(thread);
     const uint64_t kind = what & ~kJoinedBit;
     stall.kind = kind == kLockBit        ? StallKind::kLock
+                 : kind == kSampleBit    ? StallKind::kSample
                  : kind == kPreemptedBit ? StallKind::kPreempted
                                          : StallKind::kBlocked;
     stall.first_ns = first_ns;
@@ -85,12 +88,11 @@ bool decode_frame(Bytes times, std::vector<Stall>& out) {
       stall.stalled_ns = values.next();
     }
     uint64_t owner = 0;
-    if (stall.kind == StallKind::kLock) {
-      stall.lock = values.next();
-      owner = values.next();
-      stall.owner = static_cast<uint32_t>(owner);
-    }
-    const bool is_kind = kind == 0 || kind == kPreemptedBit || kind == kLockBit;
+    if (kind == kLockBit || kind == kSampleBit) stall.place = values.next();
+    if (kind == kLockBit) owner = values.next();
+    stall.owner = static_cast<uint32_t>(owner);
+    const bool is_kind =
+        kind == 0 || kind == kPreemptedBit || kind == kLockBit || kind == kSampleBit;
     const bool is_possible = is_kind && thread <= UINT32_MAX && owner <= UINT32_MAX &&
                              stall.last_ns >= first_ns && stall.count != 0 &&
                              stall.stalled_ns <= stall.last_ns - first_ns;

@@ -1,6 +1,6 @@
-// switches.bin of a session: each time in which a thread was off the processor, and each wait for a
-// lock, as frames in the order of arrival. A frame is whole or it is not there, and needs none
-// before it.
+// switches.bin of a session: each time in which a thread was off the processor, each wait for a
+// lock, and each sample of where it ran, as frames in the order of arrival. A frame is whole or it
+// is not there, and needs none before it.
 //
 //   frame   u32 CRC-32C of what follows, u32 bytes of the times; the times
 //   time    uleb128 thread (N of thread_N), uleb128 what, sleb128 first_ns less that of the time
@@ -8,7 +8,8 @@
 //           joined, uleb128 count, uleb128 their sum in ns
 //   what    bit 0: preempted, not blocked; bit 1: joined; bit 2: a wait for a lock: behind all
 //   this,
-//           uleb128 address of the lock, uleb128 number of the thread that had it (0: not known)
+//           uleb128 address of the lock, uleb128 number of the thread that had it (0: not known);
+//           bit 3: a sample: behind all this, uleb128 where the thread ran, as a function's id
 //
 // Little-endian. STORAGE.md "Times off the processor".
 #pragma once

@@ -52,12 +52,14 @@ void SessionManifest::sort_stalls() {
 }
 
 void SessionManifest::add_switches(const Trace& trace) {
-  if (!identity.switches && totals.stalls.lock_waits == 0) return;
+  const storage::StallTotals& sums = totals.stalls;
+  const bool has_file = sums.switches + sums.lock_waits + sums.samples != 0;
+  if (!identity.switches && !has_file) return;
   const size_t before = stalls.size();
   Status read;
   if (trace.switches) {
     read = storage::decode_switches(trace.switches->bytes(), stalls);
-  } else if (totals.stalls.switches + totals.stalls.lock_waits != 0) {
+  } else if (has_file) {
     read = *trace.switches_error;
   }
   if (!read.ok()) {

@@ -27,7 +27,7 @@ std::vector<storage::Stall> idle_times_of(const SessionManifest& manifest, uint3
         manifest.stalls.begin(), manifest.stalls.end(), whose,
         [](const storage::Stall& stall, const auto& wanted) { return stall.thread < wanted; });
     for (auto at = first; at != manifest.stalls.end() && at->thread == whose; ++at) {
-      if (at->kind != storage::StallKind::kLock) stalls.push_back(*at);
+      if (at->kind < storage::StallKind::kLock) stalls.push_back(*at);
     }
   }
   std::stable_sort(stalls.begin(), stalls.end(),
@@ -35,14 +35,14 @@ std::vector<storage::Stall> idle_times_of(const SessionManifest& manifest, uint3
   return stalls;
 }
 
-std::vector<storage::Stall> lock_waits_of(const SessionManifest& manifest, uint32_t thread) {
-  std::vector<storage::Stall> waits;
+std::vector<storage::Stall> times_of(const SessionManifest& manifest, uint32_t thread,
+                                     storage::StallKind kind) {
+  std::vector<storage::Stall> times;
   const auto of_thread =
       std::ranges::equal_range(manifest.stalls, std::optional(thread), {}, &storage::Stall::thread);
-  std::ranges::copy_if(of_thread, std::back_inserter(waits), [](const storage::Stall& stall) {
-    return stall.kind == storage::StallKind::kLock;
-  });
-  return waits;
+  std::ranges::copy_if(of_thread, std::back_inserter(times),
+                       [kind](const storage::Stall& stall) { return stall.kind == kind; });
+  return times;
 }
 
 std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t thread) {

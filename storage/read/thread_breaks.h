@@ -14,8 +14,9 @@ namespace collect::read {
 
 // The times in which thread_N did not run, and those of the whole process, in order of time.
 std::vector<storage::Stall> idle_times_of(const SessionManifest& manifest, uint32_t thread);
-// And its waits for locks, which lie over those.
-std::vector<storage::Stall> lock_waits_of(const SessionManifest& manifest, uint32_t thread);
+// Those of a kind that is its own: kLock and kSample lie over the others.
+std::vector<storage::Stall> times_of(const SessionManifest& manifest, uint32_t thread,
+                                     storage::StallKind kind);
 // Of the times the stalls alone, which no measurement of a function has in it.
 std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t thread);
 

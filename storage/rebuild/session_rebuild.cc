@@ -270,6 +270,7 @@ void SessionRebuild::say_missing() {
   };
   fewer("times off the processor", had.switches, has.switches);
   fewer("waits for locks", had.lock_waits, has.lock_waits);
+  fewer("samples", had.samples, has.samples);
   if (last_->state == SessionState::kRecording) {
     missing({fmt::format("the end of the session: {} end before it", input_)});
   }

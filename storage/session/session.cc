@@ -221,6 +221,7 @@ Status Session::add_stalls(std::span<const StreamStall> arrived) {
   const Bytes part = frames;
   if (!frames.empty()) COLLECT_TRY(append_passthrough(PassthroughKind::kSwitches, {&part, 1}));
   stalls_.adopt(switches);
+  symbols_.add(switches);
   live_.change();
   return {};
 }

@@ -19,9 +19,10 @@ namespace {
 
 // Texts of peers are shown, never used: bounded here, made valid UTF-8 when they are written.
 void bound(SessionIdentity& identity) {
-  for (std::string* text : {&identity.process_name, &identity.executable, &identity.device_id,
-                            &identity.device_model, &identity.boot_id, &identity.route,
-                            &identity.tag, &identity.agent_version, &identity.no_switches}) {
+  for (std::string* text :
+       {&identity.process_name, &identity.executable, &identity.device_id, &identity.device_model,
+        &identity.boot_id, &identity.route, &identity.tag, &identity.agent_version,
+        &identity.no_switches, &identity.no_samples}) {
     bound_text(*text);
   }
 }
@@ -225,6 +226,7 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems, bo
   if (!read.ok() && read.code() == Code::kExhausted) return read;
   if (!read.ok()) problems->push_back(read.error().message);
   stalls_.adopt(switches);
+  symbols_.add(switches);
   stored_bytes_ = totals().stored_bytes;
   COLLECT_TRY(remove_if_there(fs_, fmt::format("{}/{}", directory(), kManifestTemporaryFile)));
   COLLECT_TRY(remove_if_there(fs_, fmt::format("{}/{}", directory(), kReserveFile)));

@@ -12,6 +12,13 @@ void SessionSymbols::add(std::span<const Page> pages) {
   for (const Page& page : pages) functions_.add_events(page.bytes);
 }
 
+void SessionSymbols::add(std::span<const Stall> switches) {
+  if (!wanted_) return;
+  for (const Stall& one : switches) {
+    if (one.kind == StallKind::kSample && one.place != 0) functions_.add(one.place);
+  }
+}
+
 void SessionSymbols::add_stored(ThreadWriter& writer) {
   if (!wanted_) return;
   const Status seen = writer.collect_functions(functions_);

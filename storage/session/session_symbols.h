@@ -23,6 +23,8 @@ class SessionSymbols {
   // Index pages that were stored just now: they are still in the processor's cache, so sealing need
   // not read the files again.
   void add(std::span<const Page> pages);
+  // The places of samples.
+  void add(std::span<const Stall> switches);
   // All functions in the index file of a thread.
   void add_stored(ThreadWriter& writer);
   // Nothing is to be looked up.

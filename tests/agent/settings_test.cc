@@ -203,6 +203,8 @@ TEST_F(SettingsTest, NumbersHaveTheirBounds) {
        "COLLECT_ATF_VERSION must be 1 or 2"},
       {"COLLECT_MAX_DEPTH", 1, 1'000'000, [](const Settings& s) { return s.max_depth; },
        "COLLECT_MAX_DEPTH must be a number from 1 to 1000000"},
+      {"COLLECT_SAMPLE", 1, 10'000, [](const Settings& s) { return s.sample_hz; },
+       "COLLECT_SAMPLE must be a number from 1 to 10000"},
       {"COLLECT_MAX_RATE", 1, 1'000'000'000, [](const Settings& s) { return s.max_rate; },
        "COLLECT_MAX_RATE must be a number from 1 to 1000000000"},
       {"COLLECT_EXIT_FLUSH_MS", 0, 600'000, [](const Settings& s) { return s.exit_flush_ms; },
@@ -244,9 +246,7 @@ TEST_F(SettingsTest, WordsAreTakenAndNoOthers) {
   EXPECT_EQ(read({{"COLLECT_DRAIN", "thread"}}).drain, DrainBy::kThread);
   EXPECT_EQ(read({{"COLLECT_DRAIN", "thread"}}).exit_flush_ms, 5'000u);
   EXPECT_EQ(read({{"COLLECT_DRAIN", "process"}}).drain, DrainBy::kProcess);
-  EXPECT_FALSE(read({}).switches);
-  EXPECT_TRUE(read({{"COLLECT_DRAIN", "process"}}).switches);
-  EXPECT_FALSE(read({{"COLLECT_DRAIN", "process"}, {"COLLECT_SWITCHES", "off"}}).switches);
+  EXPECT_TRUE(read({}).switches);
   EXPECT_FALSE(read({{"COLLECT_SWITCHES", "off"}}).switches);
   EXPECT_TRUE(read({{"COLLECT_SWITCHES", "on"}}).switches);
   EXPECT_EQ(read({{"COLLECT_DRAIN", "process"}}).exit_flush_ms, 60'000u);

@@ -45,14 +45,14 @@ class Scenario {
     COLLECT_TRY(session->open_stream(two_.info()));
     const Page both[] = {two_.index_page(0, 5), two_.index_page(5, 4), two_.detail_page(0, 9)};
     COLLECT_TRY(session->append_pages(both));
-    COLLECT_TRY(session->add_stalls(std::span(switches_).first(5)));
+    COLLECT_TRY(session->add_stalls(std::span(switches_).first(6)));
     COLLECT_TRY(commit());
     Page after_gap = one_.index_page(11, 5);  // 8, 9 and 10 were overwritten
     after_gap.lost_reasons = kLostOverwritten;
     after_gap.lost_total = 2;
     COLLECT_TRY(store(after_gap));
     COLLECT_TRY(store(one_.detail_page(6, 12)));
-    COLLECT_TRY(session->add_stalls(std::span(switches_).subspan(5)));
+    COLLECT_TRY(session->add_stalls(std::span(switches_).subspan(6)));
     COLLECT_TRY(commit());
     COLLECT_TRY(store(one_.index_page(16, 6)));
     COLLECT_TRY(session->close_stream(two_.end()));
@@ -107,9 +107,14 @@ class Scenario {
     return {};
   }
 
+  static Stall sample(uint64_t ns) {
+    Stall one = make_stall(StallKind::kSample, ns, ns);
+    one.place = uint64_t{1} << 32 | 0x30;
+    return one;
+  }
   static Stall lock_wait(uint64_t first_ns, uint64_t last_ns) {
     Stall wait = make_stall(StallKind::kLock, first_ns, last_ns);
-    wait.lock = 0x5000;
+    wait.place = 0x5000;
     wait.owner = 100;
     return wait;
   }
@@ -120,6 +125,7 @@ class Scenario {
                                               {2, make_stall(StallKind::kBlocked, 1011, 1013)},
                                               {1, make_stall(StallKind::kPreempted, 1030, 1040)},
                                               {2, lock_wait(1010, 1015)},
+                                              {2, sample(1014)},
                                               {1, make_stall(StallKind::kBlocked, 1050, 1060)},
                                               {2, make_stall(StallKind::kBlocked, 1100, 1200)},
                                               {1, make_stall(StallKind::kBlocked, 1100, 1300)}};

@@ -66,9 +66,12 @@ bool MetadataSender::report_recording(SendBuffer& out) {
   start.late_ns = late_ns_;
   start.max_rate = max_rate_;
   start.switches = has_switches_;
-  if (no_switches_ != nullptr) {
-    copy_utf8(start.no_switches, sizeof start.no_switches, no_switches_, std::strlen(no_switches_));
-  }
+  start.sample_hz = sample_hz_;
+  const auto say_why = [](auto& to, const char* why) {
+    if (why != nullptr) copy_utf8(to, sizeof to, why, std::strlen(why));
+  };
+  say_why(start.no_switches, no_switches_);
+  say_why(start.no_samples, no_samples_);
   recording_reported_ =
       out.push(wire::FrameType::kRecordingStart, collect_wire_RecordingStart_fields, &start);
   return recording_reported_;

@@ -27,6 +27,11 @@ class MetadataSender {
     has_switches_ = problem == nullptr || are_estimated;
     no_switches_ = problem;
   }
+  // So many in a second. `problem`: why none; a static sentence.
+  void set_samples(uint32_t hz, const char* problem) {
+    sample_hz_ = hz;
+    no_samples_ = problem;
+  }
   // RecordingStart.late_ns of the recording that begins next.
   void set_late(uint64_t late_ns) { late_ns_ = late_ns; }
   // A recording begins: nothing of it was sent yet. `unasked`: no one asked for it, and it is kept
@@ -60,6 +65,8 @@ class MetadataSender {
   uint64_t late_ns_ = 0;
   bool has_switches_ = false;
   const char* no_switches_ = nullptr;
+  uint32_t sample_hz_ = 0;
+  const char* no_samples_ = nullptr;
   bool recording_reported_ = false;
   bool unasked_ = false;
   uint32_t modules_seen_ = 0;  // module_changes() when all modules were sent

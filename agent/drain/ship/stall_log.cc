@@ -47,7 +47,7 @@ bool StallLog::add_of_thread(uint32_t stream_id, collect_wire_Stall_Kind kind,
   if (!has_room_for_threads()) return false;
   collect_wire_Stall& stall = at(end_++);
   stall = stall_of(stream_id, kind, times.first_ns, times.last_ns);
-  stall.lock = times.lock;
+  stall.place = times.place;
   stall.owner = times.owner;
   if (times.count != 1) {
     stall.count = times.count;

@@ -28,7 +28,14 @@ struct LostRecord {
   uint64_t lost;
 };
 
-perf_event_attr attributes(bool threads_alone) {
+struct SampleRecord {  // PERF_SAMPLE_IP too
+  perf_event_header header;
+  uint64_t address;
+  Identity who;
+};
+
+// Switches, or nothing; or samples.
+perf_event_attr attributes(bool switches, uint32_t sample_hz) {
   perf_event_attr wanted;
   memset(&wanted, 0, sizeof wanted);
   wanted.size = sizeof wanted;
@@ -36,17 +43,22 @@ perf_event_attr attributes(bool threads_alone) {
   wanted.config = PERF_COUNT_SW_DUMMY;
   wanted.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
   wanted.sample_id_all = 1;
-  wanted.context_switch = 1;
+  wanted.context_switch = switches;
   wanted.exclude_kernel = 1;
   wanted.inherit = 1;
-  wanted.inherit_thread = threads_alone;
+  wanted.inherit_thread = 1;
   wanted.use_clockid = 1;
   wanted.clockid = CLOCK_BOOTTIME;
+  if (sample_hz == 0) return wanted;
+  wanted.config = PERF_COUNT_SW_CPU_CLOCK;
+  wanted.sample_type |= PERF_SAMPLE_IP;
+  wanted.freq = 1;
+  wanted.sample_freq = sample_hz;
   return wanted;
 }
 
-int open_event(int32_t thread, uint32_t processor) {
-  perf_event_attr wanted = attributes(true);
+int open_event(int32_t thread, uint32_t processor, bool switches, uint32_t sample_hz = 0) {
+  perf_event_attr wanted = attributes(switches, sample_hz);
   const auto open = [&] {
     return static_cast<int>(
         sys::call(SYS_perf_event_open, &wanted, thread, processor, -1, PERF_FLAG_FD_CLOEXEC));
@@ -54,7 +66,7 @@ int open_event(int32_t thread, uint32_t processor) {
   int fd = open();
   if (fd < 0 && errno == EINVAL) {
     // Before Linux 5.13 forked children are watched too, and left out when they are read.
-    wanted = attributes(false);
+    wanted.inherit_thread = 0;
     fd = open();
   }
   return fd;
@@ -82,7 +94,7 @@ bool may_ask() {
   if (!was_filtered()) return true;
   const long child = sys::call(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
   if (child == 0) {
-    (void)open_event(0, 0);
+    (void)open_event(0, 0, true);
     sys::end_process(0);
   }
   int status = 0;
@@ -159,8 +171,20 @@ bool SwitchRings::map_ring(Ring& ring, int fd) {
   return false;
 }
 
+// Of a thread on a processor, into the ring of that. False: it is for no other, either.
+bool SwitchRings::sample(int32_t thread, uint32_t processor, int ring_fd) {
+  if (wanted_.sample_hz == 0) return true;
+  const int fd = open_event(thread, processor, false, wanted_.sample_hz);
+  if (fd < 0 && errno == ESRCH) return true;  // it has ended
+  if (fd >= 0 && keep(fd) && sys::call(SYS_ioctl, fd, PERF_EVENT_IOC_SET_OUTPUT, ring_fd) == 0) {
+    return true;
+  }
+  no_samples_ = why_not(errno);
+  return false;
+}
+
 const char* SwitchRings::open_processor(int32_t thread, uint32_t processor) {
-  const int fd = open_event(thread, processor);
+  const int fd = open_event(thread, processor, wanted_.switches);
   if (fd < 0) return why_not(errno);
   if (!keep(fd)) return why_not(errno);
   if (!map_ring(rings_[processors_], fd)) {
@@ -168,6 +192,7 @@ const char* SwitchRings::open_processor(int32_t thread, uint32_t processor) {
   }
   numbers_[processors_] = processor;
   ring_fds_[processors_++] = fd;
+  if (!sample(thread, processor, fd)) wanted_.sample_hz = 0;
   return nullptr;
 }
 
@@ -178,11 +203,12 @@ bool SwitchRings::watch_thread(int32_t thread) {
   }
   watched_[watched_count_++] = thread;
   for (uint32_t i = 0; i < processors_; ++i) {
-    const int fd = open_event(thread, numbers_[i]);
+    const int fd = open_event(thread, numbers_[i], wanted_.switches);
     if (fd < 0) return errno == ESRCH;  // it has ended
     if (!keep(fd) || sys::call(SYS_ioctl, fd, PERF_EVENT_IOC_SET_OUTPUT, ring_fds_[i]) != 0) {
       return false;
     }
+    if (!sample(thread, numbers_[i], ring_fds_[i])) wanted_.sample_hz = 0;
   }
   return true;
 }
@@ -225,8 +251,10 @@ const char* SwitchRings::open_others() {
   return nullptr;
 }
 
-const char* SwitchRings::open(int32_t process) {
+const char* SwitchRings::open(int32_t process, const SwitchesWanted& wanted) {
   close();
+  wanted_ = wanted;
+  no_samples_ = nullptr;
   if (!may_ask()) return why_not(EPERM);
   process_ = process;
   pages_ = kSwitchRingPages;
@@ -295,7 +323,13 @@ void SwitchRings::advance(Ring& ring) {
       const What out = (header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0 ? What::kPreempted
                                                                                 : What::kBlocked;
       ring.next = {who.ns, who.thread,
-                   (header.misc & PERF_RECORD_MISC_SWITCH_OUT) != 0 ? out : What::kIn};
+                   (header.misc & PERF_RECORD_MISC_SWITCH_OUT) != 0 ? out : What::kIn, 0};
+      ring.has_next = who.process == static_cast<uint32_t>(process_);
+    } else if (header.type == PERF_RECORD_SAMPLE && header.size >= sizeof(SampleRecord)) {
+      SampleRecord record;
+      copy_out(ring, ring.read, &record, sizeof record);
+      const Identity& who = record.who;
+      ring.next = {who.ns, who.thread, SwitchRecord::What::kSample, record.address};
       ring.has_next = who.process == static_cast<uint32_t>(process_);
     }
     ring.read += header.size;

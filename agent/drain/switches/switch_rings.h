@@ -1,7 +1,7 @@
-// Context switches of the threads of one process, in the order of time, as the kernel reports them
-// to an ordinary user (perf_event_open(2)): for each processor one event that every later thread
-// inherits, with a ring; for each thread that is there already one per processor, into the same
-// rings.
+// Context switches of the threads of one process, and samples of where they are, in the order of
+// time, as the kernel reports them to an ordinary user (perf_event_open(2)): for each processor one
+// event that every later thread inherits, with a ring; for each thread that is there already one
+// per processor, into the same rings. Samples are events of their own, into these rings.
 //
 // Linux only. One thread: the drain's. Static storage.
 #pragma once
@@ -19,18 +19,27 @@ inline constexpr uint32_t kSwitchRingPages = 64;         // of each processor; f
 inline constexpr uint64_t kSwitchSettleNs = 1'000'000;
 
 struct SwitchRecord {
-  enum class What : uint8_t { kIn, kBlocked, kPreempted };  // comes to a processor, or leaves it
-  uint64_t ns = 0;                                          // CLOCK_BOOTTIME
+  // It comes to a processor, or leaves it, or runs there.
+  enum class What : uint8_t { kIn, kBlocked, kPreempted, kSample };
+  uint64_t ns = 0;  // CLOCK_BOOTTIME
   uint32_t thread_id = 0;
   What what = What::kIn;
+  uint64_t address = 0;  // of kSample: of the instruction
+};
+
+struct SwitchesWanted {
+  bool switches = true;
+  uint32_t sample_hz = 0;  // of the time that a thread is on a processor, outside of the kernel
 };
 
 class SwitchRings {
  public:
   // Watches the threads of the process and all that they start. Null, or a static sentence that
   // says why not; nothing is open then.
-  const char* open(int32_t process);
+  const char* open(int32_t process, const SwitchesWanted& wanted);
   void close();
+  // Why there are no samples although they were wanted, and all else is there; or null.
+  const char* no_samples() const { return no_samples_; }
   bool is_open() const { return processors_ != 0; }
 
   // What the kernel has written by now: next() gives records of then. What is `kSwitchSettleNs` old
@@ -56,12 +65,15 @@ class SwitchRings {
   const char* open_others();
   bool is_watched(int32_t thread) const;
   bool watch_thread(int32_t thread);
+  bool sample(int32_t thread, uint32_t processor, int ring_fd);
   bool map_ring(Ring& ring, int fd);
   void advance(Ring& ring);
   void copy_out(const Ring& ring, uint64_t at, void* to, uint64_t bytes) const;
   bool keep(int fd);
 
   uint32_t processors_ = 0;
+  SwitchesWanted wanted_;
+  const char* no_samples_ = nullptr;
   uint32_t pages_ = kSwitchRingPages;
   uint32_t descriptor_count_ = 0;
   uint64_t lost_ = 0;

@@ -2,7 +2,7 @@
 
 namespace collect::agent {
 
-const char* SwitchRings::open(int32_t) {
+const char* SwitchRings::open(int32_t, const SwitchesWanted&) {
   return "this system reports no context switches";
 }
 void SwitchRings::close() {}

@@ -6,7 +6,8 @@ namespace collect::agent {
 namespace {
 
 constexpr collect_wire_Stall_Kind kWireKinds[] = {collect_wire_Stall_Kind_BLOCKED,
-                                                  collect_wire_Stall_Kind_PREEMPTED};
+                                                  collect_wire_Stall_Kind_PREEMPTED,
+                                                  collect_wire_Stall_Kind_SAMPLE};
 
 uint32_t place_of(uint32_t thread_id) {
   return thread_id * 2654435761U % kMaxSwitchingThreads;
@@ -14,10 +15,10 @@ uint32_t place_of(uint32_t thread_id) {
 
 }  // namespace
 
-const char* ThreadSwitches::watch(int32_t process) {
+const char* ThreadSwitches::watch(int32_t process, const SwitchesWanted& wanted) {
   memset(threads_, 0, sizeof threads_);
   thread_count_ = joined_count_ = 0;
-  return rings_.open(process);
+  return rings_.open(process, wanted);
 }
 
 uint64_t ThreadSwitches::known_until_ns() const {
@@ -53,6 +54,10 @@ void ThreadSwitches::take(const SwitchRecord& record) {
   Thread* const thread = find(record.thread_id, !comes);
   if (thread == nullptr) {
     if (!comes) ++lost_;
+    return;
+  }
+  if (record.what == SwitchRecord::What::kSample) {
+    if (is_recorded_) report_sample(*thread, record);
     return;
   }
   if (comes) {
@@ -118,24 +123,48 @@ void ThreadSwitches::report(Thread& thread, uint64_t in_ns) {
     if (last_ns > end_ns) last_ns = end_ns;
   }
   if (last_ns > first_ns) {
-    add(thread, slot->stream_id, first_ns, last_ns);
+    add(thread, slot->stream_id, thread.is_preempted ? kPreempted : kBlocked,
+        {first_ns, last_ns, last_ns - first_ns, 1});
   } else if (has_joined(thread)) {
     ++lost_;  // perhaps of a new thread with the number of one whose times still wait
   }
 }
 
-void ThreadSwitches::add(Thread& thread, uint32_t stream_id, uint64_t first_ns, uint64_t last_ns) {
-  const uint32_t kind = thread.is_preempted ? 1 : 0;
+void ThreadSwitches::report_sample(Thread& thread, const SwitchRecord& record) {
+  const StreamSlot* const slot = stream_of(thread);
+  if (slot == nullptr || record.ns < slot->start_ns) return;
+  if (stream_ended(*slot->stream) && record.ns > stream_end_ns(*slot->stream)) return;
+  ThreadStall sample{record.ns, record.ns, 0, 1};
+  sample.place = code_at(record.address);
+  add(thread, slot->stream_id, kSample, sample);
+}
+
+// As a function's id.
+uint64_t ThreadSwitches::code_at(uint64_t address) {
+  const auto has = [address](const ModuleRecord& module) {
+    return address - module.base_address < module.size &&
+           module.unloaded_ns.load(std::memory_order_relaxed) == 0;
+  };
+  const uint32_t count = module_count();
+  if (sampled_module_ >= count || !has(module_at(sampled_module_))) {
+    for (sampled_module_ = 0; sampled_module_ < count; ++sampled_module_) {
+      if (has(module_at(sampled_module_))) break;
+    }
+  }
+  if (sampled_module_ == count) return uint64_t{kUnknownModule} << 32 | (address & 0xFFFFFFFF);
+  const ModuleRecord& module = module_at(sampled_module_);
+  return uint64_t{module.module_id} << 32 | (address - module.base_address);
+}
+
+void ThreadSwitches::add(Thread& thread, uint32_t stream_id, Kind kind, const ThreadStall& time) {
   Times& joined = thread.joined[kind];
-  if (joined.count == 0 && stalls_.add_of_thread(stream_id, kWireKinds[kind],
-                                                 {first_ns, last_ns, last_ns - first_ns, 1}))
-    return;
+  if (joined.count == 0 && stalls_.add_of_thread(stream_id, kWireKinds[kind], time)) return;
   if (joined.count == 0) {
-    joined = {first_ns, last_ns, 0, 0};
+    joined = {time.first_ns, time.last_ns, 0, 0};
     ++joined_count_;
   }
-  joined.last_ns = last_ns;
-  joined.off_ns += last_ns - first_ns;
+  joined.last_ns = time.last_ns;
+  joined.off_ns += time.stalled_ns;
   ++joined.count;
 }
 

@@ -1,5 +1,6 @@
-// The times in which recorded threads were off the processor, blocked or preempted: made of the
-// kernel's switches, and reported to the stall log. Drain thread only; part of DrainThread.
+// The times in which recorded threads were off the processor, blocked or preempted, and samples of
+// where they ran: made of the kernel's records, and reported to the stall log. Drain thread only;
+// part of DrainThread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ class ThreadSwitches {
   ThreadSwitches(StreamTable& streams, StallLog& stalls) : streams_(streams), stalls_(stalls) {}
 
   // While the process waits. Null, or a static sentence.
-  const char* watch(int32_t process);
+  const char* watch(int32_t process, const SwitchesWanted& wanted);
+  const char* no_samples() const { return rings_.no_samples(); }
   bool are_watched() const { return rings_.is_open(); }
 
   // What has happened, but for the last moment: other processors may still write that. `end_ns`:
@@ -30,7 +32,7 @@ class ThreadSwitches {
   uint64_t lost() const { return rings_.lost() + lost_; }
 
  private:
-  static constexpr uint32_t kKinds = 2;  // blocked, preempted
+  enum Kind : uint32_t { kBlocked, kPreempted, kSample, kKinds };
 
   struct Times {  // that found no room in the stall log
     uint64_t first_ns;
@@ -48,7 +50,9 @@ class ThreadSwitches {
   };
 
   static bool has_joined(const Thread& thread) {
-    return thread.joined[0].count + thread.joined[1].count != 0;
+    uint32_t count = 0;
+    for (const Times& joined : thread.joined) count += joined.count;
+    return count != 0;
   }
   void read(uint64_t until_ns);
   void take(const SwitchRecord& record);
@@ -56,7 +60,9 @@ class ThreadSwitches {
   void forget_threads();
   StreamSlot* stream_of(Thread& thread);
   void report(Thread& thread, uint64_t in_ns);
-  void add(Thread& thread, uint32_t stream_id, uint64_t first_ns, uint64_t last_ns);
+  void report_sample(Thread& thread, const SwitchRecord& record);
+  void add(Thread& thread, uint32_t stream_id, Kind kind, const ThreadStall& time);
+  uint64_t code_at(uint64_t address);
   void give_joined();
 
   StreamTable& streams_;
@@ -67,6 +73,7 @@ class ThreadSwitches {
   uint64_t lost_ = 0;
   uint32_t joined_count_ = 0;  // of Times that are not empty
   uint32_t thread_count_ = 0;
+  uint32_t sampled_module_ = 0;           // the last one
   Thread threads_[kMaxSwitchingThreads];  // cleared when they are watched
 };
 

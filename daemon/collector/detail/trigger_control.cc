@@ -24,6 +24,8 @@ ingest::WatchedEvent::Kind kind_of(api::Trigger::Event event) {
       return ingest::WatchedEvent::Kind::kException;
     case api::Trigger::EVENT_COUNTER:
       return ingest::WatchedEvent::Kind::kCounter;
+    case api::Trigger::EVENT_BLOCKED:
+      return ingest::WatchedEvent::Kind::kBlocked;
     default:
       return ingest::WatchedEvent::Kind::kCall;
   }
@@ -39,11 +41,14 @@ std::string marker_text(const api::Trigger& trigger, const ingest::SeenEvent& se
   if (trigger.event() == api::Trigger::EVENT_COUNTER) {
     return what + fmt::format("{} is {}, above {}", trigger.counter(), seen.value, trigger.above());
   }
+  const double took_ms = static_cast<double>(seen.took_ns) / 1e6;
+  if (trigger.event() == api::Trigger::EVENT_BLOCKED) {
+    return what + fmt::format("a thread was blocked for {:.3g} ms", took_ms);
+  }
   const std::string function = fmt::format("{} ({:#x})", trigger.functions(0), seen.function_id);
   switch (trigger.event()) {
     case api::Trigger::EVENT_LONG_CALL:
-      return what + fmt::format("a call of {} takes {:.3g} ms", function,
-                                static_cast<double>(seen.took_ns) / 1e6);
+      return what + fmt::format("a call of {} takes {:.3g} ms", function, took_ms);
     case api::Trigger::EVENT_EXCEPTION:
       return fmt::format("{}an exception left {}", what, function);
     default:
@@ -129,25 +134,23 @@ void TriggerControl::find_functions(const std::shared_ptr<Task>& task) {
   }
   const Task::Meaning next = task->meanings[task->events.size()];
   const api::Trigger& trigger = task->request.triggers(static_cast<int>(next.trigger));
-  if (!next.is_end && trigger.event() == api::Trigger::EVENT_COUNTER) {
-    ingest::WatchedEvent counter;
-    counter.kind = ingest::WatchedEvent::Kind::kCounter;
-    counter.counter = trigger.counter();
-    counter.above = trigger.above();
-    task->events.push_back(std::move(counter));
-    find_functions(task);
-    return;
+  ingest::WatchedEvent event;
+  if (!next.is_end) {
+    event.kind = kind_of(trigger.event());
+    event.longer_than_ns = control::nanoseconds_of(trigger.longer_than());
+    event.counter = trigger.counter();
+    event.above = trigger.above();
+    if (trigger.functions().empty()) {
+      task->events.push_back(std::move(event));
+      find_functions(task);
+      return;
+    }
   }
   auto patterns = FunctionPatterns::parse(
       words_of(next.is_end ? trigger.until_functions() : trigger.functions()));
   if (!patterns.ok()) {
     task->fail(patterns.error());
     return;
-  }
-  ingest::WatchedEvent event;
-  if (!next.is_end) {
-    event.kind = kind_of(trigger.event());
-    event.longer_than_ns = control::nanoseconds_of(trigger.longer_than());
   }
   functions_.find(
       task->agent,

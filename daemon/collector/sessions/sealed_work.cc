@@ -161,7 +161,7 @@ bool SealedWork::run(const Job& job) {
   }
   auto use = in_use_.take(name, "is being packed");
   if (!use.ok() && !cancel_) return false;
-  Result<storage::PackReport> packed = removed();
+  Result<storage::PackReport> packed = why_cancelled();
   if (use.ok()) {
     const Status done = contain([&] { packed = pack(job); });
     if (!done.ok()) packed = done.error();
@@ -170,6 +170,11 @@ bool SealedWork::run(const Job& job) {
   const Status said = contain([&] { job.done(packed); });
   if (!said.ok()) on_failed_(name, said.error().message);
   return true;
+}
+
+Error SealedWork::why_cancelled() {
+  const std::lock_guard lock(mutex_);
+  return stopping_ ? ended() : removed();
 }
 
 // `share`: of the bytes that were recorded.
@@ -184,9 +189,7 @@ Result<storage::PackReport> SealedWork::pack(const Job& job) {
   const bool packs = job.way == storage::PackWay::kPack;
   COLLECT_TRY(admit(job.session_path, packs ? kBytesOfAPackedByte : kBytesOfAnUnpackedByte));
   const auto progress = [this](uint64_t, uint64_t) -> Status {
-    if (!cancel_) return {};
-    const std::lock_guard lock(mutex_);
-    return stopping_ ? ended() : removed();
+    return cancel_ ? Status(why_cancelled()) : Status();
   };
   auto packed = packs ? storage::pack_session(fs_, job.session_path, progress)
                       : storage::unpack_session(fs_, job.session_path, progress);

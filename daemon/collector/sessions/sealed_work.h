@@ -67,6 +67,7 @@ class SealedWork {
   bool run(const Job& job);
   void make_lods(const Job& job);
   Result<storage::PackReport> pack(const Job& job);
+  Error why_cancelled();
   Status admit(const storage::SessionPath& session_path, uint64_t share) const;
 
   const std::string program_;

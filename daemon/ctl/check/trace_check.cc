@@ -155,7 +155,9 @@ class ManifestCheck {
   void check_switches() {
     const read::SessionManifest& manifest = *report_.manifest;
     const bool is_open = manifest.state == storage::SessionState::kRecording;
-    if (is_open || !(manifest.identity.switches || manifest.totals.stalls.lock_waits != 0)) return;
+    const storage::StallTotals& sums = manifest.totals.stalls;
+    const bool has_file = manifest.identity.switches || sums.lock_waits + sums.samples != 0;
+    if (is_open || !has_file) return;
     std::map<uint32_t, storage::StallTotals> listed;
     uint64_t count = 0;
     for (const storage::Stall& stall : manifest.stalls) {
@@ -167,6 +169,11 @@ class ManifestCheck {
     for (size_t i = 0; i < manifest.threads.size(); ++i) {
       const storage::StallTotals& said = manifest.threads[i].stalls;
       const storage::StallTotals& has = listed[manifest.threads[i].id];
+      if (said.samples != has.samples) {
+        add(Severity::kError, fmt::format("/threads/{}/samples", i),
+            fmt::format("says {} samples; {} has {}", said.samples, storage::kSwitchesFile,
+                        has.samples));
+      }
       if (said.lock_waits != has.lock_waits || said.lock_wait_ns != has.lock_wait_ns) {
         add(Severity::kError, fmt::format("/threads/{}/lock_waits", i),
             fmt::format("says {} waits for locks, of {} ns; {} has {}, of {} ns", said.lock_waits,

@@ -26,8 +26,9 @@ struct DetailOptions {
 struct TriggerOptions {
   std::string target;  // session or agent; empty: every one that records
   std::vector<std::string> functions{};
-  std::string counter{};  // in their place
-  int64_t above = 0;      // what it passes
+  std::string counter{};                            // in their place
+  int64_t above = 0;                                // what it passes
+  std::chrono::nanoseconds blocked_longer_than{0};  // in their place; 0: it is none
   std::vector<std::string> until{};
   bool throws = false;
   std::chrono::nanoseconds longer_than{0};  // 0: every call is meant

@@ -107,10 +107,15 @@ void say_where_detail_stays(const Online& online, Client& client,
   online.err.flush();
 }
 
-// Its functions, or its counter and the bound.
+// Its functions, or its counter or the threads and the bound.
 std::string subject_of(const api::Trigger& trigger) {
   if (trigger.event() == api::Trigger::EVENT_COUNTER) {
     return fmt::format("{} > {}", printable_sentence(trigger.counter()), trigger.above());
+  }
+  if (trigger.event() == api::Trigger::EVENT_BLOCKED) {
+    const double ms = static_cast<double>(trigger.longer_than().seconds()) * 1e3 +
+                      static_cast<double>(trigger.longer_than().nanos()) / 1e6;
+    return fmt::format("any thread > {:g} ms", ms);
   }
   std::string functions;
   for (const std::string& one : trigger.functions()) {
@@ -191,18 +196,19 @@ int set_detail(const Online& online, const DetailOptions& options) {
 int set_trigger(const Online& online, const TriggerOptions& options) {
   api::SetTriggersRequest request;
   if (!options.target.empty()) request.mutable_target()->set_any(options.target);
-  if (!options.functions.empty() || !options.counter.empty()) {
+  const bool is_of_threads = options.blocked_longer_than.count() > 0;
+  if (!options.functions.empty() || !options.counter.empty() || is_of_threads) {
     api::Trigger& trigger = *request.add_triggers();
     trigger.mutable_functions()->Add(options.functions.begin(), options.functions.end());
     trigger.set_counter(options.counter);
     trigger.set_above(options.above);
     trigger.set_event(!options.counter.empty()          ? api::Trigger::EVENT_COUNTER
+                      : is_of_threads                   ? api::Trigger::EVENT_BLOCKED
                       : options.throws                  ? api::Trigger::EVENT_EXCEPTION
                       : options.longer_than.count() > 0 ? api::Trigger::EVENT_LONG_CALL
                                                         : api::Trigger::EVENT_CALL);
-    if (options.longer_than.count() > 0) {
-      set_duration(trigger.mutable_longer_than(), options.longer_than);
-    }
+    const auto bound = is_of_threads ? options.blocked_longer_than : options.longer_than;
+    if (bound.count() > 0) set_duration(trigger.mutable_longer_than(), bound);
     if (options.duration.count() > 0) set_duration(trigger.mutable_duration(), options.duration);
     if (options.pre_roll.count() > 0) set_duration(trigger.mutable_pre_roll(), options.pre_roll);
     trigger.mutable_until_functions()->Add(options.until.begin(), options.until.end());

@@ -138,7 +138,9 @@ class DumpBlocks::Source {
     const auto place = [&](const std::vector<storage::Stall>& stalls) {
       for (const storage::Stall& stall : stalls) stalls_.push_back({thread, stall});
     };
-    place(read::lock_waits_of(session_.manifest, n));
+    for (const auto kind : {storage::StallKind::kLock, storage::StallKind::kSample}) {
+      place(read::times_of(session_.manifest, n, kind));
+    }
     place(read::idle_times_of(session_.manifest, n));
   }
 

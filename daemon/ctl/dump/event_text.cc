@@ -107,9 +107,16 @@ void JsonEvents::print(TextBuffer& out, size_t thread, const storage::Stall& sta
   out.dec(stall.stalled_ns);
   out.put(",\"joined\":");
   out.dec(stall.count);
-  if (stall.lock != 0) {
+  if (stall.place != 0 && stall.kind == storage::StallKind::kSample) {
+    std::string name;
+    names_.append_name(name, stall.place);
+    out.put(",\"function_id\":\"");
+    out.hex(stall.place);
+    out.put("\",\"name\":");
+    out.json_string(name);
+  } else if (stall.place != 0) {
     out.put(",\"lock\":\"");
-    out.hex(stall.lock);
+    out.hex(stall.place);
     out.put('"');
   }
   if (stall.owner != 0) {
@@ -235,9 +242,9 @@ void TextEvents::print(TextBuffer& out, size_t thread, const storage::Stall& sta
       break;
     case storage::StallKind::kLock:
       out.put("~ waited for a lock");
-      if (stall.lock != 0) {
+      if (stall.place != 0) {
         out.put(" at ");
-        out.hex(stall.lock);
+        out.hex(stall.place);
       }
       if (stall.owner != 0) {
         out.put(" that thread ");
@@ -245,6 +252,16 @@ void TextEvents::print(TextBuffer& out, size_t thread, const storage::Stall& sta
         out.put(" had");
       }
       break;
+    case storage::StallKind::kSample: {
+      std::string name = "(not known)";
+      if (stall.place != 0) {
+        name.clear();
+        names_.append_name(name, stall.place);
+      }
+      out.put("~ was in ");
+      out.printable(name);
+      break;
+    }
   }
   if (stall.count > 1) {
     out.put(", ");

@@ -41,7 +41,8 @@ class JsonEvents {
   void print(TextBuffer& out, size_t thread, uint64_t seq, const atf::IndexEvent& event,
              uint64_t time_ns, const atf::DetailRecord* detail);
   // {"version":1,"thread":0,"tid":4711,"ts_ns":…,"kind":"stall","stall":"page_wait","last_ns":…,
-  //  "stalled_ns":…,"joined":1}; a "lock" has "lock":"0x…","owner_tid":… too, where it is known.
+  //  "stalled_ns":…,"joined":1}; a "lock" has "lock":"0x…","owner_tid":… too, where it is known; a
+  //  "sample" "function_id":"0x…","name":"…".
   void print(TextBuffer& out, size_t thread, const storage::Stall& stall, uint64_t time_ns);
 
  private:

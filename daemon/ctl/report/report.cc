@@ -7,6 +7,7 @@
 #include "daemon/ctl/report/report_graph.h"
 #include "daemon/ctl/report/report_locks.h"
 #include "daemon/ctl/report/report_profile.h"
+#include "daemon/ctl/report/report_samples.h"
 #include "daemon/ctl/report/report_text.h"
 
 namespace collect::ctl {
@@ -19,12 +20,13 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
         2);
   }
   const bool is_of_functions = options.by == ReportBy::kFunction && !options.wall;
-  if ((options.waits || options.locks) && (!options.other.empty() || !options.graph.empty() ||
-                                           !is_of_functions || (options.waits && options.locks))) {
-    return answer.refuse_briefly(
-        {Code::kInvalidArgument,
-         "--waits or --locks is of one capture: without --by, --graph, --diff and --wall"},
-        2);
+  const int instead = int{options.waits} + int{options.locks} + int{options.samples};
+  if (instead > 1 ||
+      (instead == 1 && (!options.other.empty() || !options.graph.empty() || !is_of_functions))) {
+    return answer.refuse_briefly({Code::kInvalidArgument,
+                                  "--waits, --locks or --samples is of one capture: without --by, "
+                                  "--graph, --diff and --wall"},
+                                 2);
   }
   ReportedCapture capture;
   if (const int code = capture.open(options.path, options, answer); code != 0) return code;
@@ -35,6 +37,9 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
   }
   if (options.waits) return std::max(code, print_report_waits(text, capture, options, answer));
   if (options.locks) return std::max(code, print_report_locks(text, capture, options));
+  if (options.samples) {
+    return std::max(code, print_report_samples(text, capture, options, answer));
+  }
   ReportOptions shown = options;
   shown.wall |= !options.other.empty();
   const ReportProfile profile = profile_of(capture, shown, err);

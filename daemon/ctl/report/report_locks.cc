@@ -70,7 +70,8 @@ class WaitingFunctions : public calls::CallSink {
 LockTable table_of_thread(const ReportedCapture& capture, const atf::SessionThread& thread) {
   LockTable table;
   const calls::Window& window = capture.window();
-  std::vector<storage::Stall> waits = read::lock_waits_of(capture.manifest(), thread.n);
+  std::vector<storage::Stall> waits =
+      read::times_of(capture.manifest(), thread.n, storage::StallKind::kLock);
   std::erase_if(waits, [&](const storage::Stall& wait) {
     return wait.first_ns < window.first_ns || wait.first_ns > window.last_ns;
   });
@@ -81,7 +82,7 @@ LockTable table_of_thread(const ReportedCapture& capture, const atf::SessionThre
   calls::ThreadCalls<WaitingFunctions> calls(slots, functions, {}, window);
   read::read_calls(capture.trace().thread(thread.n), *thread.index, gaps, {}, window, calls);
   for (size_t i = 0; i < waits.size(); ++i) {
-    table[{waits[i].lock, functions.function_of(i), waits[i].owner}].add(waits[i]);
+    table[{waits[i].place, functions.function_of(i), waits[i].owner}].add(waits[i]);
   }
   return table;
 }

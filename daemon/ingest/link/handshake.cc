@@ -244,6 +244,8 @@ storage::SessionIdentity identity_from(const wire::Hello& hello,
   identity.max_rate = start.max_rate();
   identity.switches = start.switches();
   identity.no_switches = start.no_switches();
+  identity.sample_hz = start.sample_hz();
+  identity.no_samples = start.no_samples();
   return identity;
 }
 

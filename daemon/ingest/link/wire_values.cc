@@ -88,13 +88,16 @@ Result<std::optional<storage::Stall>> to_storage(const wire::Stall& stall) {
     case wire::Stall::LOCK:
       kind = Kind::kLock;
       break;
+    case wire::Stall::SAMPLE:
+      kind = Kind::kSample;
+      break;
     default:
       return std::optional<storage::Stall>();
   }
   storage::Stall out = storage::make_stall(kind, stall.first_ns(), stall.last_ns());
   if (stall.count() > 1) out.count = stall.count();
-  if (stall.stalled_ns() != 0) out.stalled_ns = stall.stalled_ns();
-  out.lock = stall.lock();
+  if (stall.stalled_ns() != 0 || kind == Kind::kSample) out.stalled_ns = stall.stalled_ns();
+  out.place = stall.place();
   out.owner = stall.owner();
   return std::optional(out);
 }

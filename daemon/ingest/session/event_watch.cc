@@ -64,6 +64,23 @@ void EventWatch::look_at(const Page& page) {
   for (OpenCall& open : stream.open) look_at_open(open, at_ns);
 }
 
+void EventWatch::look_at(std::span<const storage::StreamStall> stalls) {
+  seen_ = 0;
+  for (const auto& [stream_id, stall] : stalls) {
+    // Of several that were joined no one knows how long each was.
+    if (stall.kind != storage::StallKind::kBlocked || stall.count != 1) continue;
+    uint64_t& known_until_ns = streams_[stream_id].blocked_until_ns;
+    if (stall.last_ns <= known_until_ns) continue;
+    known_until_ns = stall.last_ns;
+    for (size_t number = 0; number < wanted_.size(); ++number) {
+      if (wanted_[number].kind == WatchedEvent::Kind::kBlocked &&
+          stall.stalled_ns > wanted_[number].longer_than_ns) {
+        see({number, 0, stall.last_ns, stall.stalled_ns});
+      }
+    }
+  }
+}
+
 void EventWatch::call(Stream& stream, uint64_t function_id, uint64_t at_ns) {
   bool is_measured = false;
   const uint64_t mask = watched(function_id);

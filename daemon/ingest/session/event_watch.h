@@ -1,6 +1,7 @@
 // Looks for single events among those that arrive: calls of some functions, calls of them that take
-// long, exceptions that end them. For the triggers of the control plane (trigger_control.h).
-// Counters do not come with the events: counter_watch.h looks for those.
+// long, exceptions that end them, threads that are blocked for long. For the triggers of the
+// control plane (trigger_control.h). Counters do not come with the events: counter_watch.h looks
+// for those.
 //
 // One session's; its writer's thread.
 #pragma once
@@ -8,6 +9,7 @@
 #include <bitset>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -24,10 +26,10 @@ inline constexpr size_t kMaxWatchedEvents = 64;
 inline constexpr size_t kMaxOpenCalls = 4096;
 
 struct WatchedEvent {
-  enum class Kind : uint8_t { kCall, kLongCall, kException, kCounter };
+  enum class Kind : uint8_t { kCall, kLongCall, kException, kCounter, kBlocked };
   Kind kind = Kind::kCall;
-  uint64_t longer_than_ns = 0;        // of kLongCall
-  std::vector<uint64_t> functions{};  // ids; none of kCounter
+  uint64_t longer_than_ns = 0;        // of kLongCall, kBlocked
+  std::vector<uint64_t> functions{};  // ids; none of kCounter, kBlocked
   std::string counter{};              // of kCounter: its name,
   int64_t above = 0;                  // and what its value passes
 };
@@ -37,7 +39,7 @@ struct SeenEvent {
   uint64_t function_id = 0;
   uint64_t at_ns =
       0;  // device clock: of the event; of kLongCall, when the call was known to be long
-  uint64_t took_ns = 0;  // of kLongCall, so far
+  uint64_t took_ns = 0;  // of kLongCall, so far; of kBlocked
   int64_t value = 0;     // of kCounter
 };
 
@@ -52,6 +54,8 @@ class EventWatch {
 
   // A page of an index lane, in the order of the stream; what came before is skipped.
   void look_at(const Page& page);
+  // Times of threads, as they arrive.
+  void look_at(std::span<const storage::StreamStall> stalls);
 
  private:
   struct OpenCall {
@@ -61,6 +65,7 @@ class EventWatch {
   };
   struct Stream {
     uint64_t next_seq = 0;
+    uint64_t blocked_until_ns = 0;  // what ends no later came before
     std::vector<OpenCall> open;
   };
 

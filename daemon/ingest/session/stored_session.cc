@@ -203,6 +203,7 @@ Status StoredSession::close_stream(const storage::StreamEnd& end) {
 Status StoredSession::add_stalls(const ArrivedStalls& arrived) {
   report_.progress = true;
   COLLECT_TRY(writer_->add_stalls(arrived.stalls));
+  if (watch_) watch_->look_at(arrived.stalls);
   stalls_next_ = std::max(stalls_next_, arrived.next_number);
   return {};
 }

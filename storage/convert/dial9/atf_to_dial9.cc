@@ -177,9 +177,10 @@ Status SessionStream::threads() {
     }
     if (thread.detail) states_[position].records.emplace(thread.detail->records());
   }
-  leave_out_kinds(manifest_,
-                  kStallsKind | kSwitchesKind | kLockWaitsKind | kFiltersKind | kStreamsKind, {},
-                  log_);
+  leave_out_kinds(
+      manifest_,
+      kStallsKind | kSwitchesKind | kLockWaitsKind | kSamplesKind | kFiltersKind | kStreamsKind, {},
+      log_);
   for (const storage::Gap* next : sorted_by(manifest_.gaps, &storage::Gap::before_seq)) {
     const storage::Gap& gap = *next;
     const auto of = positions.find(gap.thread);

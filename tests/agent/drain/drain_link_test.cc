@@ -1,5 +1,6 @@
 // Connecting, listening, refusals, and a host program that is careless with descriptors.
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -37,6 +38,24 @@ class DrainLinkTest : public DrainTest {
     return found;
   }
   static void close_behind_its_back(int fd) { syscall(SYS_close, fd); }
+  static std::string socket_name(int fd) {
+    char target[64] = {};
+    (void)readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), target, sizeof target - 1);
+    return target;
+  }
+  static uint16_t port_of(int fd) {
+    sockaddr_in address{};
+    socklen_t bytes = sizeof address;
+    return getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes) == 0
+               ? ntohs(address.sin_port)
+               : 0;
+  }
+  // On another socket than that one; the system may have given it the same port.
+  static bool listens_again(const std::string& before) {
+    const auto sockets = agent_sockets();
+    return sockets.size() == 1 && socket_name(sockets[0]) != before &&
+           port_of(sockets[0]) == drain_listen_port();
+  }
 
   std::string write_token(const std::string& content) {
     const std::string path = testing::TempDir() + "drain_token_" + std::to_string(getpid());
@@ -365,11 +384,12 @@ TEST_F(DrainLinkTest, ProgramThatReusesItsDescriptorsKeepsThem) {
 
 TEST_F(DrainLinkTest, ListenerThatWasClosedListensAgain) {
   ASSERT_TRUE(drain_start(listening("tcp:0")));
-  const uint16_t port = listen_port();
+  (void)listen_port();
   const auto sockets = agent_sockets();
   ASSERT_EQ(sockets.size(), 1u);
+  const std::string before = socket_name(sockets[0]);
   close_behind_its_back(sockets[0]);
-  ASSERT_TRUE(eventually([&] { return drain_listen_port() != port; }));
+  ASSERT_TRUE(eventually([&] { return listens_again(before); }));
   collector.dial_pair(drain_listen_port());
 }
 
@@ -377,11 +397,12 @@ TEST_F(DrainLinkTest, ListenerThatWasClosedListensAgain) {
 // no one any more.
 TEST_F(DrainLinkTest, ListenerThatTheSystemEndedListensAgain) {
   ASSERT_TRUE(drain_start(listening("tcp:0")));
-  const uint16_t port = listen_port();
+  (void)listen_port();
   const auto sockets = agent_sockets();
   ASSERT_EQ(sockets.size(), 1u);
+  const std::string before = socket_name(sockets[0]);
   ASSERT_EQ(syscall(SYS_shutdown, sockets[0], SHUT_RDWR), 0);
-  ASSERT_TRUE(eventually([&] { return drain_listen_port() != port; }));
+  ASSERT_TRUE(eventually([&] { return listens_again(before); }));
   collector.dial_pair(drain_listen_port());
 }
 

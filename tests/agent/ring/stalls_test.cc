@@ -115,7 +115,7 @@ TEST(Stalls, WaitsForLocksAreJoinedApart) {
   add_lock_wait(stream.stalls, {5050, 5060, 10, 1, true, 8, 0x2000});
   std::vector<ThreadStall> all = take_all(stream);
   ASSERT_EQ(all.size(), kStallsHeld);
-  EXPECT_EQ(all.back().lock, 0x1000 + kStallsHeld - 1);
+  EXPECT_EQ(all.back().place, 0x1000 + kStallsHeld - 1);
   EXPECT_EQ(all.back().owner, 7u);
   add_stalls(stream.stalls);
   all = take_all(stream);
@@ -125,7 +125,7 @@ TEST(Stalls, WaitsForLocksAreJoinedApart) {
   EXPECT_TRUE(all[1].is_for_lock);
   EXPECT_EQ(all[1].count, 2u);
   EXPECT_EQ(all[1].stalled_ns, 20u);
-  EXPECT_EQ(all[1].lock, 0x2000u);
+  EXPECT_EQ(all[1].place, 0x2000u);
   EXPECT_EQ(all[1].owner, 0u);
 }
 

@@ -83,6 +83,20 @@ TEST(RequestChecksTest, CounterTriggersNameOneCounter) {
   EXPECT_FALSE(check_triggers(request).ok());
 }
 
+TEST(RequestChecksTest, BlockedTriggersHaveABoundAndNothingElse) {
+  v1::SetTriggersRequest request;
+  v1::Trigger& trigger = *request.add_triggers();
+  trigger.set_event(v1::Trigger::EVENT_BLOCKED);
+  EXPECT_FALSE(check_triggers(request).ok()) << "longer than what?";
+  trigger.mutable_longer_than()->set_nanos(1);
+  EXPECT_TRUE(check_triggers(request).ok());
+  trigger.set_counter("depth");
+  EXPECT_FALSE(check_triggers(request).ok());
+  trigger.clear_counter();
+  trigger.add_functions("parse_*");
+  EXPECT_FALSE(check_triggers(request).ok());
+}
+
 TEST(RequestChecksTest, BufferingOfARuleHasLimits) {
   v1::SetRulesRequest request;
   v1::Rule& rule = *request.add_rules();

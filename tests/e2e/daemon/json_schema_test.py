@@ -89,7 +89,7 @@ class JsonTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="json_schema_")
         cls.root = os.path.join(cls.folder.name, "traces")
-        done = cls.ctl("run", "--json", "--detail", "on", "-o", cls.root, "--", PROGRAM, "400")
+        done = cls.ctl("run", "--json", "--detail", "on", "--sample", "1kHz", "-o", cls.root, "--", PROGRAM, "400")
         assert done.returncode == 0, done.stderr
         cls.summary = json.loads(done.stderr.strip().splitlines()[-1])
         cls.session = cls.summary["sessions"][0]["path"]
@@ -262,12 +262,15 @@ class Files(JsonTest):
         self.answer("report", "report", "--from", "1ms", "--until", "200ms", self.session)
         self.answer("report_graph", "report", "--graph", "quick", self.session)
         self.answer("report_locks", "report", "--locks", self.session)
-        # Where the kernel says when threads were off the processor.
-        if "cpu_ns" in self.answer("report", "report", self.session):
-            self.answer("report_waits", "report", "--waits", self.session)
-        else:
-            validated.add("report_waits")
-            self.answer("failure", "report", "--waits", self.session, code=1)
+        # Where the kernel says when threads were off the processor, and where they ran.
+        with open(os.path.join(self.session, "manifest.json"), encoding="utf-8") as manifest:
+            process = json.load(manifest)["process"]
+        for kind, is_known in (("waits", "switches" in process), ("samples", "sample_hz" in process)):
+            if is_known:
+                self.answer("report_" + kind, "report", "--" + kind, self.session)
+            else:
+                validated.add("report_" + kind)
+                self.answer("failure", "report", "--" + kind, self.session, code=1)
         for by in ("function", "thread", "module", "caller"):
             self.answer("report_diff", "report", "--by", by, self.session, "--diff", self.session)
 

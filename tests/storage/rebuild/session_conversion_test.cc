@@ -307,11 +307,12 @@ TEST_F(SessionConversionTest, CountsUnreadableInputAsMissing) {
   EXPECT_THAT(said(cut), HasSubstr("thread_1/index.atf: it has no footer"));
   EXPECT_THAT(said(cut), HasSubstr("5 events that were stored and are not in"));
   // A frame of times off the processor: those before it are there. The scenario has two frames, of
-  // four times and a wait for a lock, and of two.
+  // four times, a wait for a lock and a sample, and of two.
   const auto switches = damaged("switches.bin", [](auto& bytes) { bytes.back() ^= 1; });
   EXPECT_THAT(said(switches), HasSubstr("2 times off the processor that were stored"));
   EXPECT_EQ(switches.report.totals.stalls.switches, 4u);
   EXPECT_EQ(switches.report.totals.stalls.lock_waits, 1u);
+  EXPECT_EQ(switches.report.totals.stalls.samples, 1u);
   EXPECT_EQ(switches.report.totals.events, recorded.promised_totals.events);
   // No header: the thread is there, without an event, and all of it is lost.
   const auto headless = damaged("thread_1/index.atf", [](auto& bytes) { bytes.clear(); });

@@ -24,15 +24,24 @@ void add_new_trigger(const Command& command, Argument set, TriggerOptions& trigg
   const Argument above =
       command.any_number("--above", "N", trigger.above, "The value that it passes").needs(counter);
   (void)counter.needs(above);
+  const Argument blocked =
+      command
+          .duration("--blocked-longer-than", trigger.blocked_longer_than,
+                    "When a thread was off the processor, blocked, for more than this")
+          .needs(set)
+          .excludes(function)
+          .excludes(counter);
   const Argument longer = command
                               .duration("--longer-than", trigger.longer_than,
                                         "Only when a call takes more than this, for example 5ms")
                               .needs(set)
-                              .excludes(counter);
+                              .excludes(counter)
+                              .excludes(blocked);
   (void)command.flag("--throws", trigger.throws, "Only when an exception leaves the function")
       .needs(set)
       .excludes(longer)
-      .excludes(counter);
+      .excludes(counter)
+      .excludes(blocked);
   (void)command.duration("--duration", trigger.duration, "Stop detail after this time").needs(set);
   (void)command
       .option("--until", "FUNCTION", trigger.until, "Stop detail when this function is called")
@@ -50,7 +59,7 @@ void add_new_trigger(const Command& command, Argument set, TriggerOptions& trigg
 
 void add_trigger(const CommandGroup& group) {
   const Command command = group.add(
-      "trigger", "Show, set or remove what starts detail: a call, an exception, a counter");
+      "trigger", "Show, set or remove what starts detail: a call, an exception, a counter, a wait");
   const auto line = std::make_shared<TriggerLine>();
   command.collector();
   command.json();
@@ -63,8 +72,10 @@ void add_trigger(const CommandGroup& group) {
   add_new_trigger(command, set, line->trigger);
   command.footer(
       "Without --set and --clear: shows the triggers, and how often each has fired.\n"
-      "Detail starts when the function is called, takes long or throws, or the counter exceeds a\n"
-      "value. Without --duration and --until it continues until detail stop, and the trigger "
+      "Detail starts when the function is called, takes long or throws, a thread was blocked for\n"
+      "long (as the kernel reports it: run without --no-switches), or the counter exceeds a "
+      "value.\n"
+      "Without --duration and --until it continues until detail stop, and the trigger "
       "fires\n"
       "once. Each time there is a marker in the session. Triggers end with the session. Several:\n"
       "grpcurl.\n"
@@ -75,8 +86,10 @@ void add_trigger(const CommandGroup& group) {
     const Online to = online(invocation);
     if (line->clear) return set_trigger(to, {.target = line->trigger.target});
     if (!line->set) return show_triggers(to, line->trigger.target);
-    if (line->trigger.functions.empty() && line->trigger.counter.empty()) {
-      return failed(to, {Code::kInvalidArgument, "say --function, or --counter and --above"});
+    if (line->trigger.functions.empty() && line->trigger.counter.empty() &&
+        line->trigger.blocked_longer_than.count() == 0) {
+      return failed(to, {Code::kInvalidArgument,
+                         "say --function, --blocked-longer-than, or --counter and --above"});
     }
     return set_trigger(to, line->trigger);
   });

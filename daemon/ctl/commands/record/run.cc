@@ -51,6 +51,9 @@ void add_run(const CommandGroup& group) {
                  "Library functions whose calls are recorded: on for those that may block, as "
                  "read or pthread_mutex_lock, where they take longer than 3 us (the default), off, "
                  "or patterns such as 'malloc,free' for every call of these");
+  command.option("--sample", "RATE", &run->agent.sample,
+                 "Also record so many times in a second where running threads are, as 1kHz: shows "
+                 "code that is not instrumented, in report --samples");
   add_recording(command, run->agent);
   add_dynamic(command, run->dynamic);
   command.flag("--no-follow", run->program_only,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <random>
 #include <utility>
@@ -47,6 +48,28 @@ Result<std::string> join_patterns(const std::vector<std::string>& patterns) {
 
 }  // namespace
 
+Result<uint32_t> sample_hz(std::string_view text) {
+  constexpr uint32_t kMost = 10'000;  // as the agent takes it
+  std::string_view digits = text;
+  uint32_t unit = 1;
+  if (digits.ends_with("Hz")) digits.remove_suffix(2);
+  if (digits.ends_with('k')) {
+    digits.remove_suffix(1);
+    unit = 1000;
+  }
+  const bool may_end = digits.size() == text.size() || text.ends_with("Hz");
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (!may_end || error != std::errc() || end != digits.data() + digits.size() || number == 0 ||
+      number > kMost / unit) {
+    return Error{Code::kInvalidArgument,
+                 fmt::format("--sample {}: a number of samples in a second, as 1kHz or 999Hz, at "
+                             "most 10kHz",
+                             text)};
+  }
+  return number * unit;
+}
+
 Status set_recording(std::vector<std::string>& environment, const AgentSettings& settings) {
   set(environment, "COLLECT_TAG", settings.tag);
   if (settings.detail) set(environment, "COLLECT_DETAIL", *settings.detail);
@@ -77,6 +100,11 @@ Status set_recording(std::vector<std::string>& environment, const AgentSettings&
   if (settings.start_idle) set(environment, "COLLECT_START", "idle");
   if (settings.no_switches) set(environment, "COLLECT_SWITCHES", "off");
   if (settings.libcalls) set(environment, "COLLECT_LIBCALLS", *settings.libcalls);
+  if (settings.sample) {
+    const auto hz = sample_hz(*settings.sample);
+    if (!hz.ok()) return hz.error();
+    set(environment, "COLLECT_SAMPLE", std::to_string(*hz));
+  }
   if (settings.atf_version) {
     set(environment, "COLLECT_ATF_VERSION", std::to_string(*settings.atf_version));
   }

@@ -34,12 +34,16 @@ struct AgentSettings {
   bool start_idle = false;
   bool no_switches = false;             // no times off the processor
   std::optional<std::string> libcalls;  // off, on, or patterns of library functions; see below
+  std::optional<std::string> sample;    // "1kHz", "999Hz", "1000": samples in a second
   std::string plans;                    // folder with patch plans; empty: as the caller has it
   // The one process that is recorded has this parent; 0: every process is, unless the caller says
   // so.
   pid_t only_child_of = 0;
   std::optional<uint32_t> atf_version;
 };
+
+// "1kHz", "999Hz", "1000". kInvalidArgument: it is none of 1 to 10,000 in a second.
+Result<uint32_t> sample_hz(std::string_view text);
 
 // Puts into `environment` what `settings` says of the recording itself: tag, detail, memory,
 // limits, functions. kInvalidArgument: a pattern that no agent takes.

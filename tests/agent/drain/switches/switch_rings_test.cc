@@ -46,8 +46,8 @@ Counted counted(Work work) {
 
 class SwitchRingsTest : public testing::Test {
  protected:
-  void open() {
-    if (const char* const problem = rings_->open(::getpid()); problem != nullptr) {
+  void open(const SwitchesWanted& wanted = {}) {
+    if (const char* const problem = rings_->open(::getpid(), wanted); problem != nullptr) {
       GTEST_SKIP() << problem;
     }
   }
@@ -107,6 +107,36 @@ TEST_F(SwitchRingsTest, ThreadThatWasThereHasThem) {
   EXPECT_GE(count(of_thread(done.thread_id), What::kBlocked), done.blocked);
 }
 
+// As many as its time on a processor has milliseconds; a thread that sleeps has none.
+TEST_F(SwitchRingsTest, SamplesAreOfThreadsThatRun) {
+  ASSERT_NO_FATAL_FAILURE(open({.switches = false, .sample_hz = 1000}));
+  if (IsSkipped()) return;
+  if (rings_->no_samples() != nullptr) GTEST_SKIP() << rings_->no_samples();
+  uint32_t sleeper = 0;
+  uint32_t runner = 0;
+  std::thread asleep([&] {
+    sleeper = static_cast<uint32_t>(::syscall(SYS_gettid));
+    sleep_often();
+  });
+  std::thread running([&] {
+    runner = static_cast<uint32_t>(::syscall(SYS_gettid));
+    timespec used{};
+    while (used.tv_nsec < 200'000'000 && used.tv_sec == 0) {
+      for (volatile int i = 0; i < 100'000; i = i + 1) {
+      }
+      ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    }
+  });
+  asleep.join();
+  running.join();
+  const std::vector<SwitchRecord> found = of_thread(runner);
+  EXPECT_EQ(count(found, What::kSample), static_cast<long>(found.size()));
+  EXPECT_GE(found.size(), 150u);
+  EXPECT_LE(found.size(), 250u);
+  for (const SwitchRecord& one : found) EXPECT_NE(one.address, 0u);
+  EXPECT_LE(of_thread(sleeper).size(), 20u);
+}
+
 TEST_F(SwitchRingsTest, ChildProcessHasNone) {
   ASSERT_NO_FATAL_FAILURE(open());
   if (IsSkipped()) return;
@@ -138,7 +168,7 @@ TEST_F(SwitchRingsTest, ProcessThatIsGoneIsAnError) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-  EXPECT_NE(rings_->open(child), nullptr);
+  EXPECT_NE(rings_->open(child, {}), nullptr);
   EXPECT_FALSE(rings_->is_open());
 }
 

@@ -126,6 +126,34 @@ TEST_F(CollectorTriggersTest, EachKindHasItsSentenceAtItsTime) {
   EXPECT_EQ(in_order(3), "trigger 4: depth is 12, above 10");
 }
 
+TEST_F(CollectorTriggersTest, ThreadThatIsBlockedForLongFires) {
+  FakeAgent agent(process(1, "app", 10));
+  begin_app(agent);
+  api::SetTriggersRequest request;
+  api::Trigger& blocked = *request.add_triggers();
+  blocked.set_event(api::Trigger::EVENT_BLOCKED);
+  blocked.mutable_longer_than()->set_nanos(20'000'000);
+  blocked.set_times(1);
+  const auto set = set_triggers(request);
+  ASSERT_TRUE(set.ok()) << to_string(set.error());
+  call(agent, 1);
+  wire::Stalls stalls;
+  for (const uint64_t ms : {20, 21}) {
+    wire::Stall& stall = *stalls.add_stalls();
+    stall.set_stream_id(1);
+    stall.set_kind(wire::Stall::BLOCKED);
+    stall.set_first_ns(kFirstNs + 1'000'000'000 * (ms - 19));
+    stall.set_last_ns(stall.first_ns() + ms * 1'000'000);
+  }
+  ASSERT_TRUE(agent.data().send(wire::FrameType::kStalls, stalls));
+  ASSERT_TRUE(wait_received(1));
+  EXPECT_THAT(fired(), ElementsAre(1));
+  const std::vector<storage::Marker> markers = markers_of(agent, 3);
+  ASSERT_THAT(markers, SizeIs(1));
+  EXPECT_EQ(markers[0].text, "trigger 1: a thread was blocked for 21 ms");
+  EXPECT_EQ(markers[0].at_ns, kFirstNs + 2'021'000'000);
+}
+
 TEST_F(CollectorTriggersTest, NeedsAnAgent) {
   api::SetTriggersRequest request;
   request.add_triggers()->add_functions(function_of(1));

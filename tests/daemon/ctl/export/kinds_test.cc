@@ -51,6 +51,7 @@ const Kind kKinds[] = {
      {"times off the processor"},
      {"\"switches\":1", "\"blocked\"", "[blocked]", "\"cpu\""}},
     {"waits for locks", {"waits for locks"}, {"\"lock_waits\":1"}},
+    {"samples", {"samples"}, {"\"samples\":1"}},
     {"source lines", {"source lines"}, {"source_file.c"}},
     {"ends of threads", {"ends of threads"}, {"\"end_ns\":7654321", "end of thread_name"}},
     {"end of the process", {"end of the process"}, {"\"exit_code\":77", "exited with 77"}},
@@ -97,7 +98,8 @@ class ExportKinds : public testing::ExportTest {
     EXPECT_TRUE(manifest.ok());
     manifest->stalls = {{storage::StallKind::kPageWait, 4'000'000, 5'000'000, 1'000'000, 1, 0},
                         {storage::StallKind::kBlocked, 5'500'000, 6'500'000, 1'000'000, 1, 0},
-                        {storage::StallKind::kLock, 5'400'000, 6'600'000, 1'200'000, 1, 0, 102, 1}};
+                        {storage::StallKind::kLock, 5'400'000, 6'600'000, 1'200'000, 1, 0, 102, 1},
+                        {storage::StallKind::kSample, 5'450'000, 5'450'000, 0, 1, 0, 0, 1}};
     for (const storage::Stall& stall : manifest->stalls) {
       manifest->totals.stalls.add(stall);
       manifest->threads[0].stalls.add(stall);

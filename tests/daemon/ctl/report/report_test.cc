@@ -236,13 +236,61 @@ TEST_F(ReportWaits, PathsWithTheLongestFirst) {
             "# 1 stall, 0.010 us, subtracted from the times\n");
 }
 
+// Of functions that are recorded and of others, in the calls that were open then.
+TEST_F(ReportWaits, SamplesOnTheirPaths) {
+  const auto sample = [](uint64_t ns, uint64_t place) {
+    storage::Stall stall = storage::make_stall(storage::StallKind::kSample, ns, ns);
+    stall.thread = 0;
+    stall.place = place;
+    return stall;
+  };
+  constexpr uint64_t kOtherModule = uint64_t{7} << 32 | 0x99;
+  std::vector<storage::Stall> samples = {
+      sample(990, 0xC1),  sample(1010, 0xA4), sample(1015, 0xA8),        sample(1030, 0xC1),
+      sample(1040, 0xC5), sample(1050, 0xC1), sample(1050, kOtherModule)};
+  samples.push_back(sample(1200, 0));
+  samples.back().count = 4;
+  const std::vector<uint8_t> frames = storage::encode_switches(samples);
+  write_text(session_ / storage::kSwitchesFile, {frames.begin(), frames.end()});
+  json manifest = json::parse(std::ifstream(session_ / "manifest.json"));
+  manifest["process"] = {{"sample_hz", 500}};
+  manifest["totals"]["samples"] = 11;
+  manifest["symbols"] = json::parse(R"([
+      {"function_id": "0xa", "name": "a"}, {"function_id": "0xb", "name": "b"},
+      {"function_id": "0xa4", "name": "a+0x4"}, {"function_id": "0xa8", "name": "a+0x8"},
+      {"function_id": "0xc1", "name": "plain"}, {"function_id": "0xc5", "name": "plain+0x4"}])");
+  manifest["modules"] = {{{"module_id", 7}, {"path", "/lib/libx.so"}}};
+  write_text(session_ / "manifest.json", manifest.dump());
+  options_.samples = true;
+  const json document = again();
+  EXPECT_EQ(document["samples"], 11);
+  EXPECT_EQ(document["sample_hz"], 500);
+  options_.json = false;
+  out_.str("");
+  EXPECT_EQ(report(options_, out_, err_), 0);
+  EXPECT_EQ(out_.str(),
+            "       Samples      %  Sampled on the path\n"
+            "             4   36.4  (not known)\n"
+            "             3   27.3  a > b > plain\n"
+            "             2   18.2  a\n"
+            "             1    9.1  a > b > [libx.so]\n"
+            "             1    9.1  plain\n"
+            "# 11 samples, 500 in each second that a thread ran outside of the kernel\n");
+}
+
+TEST_F(ReportWaits, SamplesThatAreNotThere) {
+  options_.samples = true;
+  EXPECT_EQ(report(options_, out_, err_), 1);
+  EXPECT_NE(err_.str().find("--sample 1kHz"), std::string::npos) << err_.str();
+}
+
 // B, which a called, waits for a lock twice, and a itself for one once; what was joined is of no
 // call.
 TEST_F(ReportWaits, LocksWithTheirOwners) {
   const auto wait = [](uint64_t first_ns, uint64_t last_ns, uint64_t lock, uint32_t owner) {
     storage::Stall stall = storage::make_stall(storage::StallKind::kLock, first_ns, last_ns);
     stall.thread = 0;
-    stall.lock = lock;
+    stall.place = lock;
     stall.owner = owner;
     return stall;
   };

@@ -72,6 +72,7 @@ const std::vector<Arguments> kWrongLines = {
     {"trigger", "--set", "--function", "x", "--longer-than", "5ms", "--throws"},
     {"trigger", "--set", "--counter", "x", "--above", "1", "--longer-than", "5ms"},
     {"trigger", "--set", "--counter", "x", "--above", "1", "--throws"},
+    {"trigger", "--set", "--function", "x", "--blocked-longer-than", "5ms"},
     {"trigger", "--set", "--function", "x", "--longer-than", "5d"},
     {"trigger", "--set", "--function", "x", "--duration", "5d"},
     {"trigger", "--set", "--function", "x", "--pre-roll", "5d"},
@@ -425,6 +426,7 @@ TEST_F(OnlineWords, RecordingCommandsMatchCommittedText) {
   ask({"detail", "stop", "nobody"});
   ask({"trigger", "--set"});
   ask({"trigger", "--set", "--counter", "depth", "--above", "-3"});
+  ask({"trigger", "--set", "--blocked-longer-than", "50ms", "--times", "1"});
   ask({"trigger", "one"});
   ask({"trigger", "--set", "--function", "f", "--throws"});
   ask({"trigger", "one"});

@@ -122,7 +122,21 @@ TEST(WireValuesTest, KindsOfStallsAndOfTimesOffTheProcessor) {
   EXPECT_EQ(kept(wire::Stall::BLOCKED), Kind::kBlocked);
   EXPECT_EQ(kept(wire::Stall::PREEMPTED), Kind::kPreempted);
   EXPECT_EQ(kept(wire::Stall::LOCK), Kind::kLock);
+  EXPECT_EQ(kept(wire::Stall::SAMPLE), Kind::kSample);
   EXPECT_EQ(kept(99), std::nullopt);
+}
+
+// Their sum is no time, however many were joined.
+TEST(WireValuesTest, SamplesTakeNoTime) {
+  wire::Stall stall;
+  stall.set_kind(wire::Stall::SAMPLE);
+  stall.set_first_ns(100);
+  stall.set_last_ns(150);
+  stall.set_count(3);
+  const auto known = to_storage(stall);
+  ASSERT_TRUE(known.ok() && *known);
+  EXPECT_EQ((*known)->stalled_ns, 0u);
+  EXPECT_EQ((*known)->count, 3u);
 }
 
 TEST(WireValuesTest, LockOfAWaitAndItsOwner) {
@@ -130,11 +144,11 @@ TEST(WireValuesTest, LockOfAWaitAndItsOwner) {
   stall.set_kind(wire::Stall::LOCK);
   stall.set_first_ns(100);
   stall.set_last_ns(150);
-  stall.set_lock(0x5581f0001020);
+  stall.set_place(0x5581f0001020);
   stall.set_owner(4711);
   const auto known = to_storage(stall);
   ASSERT_TRUE(known.ok() && *known);
-  EXPECT_EQ((*known)->lock, 0x5581f0001020u);
+  EXPECT_EQ((*known)->place, 0x5581f0001020u);
   EXPECT_EQ((*known)->owner, 4711u);
 }
 

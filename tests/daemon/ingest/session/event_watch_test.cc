@@ -75,6 +75,31 @@ TEST_P(EventWatchTest, CallIsSeenAndItsReturnIsNot) {
   EXPECT_EQ(take(), Numbers{});
 }
 
+TEST_P(EventWatchTest, LongBlocksOfAnyThreadOnce) {
+  using storage::StallKind;
+  watch({{Kind::kBlocked, 100, {}}, {Kind::kCall, 0, {5}}});
+  const auto off = [](uint32_t stream, StallKind kind, uint64_t first_ns, uint64_t last_ns) {
+    return storage::StreamStall{stream, storage::make_stall(kind, first_ns, last_ns)};
+  };
+  std::vector<storage::StreamStall> stalls = {off(1, StallKind::kBlocked, 1000, 1100),
+                                              off(1, StallKind::kPreempted, 1200, 1900),
+                                              off(2, StallKind::kLock, 1200, 1900)};
+  watch_->look_at(stalls);
+  EXPECT_EQ(take(), Numbers{});
+  stalls = {off(2, StallKind::kBlocked, 1000, 1101)};
+  watch_->look_at(stalls);
+  ASSERT_EQ(seen_.size(), 1u);
+  EXPECT_EQ(seen_[0].at_ns, 1101u);
+  EXPECT_EQ(seen_[0].took_ns, 101u);
+  EXPECT_EQ(take(), Numbers{0});
+  watch_->look_at(stalls);  // again, after a reconnect
+  EXPECT_EQ(take(), Numbers{});
+  stalls = {off(1, StallKind::kBlocked, 2000, 3000)};
+  stalls[0].stall.count = 2;
+  watch_->look_at(stalls);
+  EXPECT_EQ(take(), Numbers{}) << "two of some length";
+}
+
 TEST_P(EventWatchTest, OnceForEachPage) {
   watch({{Kind::kCall, 0, {5}}});
   look(0, {{1, 5, kCall}, {2, 5, kReturn}, {3, 5, kCall}, {4, 5, kReturn}});
