@@ -28,7 +28,7 @@ struct ReportOptions {
   std::string other;         // the capture that --diff compares with; empty: none
   bool waits = false;        // instead: on which paths threads were off the processor
   bool locks = false;        // instead: which locks they waited for
-  bool samples = false;      // instead: on which paths they ran, by samples
+  bool samples = false;      // instead: where they ran, by samples
   std::string graph;         // the function whose callers and callees are shown; empty: none
   bool percentiles = false;  // columns of them in the text; JSON always has them
   bool lines = false;        // file and line of each function in the text; JSON always has them

@@ -139,21 +139,37 @@ std::vector<PathSamples> read_paths(const ReportedCapture& capture, const Report
   return SampledPaths(capture, slots, sampled).all();
 }
 
+// The sampled function, and the innermost call that was open; empty: it is that call, or none was.
+struct SampledFunction {
+  std::string name;
+  std::string call;
+  auto operator<=>(const SampledFunction&) const = default;
+};
+using FunctionSamples = std::pair<SampledFunction, uint64_t>;
+
+std::vector<FunctionSamples> functions_of(const std::vector<PathSamples>& paths) {
+  std::map<SampledFunction, uint64_t> functions;
+  for (const auto& [path, samples] : paths) {
+    functions[{path.back(), path.size() > 1 ? path[path.size() - 2] : ""}] += samples;
+  }
+  std::vector<FunctionSamples> sorted(functions.begin(), functions.end());
+  std::ranges::stable_sort(sorted, std::ranges::greater(), &FunctionSamples::second);
+  return sorted;
+}
+
 void print_text(TextOut& out, const ReportedCapture& capture, const ReportOptions& options,
-                const std::vector<PathSamples>& paths, uint64_t whole) {
+                const std::vector<FunctionSamples>& functions, uint64_t whole) {
   constexpr std::string_view kSampleFigures = "       Samples      %  ";
-  put_heading(out, kSampleFigures, "Sampled on the path", options.color);
+  put_heading(out, kSampleFigures, "Function, and the call that ran it", options.color);
   const size_t room = columns_left(options.columns, kSampleFigures.size());
-  for (size_t i = 0; i < std::min<uint64_t>(options.limit, paths.size()); ++i) {
-    const auto& [functions, samples] = paths[i];
+  for (size_t i = 0; i < std::min<uint64_t>(options.limit, functions.size()); ++i) {
+    const auto& [function, samples] = functions[i];
     out.dec(samples, 14);
     put_percent_cell(out, samples, whole, 7);
     out.put("  ");
-    std::string path;
-    for (const std::string& function : functions) {
-      path += (path.empty() ? "" : " > ") + printable(function);
-    }
-    out.put(cut_to_end(path, room));
+    std::string text = printable(function.name);
+    if (!function.call.empty()) text += "  in " + printable(function.call);
+    out.put(cut_to_end(text, room));
     out.put('\n');
   }
   out.put("# ");
@@ -180,7 +196,7 @@ int print_report_samples(TextOut& out, const ReportedCapture& capture, const Rep
   uint64_t whole = 0;
   for (const auto& [functions, samples] : paths) whole += samples;
   if (!options.json) {
-    print_text(out, capture, options, paths, whole);
+    print_text(out, capture, options, functions_of(paths), whole);
     return 0;
   }
   Json document = json_document();

@@ -1,5 +1,5 @@
-// `report --samples`: on which paths threads ran, by samples: the calls that were open, and the
-// function that was sampled, which need not be instrumented.
+// `report --samples`: where threads ran, by samples: the function that was sampled, which need not
+// be instrumented, and the calls that were open; in text the innermost one, in JSON all of them.
 #pragma once
 
 #include "daemon/ctl/report/report_profile.h"

@@ -79,7 +79,7 @@ class SamplesTest(RecordedTest):
             wanted = int(cpu_ns) / 1e6
             with self.subTest(path=path, found=found):
                 self.assertLessEqual(abs(found[path] - wanted), wanted * 0.1 + 10)
-        self.assertRegex(self.report("--samples").splitlines()[1], r"main > add > count_up")
+        self.assertRegex(self.report("--samples").splitlines()[1], r"count_up.*  in add")
         dumped = collectctl("dump", str(self.root)).stdout
         self.assertRegex(dumped, r"~ was in count_up")
         self.assertEqual(collectctl("verify", str(self.root)).returncode, 0)
@@ -141,8 +141,10 @@ class SwitchesTest(RecordedTest):
         for name, calls in measured.items():
             wall_ns, cpu_ns = (sum(column) for column in zip(*calls))
             row = rows[name + "()"] if name + "()" in rows else rows[name]
+            # The kernel's own work at a switch, up to some 30 us here, is time of the thread by its clock alone.
+            switches = 50 if name == "sleeps" else 1
             for said, known in ((row["total_ns"], wall_ns), (row["cpu_total_ns"], cpu_ns)):
-                if abs(said - known) > max(known * 0.02, 200_000 * len(calls)):
+                if abs(said - known) > max(known * 0.02, 200_000 * len(calls), 50_000 * switches):
                     wrong.append(f"{name}: {said} ns, {known} by its clock")
         return wrong
 

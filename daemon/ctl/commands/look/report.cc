@@ -25,7 +25,8 @@ void add_rows(const Command& command, ReportOptions& report) {
   command.flag("--locks", report.locks,
                "Instead: which locks functions waited for, and which threads had them");
   command.flag("--samples", report.samples,
-               "Instead: on which paths threads ran, by the samples of run --sample");
+               "Instead: in which functions threads ran, and in which calls, by the samples of "
+               "run --sample");
   command.option("--diff", "PATH", &report.other, "What is different in this other capture");
   add_window(command, report.when);
   command.flag("--percentiles", report.percentiles,

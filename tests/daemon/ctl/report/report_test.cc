@@ -265,15 +265,17 @@ TEST_F(ReportWaits, SamplesOnTheirPaths) {
   const json document = again();
   EXPECT_EQ(document["samples"], 11);
   EXPECT_EQ(document["sample_hz"], 500);
+  EXPECT_EQ(document["paths"][1],
+            json::parse(R"({"functions": ["a", "b", "plain"], "samples": 3})"));
   options_.json = false;
   out_.str("");
   EXPECT_EQ(report(options_, out_, err_), 0);
   EXPECT_EQ(out_.str(),
-            "       Samples      %  Sampled on the path\n"
+            "       Samples      %  Function, and the call that ran it\n"
             "             4   36.4  (not known)\n"
-            "             3   27.3  a > b > plain\n"
+            "             3   27.3  plain  in b\n"
             "             2   18.2  a\n"
-            "             1    9.1  a > b > [libx.so]\n"
+            "             1    9.1  [libx.so]  in b\n"
             "             1    9.1  plain\n"
             "# 11 samples, 500 in each second that a thread ran outside of the kernel\n");
 }
