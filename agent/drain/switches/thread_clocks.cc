@@ -64,8 +64,8 @@ bool ThreadClocks::report(const Clock& clock, uint64_t now_ns, uint64_t blocked_
                           uint64_t preempted_ns, uint32_t count) {
   if (count < 2) count = 2;
   const uint64_t wall_ns = now_ns - clock.since_ns;
-  __extension__ using UInt128 = unsigned __int128;
-  const uint64_t middle_ns = clock.since_ns + static_cast<uint64_t>(UInt128{wall_ns} * blocked_ns /
+  __extension__ using Product = unsigned __int128;
+  const uint64_t middle_ns = clock.since_ns + static_cast<uint64_t>(Product{wall_ns} * blocked_ns /
                                                                     (blocked_ns + preempted_ns));
   if (!stalls_.has_room_for_threads(2)) return false;
   if (blocked_ns != 0) {
