@@ -173,7 +173,7 @@ const char* take_words(Settings& settings) {
   static constexpr const char* kDetail[] = {"off", "armed", "on"};
   static constexpr const char* kStart[] = {"recording", "idle"};
   static constexpr const char* kDrain[] = {"thread", "process"};
-  static constexpr const char* kSwitches[] = {"off", "on"};
+  static constexpr const char* kSwitches[] = {"off", "on"};  // as kDrain, if it is not set
   const uint32_t full = take_word("COLLECT_FULL", kFull, 3, 0);
   if (full == 3) return "COLLECT_FULL must be drop, overwrite or wait";
   const uint32_t detail = take_word("COLLECT_DETAIL", kDetail, 3, 0);
@@ -182,7 +182,7 @@ const char* take_words(Settings& settings) {
   if (start == 2) return "COLLECT_START must be recording or idle";
   const uint32_t drain = take_word("COLLECT_DRAIN", kDrain, 2, 0);
   if (drain == 2) return "COLLECT_DRAIN must be thread or process";
-  const uint32_t switches = take_word("COLLECT_SWITCHES", kSwitches, 2, 1);
+  const uint32_t switches = take_word("COLLECT_SWITCHES", kSwitches, 2, drain);
   if (switches == 2) return "COLLECT_SWITCHES must be off or on";
   settings.switches = switches == 1;
   settings.drain = static_cast<DrainBy>(drain);

@@ -62,7 +62,8 @@ struct Settings {
   char only[kMaxFilterText + 1] = {};    // these functions; empty: all
   char except[kMaxFilterText + 1] = {};  // but not these
   bool has_filter() const { return only[0] != '\0' || except[0] != '\0'; }
-  bool switches = false;   // times in which threads are off the processor are recorded
+  bool switches = false;   // times in which threads are off the processor are recorded: by default
+                           // with a drain process
   uint32_t sample_hz = 0;  // where running threads are is recorded so often in a second; 0: never
   // Forked children are not recorded, nor a process whose parent is not `child_of` (0: any).
   bool this_process_only = false;

@@ -19,7 +19,7 @@ struct StallRing {
   // Producer's.
   ThreadStall* entries = nullptr;  // `held` of them; null: of no thread
   uint32_t held = 0;
-  ThreadStall few[kFewStallsHeld];
+  ThreadStall few[kFewStallsHeld];         // where they have no other place
   std::atomic<uint32_t> added{0};          // released when an entry is written
   ThreadStall joined[2];                   // for pages, for locks: that found no room; of none when
                                            // its count is 0

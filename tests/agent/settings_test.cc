@@ -246,7 +246,9 @@ TEST_F(SettingsTest, WordsAreTakenAndNoOthers) {
   EXPECT_EQ(read({{"COLLECT_DRAIN", "thread"}}).drain, DrainBy::kThread);
   EXPECT_EQ(read({{"COLLECT_DRAIN", "thread"}}).exit_flush_ms, 5'000u);
   EXPECT_EQ(read({{"COLLECT_DRAIN", "process"}}).drain, DrainBy::kProcess);
-  EXPECT_TRUE(read({}).switches);
+  EXPECT_FALSE(read({}).switches);
+  EXPECT_TRUE(read({{"COLLECT_DRAIN", "process"}}).switches);
+  EXPECT_FALSE(read({{"COLLECT_DRAIN", "process"}, {"COLLECT_SWITCHES", "off"}}).switches);
   EXPECT_FALSE(read({{"COLLECT_SWITCHES", "off"}}).switches);
   EXPECT_TRUE(read({{"COLLECT_SWITCHES", "on"}}).switches);
   EXPECT_EQ(read({{"COLLECT_DRAIN", "process"}}).exit_flush_ms, 60'000u);

@@ -140,7 +140,9 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
   if (settings.drain || value_of(base, "COLLECT_DRAIN").empty()) {
     set(environment, "COLLECT_DRAIN", settings.drain.value_or("process"));
   }
-  if (value_of(base, "COLLECT_LIBCALLS").empty()) set(environment, "COLLECT_LIBCALLS", "on");
+  for (const char* name : {"COLLECT_LIBCALLS", "COLLECT_SWITCHES"}) {
+    if (value_of(base, name).empty()) set(environment, name, "on");
+  }
   COLLECT_TRY(set_recording(environment, settings));
   if (settings.only_child_of != 0) {
     set(environment, "COLLECT_CHILD_OF", std::to_string(settings.only_child_of));

@@ -50,9 +50,9 @@ Result<uint32_t> sample_hz(std::string_view text);
 Status set_recording(std::vector<std::string>& environment, const AgentSettings& settings);
 
 // "NAME=value" entries. What neither `settings` nor the caller's variables say is for someone at a
-// workstation, who wants all of it: full = wait, drain = process, libcalls = on. LD_PRELOAD keeps
-// what it had, after the agent. kInvalidArgument when the library's path cannot be part of
-// LD_PRELOAD.
+// workstation, who wants all of it: full = wait, drain = process, libcalls and switches = on.
+// LD_PRELOAD keeps what it had, after the agent. kInvalidArgument when the library's path cannot be
+// part of LD_PRELOAD.
 Result<std::vector<std::string>> agent_environment(const std::vector<std::string>& base,
                                                    const AgentSettings& settings);
 

@@ -50,6 +50,10 @@ static void locks(void) {
     if (i == 1) pthread_mutex_unlock(&lock);
     SAY("unlock", pthread_mutex_unlock(&lock));
   }
+  pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
+  const struct timespec later = in_ms(5);
+  const clockid_t no_clock = 99;
+  SAY("clocklock", pthread_mutex_clocklock(&free_lock, no_clock, &later));
   pthread_rwlock_t shared = PTHREAD_RWLOCK_INITIALIZER;
   SAY("rdlock", pthread_rwlock_rdlock(&shared));
   SAY("rdlock", pthread_rwlock_rdlock(&shared));

@@ -31,7 +31,7 @@ TEST(RunEnvironmentTest, AddsOnlyWhatItMust) {
       *environment,
       UnorderedElementsAre("HOME=/root", "LD_PRELOADX=1", "LD_PRELOAD=/opt/lib/agent.so",
                            "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_FULL=wait",
-                           "COLLECT_DRAIN=process", "COLLECT_LIBCALLS=on"));
+                           "COLLECT_DRAIN=process", "COLLECT_LIBCALLS=on", "COLLECT_SWITCHES=on"));
 }
 
 TEST(RunEnvironmentTest, VariablesOfTheCallerWinOverOurDefaults) {
@@ -61,6 +61,7 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
   given.max_bytes = 4096;
   given.start_idle = true;
   given.libcalls = "malloc";
+  given.sample = "2kHz";
   given.only_child_of = 12;
   given.atf_version = 1;
   const auto environment = agent_environment(
@@ -71,15 +72,16 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
        "LD_PRELOAD=libm.so.6"},
       given);
   ASSERT_TRUE(environment.ok());
-  EXPECT_THAT(*environment,
-              UnorderedElementsAre(
-                  "COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
-                  "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_DETAIL=on",
-                  "COLLECT_FULL=overwrite", "COLLECT_DRAIN=process", "COLLECT_BUFFER_MB=8",
-                  "COLLECT_MAX_DEPTH=3", "COLLECT_MAX_RATE=4", "COLLECT_LONGER_THAN=5us",
-                  "COLLECT_ONLY=parse_*;lex", "COLLECT_EXCEPT=parse_char", "COLLECT_MAX_TIME=10s@7",
-                  "COLLECT_MAX_SIZE=4096", "COLLECT_START=idle", "COLLECT_CHILD_OF=12",
-                  "COLLECT_LIBCALLS=malloc", "COLLECT_ATF_VERSION=1"));
+  EXPECT_THAT(
+      *environment,
+      UnorderedElementsAre("COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
+                           "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_DETAIL=on",
+                           "COLLECT_FULL=overwrite", "COLLECT_DRAIN=process", "COLLECT_BUFFER_MB=8",
+                           "COLLECT_MAX_DEPTH=3", "COLLECT_MAX_RATE=4", "COLLECT_LONGER_THAN=5us",
+                           "COLLECT_ONLY=parse_*;lex", "COLLECT_EXCEPT=parse_char",
+                           "COLLECT_MAX_TIME=10s@7", "COLLECT_MAX_SIZE=4096", "COLLECT_START=idle",
+                           "COLLECT_CHILD_OF=12", "COLLECT_LIBCALLS=malloc", "COLLECT_SWITCHES=on",
+                           "COLLECT_ATF_VERSION=1", "COLLECT_SAMPLE=2000"));
   EXPECT_TRUE(starts_idle(*environment));
   EXPECT_TRUE(filters_functions(*environment));
   EXPECT_TRUE(limits_rates(*environment));
