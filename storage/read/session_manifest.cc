@@ -66,7 +66,7 @@ void SessionManifest::add_switches(const Trace& trace) {
     stalls.resize(before);
     identity.switches = false;
     identity.no_switches = fmt::format("{}: {}", storage::kSwitchesFile, read.error().message);
-    problems.push_back({"/process/switches", identity.no_switches});
+    problems.push_back({std::string(kSwitchesPlace), identity.no_switches});
   }
   sort_stalls();
 }

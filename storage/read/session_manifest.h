@@ -28,6 +28,9 @@ struct SessionManifest : storage::Manifest, storage::ManifestReading {
   // is as one without: `no_switches` says why, and `problems`.
   static Result<SessionManifest> of(const Trace& trace);
 
+  // Of that problem.
+  static constexpr std::string_view kSwitchesPlace = "/process/switches";
+
   const ManifestThread* thread(uint32_t id) const;
   // Nothing of other programs' manifests, which have no state. session_health() asks for the one of
   // a session on disk.

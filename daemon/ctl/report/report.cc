@@ -11,6 +11,17 @@
 #include "daemon/ctl/report/report_text.h"
 
 namespace collect::ctl {
+namespace {
+
+// Why switches.bin, which has waits for locks and samples, cannot be read; null: it can.
+const storage::ManifestProblem* problem_of_switches(const ReportedCapture& capture) {
+  const auto& problems = capture.manifest().problems;
+  const auto found = std::ranges::find(problems, read::SessionManifest::kSwitchesPlace,
+                                       &storage::ManifestProblem::place);
+  return found == problems.end() ? nullptr : &*found;
+}
+
+}  // namespace
 
 int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
   const Answer answer{options.json, out, err};
@@ -36,6 +47,10 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
     return std::max(code, print_report_graph(text, capture, options, answer));
   }
   if (options.waits) return std::max(code, print_report_waits(text, capture, options, answer));
+  if (const auto* problem = problem_of_switches(capture);
+      problem != nullptr && (options.locks || options.samples)) {
+    return answer.refuse_briefly({Code::kDamaged, problem->sentence}, 1);
+  }
   if (options.locks) return std::max(code, print_report_locks(text, capture, options));
   if (options.samples) {
     return std::max(code, print_report_samples(text, capture, options, answer));

@@ -350,6 +350,10 @@ TEST_F(ReportWaits, LocksWithTheirOwners) {
       "# 6 waits, 0.063 us, of all threads together\n");
   options_.wall = true;
   EXPECT_EQ(report(options_, out_, err_), 2);
+  options_.wall = false;
+  write_text(session_ / storage::kSwitchesFile, {frames.begin(), frames.end() - 1});
+  EXPECT_EQ(report(options_, out_, err_), 1);
+  EXPECT_NE(err_.str().find("no frame of switches"), std::string::npos) << err_.str();
 }
 
 TEST_F(ReportWaits, AreOfOneCaptureThatHasThem) {

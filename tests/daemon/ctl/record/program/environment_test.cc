@@ -98,13 +98,13 @@ TEST(RunEnvironmentTest, ProcessesGetWhatTheRunKnowsThemBy) {
   auto environment = agent_environment(outer, given);
   ASSERT_TRUE(environment.ok());
   EXPECT_THAT(*environment, IsSupersetOf({"COLLECT_RUN=/dev/shm/b", "COLLECT_RUN_KEY=2"}));
-  EXPECT_EQ(environment->size(), 8u);
+  EXPECT_EQ(environment->size(), 9u);
   // A collector that ran already asks for its own token.
   given.run_key.clear();
   environment = agent_environment(outer, given);
   ASSERT_TRUE(environment.ok());
   EXPECT_THAT(*environment, IsSupersetOf({"COLLECT_RUN=/dev/shm/b", "COLLECT_TOKEN_FILE=/token"}));
-  EXPECT_EQ(environment->size(), 8u);
+  EXPECT_EQ(environment->size(), 9u);
 }
 
 TEST(RunEnvironmentTest, PatternsThatTheAgentCannotTakeAreRefused) {
