@@ -31,6 +31,14 @@ uint64_t kind_bits(StallKind kind) {
   return kind == StallKind::kPreempted ? kPreemptedBit : 0;
 }
 
+std::optional<StallKind> kind_of(uint64_t bits) {
+  for (const StallKind kind :
+       {StallKind::kBlocked, StallKind::kPreempted, StallKind::kLock, StallKind::kSample}) {
+    if (kind_bits(kind) == bits) return kind;
+  }
+  return std::nullopt;
+}
+
 void append_frame(std::vector<uint8_t>& to, std::span<const Stall> switches) {
   const size_t head = to.size();
   to.resize(head + kFrameHeadBytes);
@@ -75,11 +83,8 @@ bool decode_frame(Bytes times, std::vector<Stall>& out) {
     const uint64_t what = values.next();
     first_ns += static_cast<uint64_t>(values.next_signed());
     stall.thread = static_cast<uint32_t>(thread);
-    const uint64_t kind = what & ~kJoinedBit;
-    stall.kind = kind == kLockBit        ? StallKind::kLock
-                 : kind == kSampleBit    ? StallKind::kSample
-                 : kind == kPreemptedBit ? StallKind::kPreempted
-                                         : StallKind::kBlocked;
+    const std::optional<StallKind> kind = kind_of(what & ~kJoinedBit);
+    stall.kind = kind.value_or(StallKind::kBlocked);
     stall.first_ns = first_ns;
     stall.last_ns = first_ns + values.next();
     stall.stalled_ns = stall.last_ns - first_ns;
@@ -88,12 +93,10 @@ bool decode_frame(Bytes times, std::vector<Stall>& out) {
       stall.stalled_ns = values.next();
     }
     uint64_t owner = 0;
-    if (kind == kLockBit || kind == kSampleBit) stall.place = values.next();
-    if (kind == kLockBit) owner = values.next();
+    if (kind == StallKind::kLock || kind == StallKind::kSample) stall.place = values.next();
+    if (kind == StallKind::kLock) owner = values.next();
     stall.owner = static_cast<uint32_t>(owner);
-    const bool is_kind =
-        kind == 0 || kind == kPreemptedBit || kind == kLockBit || kind == kSampleBit;
-    const bool is_possible = is_kind && thread <= UINT32_MAX && owner <= UINT32_MAX &&
+    const bool is_possible = kind && thread <= UINT32_MAX && owner <= UINT32_MAX &&
                              stall.last_ns >= first_ns && stall.count != 0 &&
                              stall.stalled_ns <= stall.last_ns - first_ns;
     if (!values.ok() || !is_possible) return false;

@@ -6,10 +6,10 @@
 //   time    uleb128 thread (N of thread_N), uleb128 what, sleb128 first_ns less that of the time
 //           before it in the frame (0 at its begin), uleb128 last_ns - first_ns; if several were
 //           joined, uleb128 count, uleb128 their sum in ns
-//   what    bit 0: preempted, not blocked; bit 1: joined; bit 2: a wait for a lock: behind all
-//   this,
-//           uleb128 address of the lock, uleb128 number of the thread that had it (0: not known);
-//           bit 3: a sample: behind all this, uleb128 where the thread ran, as a function's id
+//   what    bit 0: preempted, not blocked; bit 1: joined; bit 2: a wait for a lock; bit 3: a sample
+//   behind all this
+//           of a wait for a lock: uleb128 its address, uleb128 number of who had it (0: not known)
+//           of a sample: uleb128 where the thread ran, as a function's id
 //
 // Little-endian. STORAGE.md "Times off the processor".
 #pragma once

@@ -123,7 +123,7 @@ class Graph {
   }
   std::string name_of(uint32_t number) const {
     if (number == CallTree::kLost) return kCallerInDoubtName;
-    if (number == CallTree::kOther) return "(all other paths)";
+    if (number == CallTree::kOther) return kOtherPathsName;
     return report_name(names_, slots_.function_of(nodes_[number].slot));
   }
 

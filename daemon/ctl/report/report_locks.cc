@@ -70,11 +70,7 @@ class WaitingFunctions : public calls::CallSink {
 LockTable table_of_thread(const ReportedCapture& capture, const atf::SessionThread& thread) {
   LockTable table;
   const calls::Window& window = capture.window();
-  std::vector<storage::Stall> waits =
-      read::times_of(capture.manifest(), thread.n, storage::StallKind::kLock);
-  std::erase_if(waits, [&](const storage::Stall& wait) {
-    return wait.first_ns < window.first_ns || wait.first_ns > window.last_ns;
-  });
+  const std::vector<storage::Stall> waits = capture.times_of(thread.n, storage::StallKind::kLock);
   if (waits.empty()) return table;
   const std::vector<calls::Gap> gaps = read::call_gaps_of(capture.manifest(), thread.n);
   calls::FunctionSlots slots;

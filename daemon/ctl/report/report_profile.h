@@ -39,6 +39,14 @@ class ReportedCapture {
   const read::NameTable& names() const { return *names_; }
   const std::vector<const atf::SessionThread*>& threads() const { return threads_; }
   const calls::Window& window() const { return window_; }
+  // What begins in the window: waits for locks, or samples.
+  std::vector<storage::Stall> times_of(uint32_t thread, storage::StallKind kind) const {
+    std::vector<storage::Stall> times = read::times_of(manifest_, thread, kind);
+    std::erase_if(times, [this](const storage::Stall& one) {
+      return one.first_ns < window_.first_ns || one.first_ns > window_.last_ns;
+    });
+    return times;
+  }
   // Whether it is known when its threads were on a processor.
   bool has_switches() const { return manifest_.identity.switches; }
   // With a window, of the readable threads in it; else of the whole capture.
@@ -153,6 +161,7 @@ inline uint64_t cpu_self_ns(const calls::GroupTimes& times) {
 }
 
 inline constexpr char kNoCallerName[] = "(no caller)";
+inline constexpr char kOtherPathsName[] = "(all other paths)";
 inline constexpr char kCallerInDoubtName[] = "(unknown, behind a gap)";
 
 std::string report_name(const read::NameTable& names, uint64_t function_id);

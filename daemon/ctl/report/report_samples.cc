@@ -101,7 +101,7 @@ class SampledPaths {
     for (; number != CallTree::kRoot && path.size() < kMostCalls; number = nodes[number].parent) {
       path.push_back(number == CallTree::kLost ? kCallerInDoubtName
                      : number == CallTree::kOther
-                         ? "(all other paths)"
+                         ? kOtherPathsName
                          : report_name(capture_.names(), slots_.function_of(nodes[number].slot)));
     }
     std::ranges::reverse(path);
@@ -123,11 +123,7 @@ std::vector<PathSamples> read_paths(const ReportedCapture& capture, const Report
   for (size_t i = 0; i < threads.size(); ++i) {
     progress(i, threads.size());
     const uint32_t n = threads[i]->n;
-    std::vector<storage::Stall> samples =
-        read::times_of(capture.manifest(), n, storage::StallKind::kSample);
-    std::erase_if(samples, [&](const storage::Stall& sample) {
-      return sample.first_ns < window.first_ns || sample.first_ns > window.last_ns;
-    });
+    std::vector<storage::Stall> samples = capture.times_of(n, storage::StallKind::kSample);
     if (samples.empty()) continue;
     sampled.begin_thread(std::move(samples));
     const std::vector<calls::Gap> gaps = read::call_gaps_of(capture.manifest(), n);
