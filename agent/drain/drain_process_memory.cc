@@ -12,6 +12,7 @@
 #include "agent/platform/system.h"
 #include "agent/run_records.h"
 #include "agent/shared_memory.h"
+#include "formats/core/text/sanitized.h"
 
 namespace collect::agent {
 namespace {
@@ -88,21 +89,6 @@ struct Place {
   bool contains(uintptr_t address) const { return address >= begin && address < end; }
 };
 
-constexpr bool is_sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-  return true;
-#else
-  return false;
-#endif
-#else
-  return false;
-#endif
-}
-
 // The shadow stack, where the CPU keeps return addresses apart; 0 where there is none.
 uintptr_t shadow_stack() {
   uintptr_t top = 0;
@@ -139,7 +125,7 @@ void replace_by_nothing(int fd) {
 }  // namespace
 
 void drop_program_memory(const OwnObject& own) {
-  if (is_sanitized() || !own.calls_are_bound) return;
+  if (kIsSanitized || !own.calls_are_bound) return;
   const uintptr_t needed[] = {reinterpret_cast<uintptr_t>(__builtin_frame_address(0)),
                               reinterpret_cast<uintptr_t>(__builtin_thread_pointer()),
                               shadow_stack()};

@@ -24,6 +24,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "formats/core/text/sanitized.h"
+
 #if defined(__linux__)
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -34,13 +36,8 @@
 
 // A sanitizer knows what the C library's functions read and write, and what the kernel does not
 // say.
-#if !defined(__linux__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if !defined(__linux__) || COLLECT_SANITIZER_RUNTIME
 #define COLLECT_SYSTEM_BY_LIBRARY 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define COLLECT_SYSTEM_BY_LIBRARY 1
-#endif
 #endif
 
 namespace collect::agent::sys {

@@ -28,7 +28,6 @@ class TaskThreads {
   TaskThreads& operator=(const TaskThreads&) = delete;
 
   uint32_t count() const { return count_; }
-  thread_act_t port(uint32_t i) const { return ports_[i]; }
   // 0 when it has ended meanwhile.
   uint32_t id(uint32_t i) const {
     thread_identifier_info_data_t info;
@@ -39,11 +38,23 @@ class TaskThreads {
     }
     return static_cast<uint32_t>(info.thread_id);
   }
+  // MACH_PORT_NULL when it has ended.
+  thread_act_t find(uint32_t thread_id) const {
+    for (uint32_t i = 0; i < count_; ++i) {
+      if (id(i) == thread_id) return ports_[i];
+    }
+    return MACH_PORT_NULL;
+  }
 
  private:
   thread_act_array_t ports_ = nullptr;
   mach_msg_type_number_t count_ = 0;
 };
+
+uint64_t run_ns(const time_value_t& time) {
+  return static_cast<uint64_t>(time.seconds) * 1000000000U +
+         static_cast<uint64_t>(time.microseconds) * 1000U;
+}
 
 size_t list_bytes(uint32_t count) {
   return size_t{count} * sizeof(uint32_t);
@@ -60,25 +71,30 @@ void find_thread_ids() {}
 
 bool read_thread_name(pid_t, uint32_t thread_id, char* out, size_t out_bytes) {
   const TaskThreads threads;
-  for (uint32_t i = 0; i < threads.count(); ++i) {
-    if (threads.id(i) != thread_id) continue;
-    thread_extended_info_data_t info;
-    mach_msg_type_number_t words = THREAD_EXTENDED_INFO_COUNT;
-    if (thread_info(threads.port(i), THREAD_EXTENDED_INFO, reinterpret_cast<thread_info_t>(&info),
-                    &words) != KERN_SUCCESS) {
-      return false;
-    }
-    const size_t length = strnlen(info.pth_name, sizeof info.pth_name);
-    const size_t bytes = length < out_bytes ? length : out_bytes - 1;
-    memcpy(out, info.pth_name, bytes);
-    out[bytes] = '\0';
-    return true;
+  thread_extended_info_data_t info;
+  mach_msg_type_number_t words = THREAD_EXTENDED_INFO_COUNT;
+  if (thread_info(threads.find(thread_id), THREAD_EXTENDED_INFO,
+                  reinterpret_cast<thread_info_t>(&info), &words) != KERN_SUCCESS) {
+    return false;
   }
-  return false;
+  const size_t length = strnlen(info.pth_name, sizeof info.pth_name);
+  const size_t bytes = length < out_bytes ? length : out_bytes - 1;
+  memcpy(out, info.pth_name, bytes);
+  out[bytes] = '\0';
+  return true;
 }
 
-bool read_thread_times(pid_t, uint32_t, ThreadTimes&) {
-  return false;
+// The system does not say how long a thread waited for a processor: all that is off one is blocked.
+bool read_thread_times(pid_t, uint32_t thread_id, ThreadTimes& times) {
+  const TaskThreads threads;
+  thread_basic_info_data_t info;
+  mach_msg_type_number_t words = THREAD_BASIC_INFO_COUNT;
+  if (thread_info(threads.find(thread_id), THREAD_BASIC_INFO,
+                  reinterpret_cast<thread_info_t>(&info), &words) != KERN_SUCCESS) {
+    return false;
+  }
+  times = {run_ns(info.user_time) + run_ns(info.system_time), 0, 0};
+  return true;
 }
 
 // One question to the system for all of them. Memory of the list is the kernel's, not malloc's.

@@ -12,7 +12,6 @@ namespace collect::inject {
 namespace {
 
 constexpr uint64_t kMaxTableBytes = 64u << 20;  // of dynamic symbols or of their names
-constexpr uint64_t kMaxSections = 65'536;
 
 bool read_at(std::ifstream& file, uint64_t offset, void* to, size_t bytes) {
   file.clear();
@@ -43,7 +42,7 @@ bool defines(const std::string& path, const std::string& symbol) {
   std::ifstream file(path, std::ios::binary);
   Elf64_Ehdr header{};
   if (!read_at(file, 0, &header, sizeof header) || header.e_shentsize != sizeof(Elf64_Shdr) ||
-      header.e_shnum == 0 || header.e_shnum > kMaxSections) {
+      header.e_shnum == 0) {
     return true;
   }
   std::vector<Elf64_Shdr> sections;

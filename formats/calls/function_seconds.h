@@ -46,13 +46,9 @@ class FunctionSeconds : public CallSink {
     move_to(call.end.ns, call.reason == EndReason::kCutByGap);
     FunctionTimes& times = at(call.slot);
     ++times.calls;
-    times.self_ns += call.self_ns;
-    times.total_ns += call.function_ns;
-    if (!call.is_whole) return;
-    times.shortest_ns = call.total_ns < times.shortest_ns ? call.total_ns : times.shortest_ns;
-    times.longest_ns = call.total_ns > times.longest_ns ? call.total_ns : times.longest_ns;
-    times.durations.add(call.total_ns, octaves_left_);
+    times.add(call, waits_.end(call.depth), octaves_left_);
   }
+  void on_wait(uint64_t ns, size_t depth) { waits_.wait(ns, depth); }
   // Its time is not given: it belongs to the second that is being counted.
   void on_untimed(uint32_t slot, atf::EventKind kind) {
     if (kind == atf::EventKind::kCall) ++at(slot).calls;
@@ -110,6 +106,7 @@ class FunctionSeconds : public CallSink {
   uint64_t last_ns_ = 0;
   std::vector<uint32_t> positions_;                        // in times_, by slot
   std::vector<std::pair<uint32_t, FunctionTimes>> times_;  // of this second
+  WaitStack waits_;
   size_t octaves_left_ = FunctionTotals::kMaxOctaves;
 };
 

@@ -33,6 +33,17 @@ struct FunctionTimes {
   DurationHistogram durations;  // of whole calls
 
   bool is_seen() const { return calls != 0 || exceptions != 0; }
+  // The times of a call, of which it was off the processor for `off`. Takes from `octaves_left`
+  // what the histogram needs.
+  void add(const EndedCall& call, const WaitedTimes& off, size_t& octaves_left) {
+    self_ns += call.self_ns;
+    total_ns += call.function_ns;
+    if (off.total_ns != 0) waited.add({call.is_outermost ? off.total_ns : 0, off.self_ns});
+    if (!call.is_whole) return;
+    shortest_ns = call.total_ns < shortest_ns ? call.total_ns : shortest_ns;
+    longest_ns = call.total_ns > longest_ns ? call.total_ns : longest_ns;
+    durations.add(call.total_ns, octaves_left);
+  }
   // A percentile of whole calls; nullopt where there are none, or where not all of them were kept.
   std::optional<uint64_t> percentile(uint32_t per_mille) const {
     if (longest_ns < shortest_ns || !durations.is_complete()) return std::nullopt;
@@ -48,16 +59,7 @@ class FunctionTotals : public CallSink {
   void on_call_begin(const Call& call) { ++at(call.slot).calls; }
   void on_call_end(const EndedCall& call) {
     FunctionTimes& times = times_[call.slot];
-    times.self_ns += call.self_ns;
-    times.total_ns += call.function_ns;
-    if (const WaitedTimes waited = waits_.end(call.depth); waited.total_ns != 0) {
-      times.waited.add({call.is_outermost ? waited.total_ns : 0, waited.self_ns});
-    }
-    if (call.is_whole) {
-      times.shortest_ns = call.total_ns < times.shortest_ns ? call.total_ns : times.shortest_ns;
-      times.longest_ns = call.total_ns > times.longest_ns ? call.total_ns : times.longest_ns;
-      times.durations.add(call.total_ns, octaves_left_);
-    }
+    times.add(call, waits_.end(call.depth), octaves_left_);
     if (call.reason != EndReason::kReturned) count_end(times, call.reason);
   }
   void on_lone_end(uint32_t slot, EndReason reason, const Moment&) {

@@ -54,6 +54,20 @@ RunningTime::RunningTime(const std::vector<Stall>& stalls) {
   }
 }
 
+void RunningTime::append(const Stall& stall) {
+  const Piece last = pieces_.empty() ? Piece{} : pieces_.back();
+  const size_t pieces = pieces_.size();
+  add(std::max(stall.first_ns, last.last_ns), stall.last_ns, stall);
+  if (pieces_.size() != pieces) pieces_.back().before_ns = last.before_ns + last.stalled_ns;
+}
+
+void RunningTime::forget_before(uint64_t ns) {
+  (void)stalled_until(ns);
+  if (next_ < 2) return;
+  pieces_.erase(pieces_.begin(), pieces_.begin() + static_cast<ptrdiff_t>(next_ - 1));
+  next_ = 1;
+}
+
 uint64_t RunningTime::stalled_until(uint64_t ns) {
   if (pieces_.empty()) return 0;
   const bool is_earlier = next_ != 0 && ns <= pieces_[next_ - 1].last_ns;

@@ -26,6 +26,12 @@ class RunningTime {
   // it begins is none.
   explicit RunningTime(const std::vector<Stall>& stalls);
 
+  // Behind those that are there; of one that meets them, what is behind them.
+  void append(const Stall& stall);
+  // What was stalled before `ns` stays counted, and needs no memory. Earlier times are not asked
+  // any more.
+  void forget_before(uint64_t ns);
+
   // A time on a clock that stops in stalls. Cheap where times grow, correct where they
   // don't.
   uint64_t at(uint64_t ns) { return pieces_.empty() ? ns : ns - stalled_until(ns); }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -91,6 +92,21 @@ class ThreadCalls {
     } else if (gap.last_ns == 0 || gap.last_ns >= window_.first_ns) {
       reaching_in_.push_back(gap);
     }
+  }
+
+  // Times off the processor that became known later, in their order, behind those that are there.
+  // What they say of the time before the newest event comes too late, and is left out.
+  void add_waits(std::span<const Stall> waits) {
+    if (waits.empty()) return;
+    for (const Stall& wait : waits) processor_.append(wait);
+    if (newest_.seq == kNoEvent) {
+      next_wait_ns_ = 0;
+      return;
+    }
+    processor_.forget_before(newest_.ns);
+    waited_before_ns_ = processor_.stalled_until(newest_.ns);
+    has_begun_ = true;
+    next_wait_ns_ = processor_.next_stall(newest_.ns);
   }
 
   // Calls and gaps before the window that need not be read again, in their order: resume_thread().

@@ -2,6 +2,7 @@
 // time. Used on one thread. Memory grows with the depth of the calls that waited.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,6 +19,16 @@ struct WaitedTimes {
     self_ns += other.self_ns;
   }
 };
+
+// On the processor, of times that are known by what was off it.
+template <class Times>
+uint64_t cpu_total_ns(const Times& times) {
+  return times.total_ns - std::min(times.total_ns, times.waited.total_ns);
+}
+template <class Times>
+uint64_t cpu_self_ns(const Times& times) {
+  return times.self_ns - std::min(times.self_ns, times.waited.self_ns);
+}
 
 class WaitStack {
  public:

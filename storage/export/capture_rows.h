@@ -24,6 +24,8 @@ struct CaptureSession {
   // What of the session one collector stored. "local" where the file does not say whose it is.
   const std::string part;
   std::map<uint32_t, const storage::ModuleInfo*> modules;  // by number
+  // Times off the processor are known.
+  bool has_switches() const { return session.manifest.identity.switches; }
 };
 
 // Where a function is: the same in every session with this build id.
@@ -49,6 +51,7 @@ struct CallRow {
   uint64_t seq = 0;  // the agent's number of its call event
   const calls::EndedCall& call;
   uint64_t function = 0;
+  calls::WaitedTimes waited{};  // of its times, off the processor
   std::optional<uint64_t> caller{};
 };
 

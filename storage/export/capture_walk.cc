@@ -42,9 +42,10 @@ class CallsOfThread : public calls::CallSink {
     open_.push_back(call.slot);
   }
   void on_call_end(const calls::EndedCall& call) {
+    const calls::WaitedTimes waited = waits_.end(call.depth);
     const uint64_t function = slots_.function_of(call.slot);
     if (!status_.ok() || !session_.functions.wants(function)) return;
-    CallRow row{thread_, call.begin.seq, call, function};
+    CallRow row{thread_, call.begin.seq, call, function, waited};
     if (call.begin.seq != calls::kNoEvent) row.seq = numbers_.number_of(call.begin.seq);
     if (call.depth != 0 && call.depth <= open_.size()) {
       row.caller = slots_.function_of(open_[call.depth - 1]);
@@ -52,6 +53,7 @@ class CallsOfThread : public calls::CallSink {
     status_ = rows_.call(row);
     ++count_;
   }
+  void on_wait(uint64_t ns, size_t depth) { waits_.wait(ns, depth); }
   const Status& status() const { return status_; }
   uint64_t count() const { return count_; }
 
@@ -62,6 +64,7 @@ class CallsOfThread : public calls::CallSink {
   const storage::RecordNumbers& numbers_;
   CaptureRows& rows_;
   std::vector<uint32_t> open_;  // slots of the open calls, by depth
+  calls::WaitStack waits_;
   uint64_t count_ = 0;
   Status status_;
 };

@@ -6,19 +6,14 @@
 
 namespace collect::read {
 
-namespace {
-
-std::vector<calls::Stall> for_calls(const std::vector<storage::Stall>& stalls) {
-  std::vector<calls::Stall> given;
-  given.reserve(stalls.size());
-  for (const storage::Stall& stall : stalls) {
-    given.push_back({stall.first_ns, stall.last_ns, stall.stalled_ns, stall.count,
-                     !stall.thread.has_value(), storage::is_off_processor(stall.kind)});
-  }
-  return given;
+calls::Stall call_stall_of(const storage::Stall& stall) {
+  return {stall.first_ns,
+          stall.last_ns,
+          stall.stalled_ns,
+          stall.count,
+          !stall.thread.has_value(),
+          storage::is_off_processor(stall.kind)};
 }
-
-}  // namespace
 
 std::vector<storage::Stall> idle_times_of(const SessionManifest& manifest, uint32_t thread) {
   std::vector<storage::Stall> stalls;
@@ -52,7 +47,10 @@ std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t 
 }
 
 std::vector<calls::Stall> call_stalls_of(const SessionManifest& manifest, uint32_t thread) {
-  return for_calls(idle_times_of(manifest, thread));
+  std::vector<calls::Stall> stalls;
+  std::ranges::transform(idle_times_of(manifest, thread), std::back_inserter(stalls),
+                         call_stall_of);
+  return stalls;
 }
 
 std::vector<storage::Gap> event_gaps_of(const SessionManifest& manifest, uint32_t thread) {

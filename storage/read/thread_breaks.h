@@ -24,6 +24,7 @@ std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t 
 std::vector<storage::Gap> event_gaps_of(const SessionManifest& manifest, uint32_t thread);
 
 // As the pairing takes them: idle_times_of(), and the gaps.
+calls::Stall call_stall_of(const storage::Stall& stall);
 std::vector<calls::Stall> call_stalls_of(const SessionManifest& manifest, uint32_t thread);
 std::vector<calls::Gap> call_gaps_of(const SessionManifest& manifest, uint32_t thread);
 

@@ -96,7 +96,9 @@ Status Session::append_pages(std::span<const Page> pages) {
   if (!failure_.ok()) return failure_;
   Status admitted;
   pages = pages.first(space_.room_for(stored_bytes_ + roller_.bytes(), pages, copies(), admitted));
-  if (live_.is_due_before_page()) COLLECT_TRY(fail(write_manifest_now(durable())));
+  // All of it: records that a manifest counts are on the disk before it is, or no one sends them
+  // again.
+  if (live_.is_due_before_page()) COLLECT_TRY(commit());
   // Before anything is stored, so that the container misses nothing when it can't be opened now.
   COLLECT_TRY(make_capture_room());
   while (!pages.empty()) {
@@ -170,13 +172,13 @@ void Session::note_capture_problem() {
 }
 
 // The file is made at the first bytes, and the manifest that names it is written before them: of a
-// stream of others nothing else says where it is from. switches.bin is found without.
+// stream of others nothing else says where it is from.
 Result<PassthroughFile*> Session::passthrough_file(PassthroughKind kind) {
   auto known = passthrough_.find(kind);
   if (!known.ok() || *known != nullptr) return known;
   auto made = passthrough_.create(kind, manifest_);
   if (!made.ok()) return made;
-  if (kind != PassthroughKind::kSwitches) live_.change_before_page();
+  live_.change_before_page();
   directory_unsynced_ = true;
   return made;
 }
@@ -188,7 +190,7 @@ Status Session::append_passthrough(PassthroughKind kind, std::span<const Bytes> 
   COLLECT_TRY(fail(space_.admit(stored_bytes_ + roller_.bytes(), copies() * bytes)));
   auto file = passthrough_file(kind);
   if (!file.ok()) return fail(file.error());
-  if (live_.is_due_before_page()) COLLECT_TRY(fail(write_manifest_now(durable())));
+  if (live_.is_due_before_page()) COLLECT_TRY(commit());
   // Before the bytes are counted: a container's first manifest says where its part begins.
   COLLECT_TRY(make_capture_room());
   const Status appended = (*file)->append(parts);

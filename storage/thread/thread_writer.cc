@@ -454,9 +454,9 @@ Status ThreadWriter::seal_detail(bool durable, Status& synced) {
 
 Status ThreadWriter::collect_functions(FunctionSet& functions) {
   // Small blocks stay in the cache between the read and the look.
-  constexpr size_t kBlockBytes = 256 * 1024;
+  constexpr size_t kReadBytes = 256 * 1024;
   std::vector<uint8_t> buffer(
-      static_cast<size_t>(std::min<uint64_t>(kBlockBytes, index_.summary().bytes)));
+      static_cast<size_t>(std::min<uint64_t>(kReadBytes, index_.summary().bytes)));
   for (uint64_t offset = 0; offset < index_.summary().bytes;) {
     auto got = index_.read_section(offset, buffer);
     if (!got.ok()) return got.error();

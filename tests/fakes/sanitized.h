@@ -2,17 +2,17 @@
 // was asked to give back, and can't have its address space limited.
 #pragma once
 
+#include "formats/core/text/sanitized.h"
+
 namespace collect::fakes {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
+inline constexpr bool kSanitized = kIsSanitized;
 
 // ThreadSanitizer leaves every signal of a thread blocked after some handlers.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool kLosesSignals = true;
+#elif defined(__has_feature)
+inline constexpr bool kLosesSignals = __has_feature(thread_sanitizer);
 #else
 inline constexpr bool kLosesSignals = false;
 #endif

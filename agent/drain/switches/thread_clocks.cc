@@ -1,10 +1,13 @@
 #include "agent/drain/switches/thread_clocks.h"
 
+#include "agent/platform/system.h"
+
 namespace collect::agent {
 
 bool ThreadClocks::watch(int32_t process) {
   ThreadTimes times;
-  if (!read_thread_times(process, static_cast<uint32_t>(process), times)) return false;
+  const uint32_t one = process == sys::getpid() ? os_thread_id() : static_cast<uint32_t>(process);
+  if (!read_thread_times(process, one, times)) return false;
   process_ = process;
   return true;
 }

@@ -13,7 +13,12 @@
 namespace collect::agent {
 
 inline constexpr uint64_t kClockLookNs = 10'000'000;
-inline constexpr uint32_t kClockLooks = 32;  // threads that are looked at then, in turn
+// Threads that are looked at then, in turn. On Apple's systems each look searches all of them.
+#if defined(__APPLE__)
+inline constexpr uint32_t kClockLooks = 4;
+#else
+inline constexpr uint32_t kClockLooks = 32;
+#endif
 // Less is kept for the next look.
 inline constexpr int64_t kLeastOffNs = 200'000;
 

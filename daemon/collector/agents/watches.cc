@@ -7,7 +7,11 @@
 
 namespace collect::daemon {
 
+namespace {
+
 using Clock = std::chrono::steady_clock;
+
+}  // namespace
 
 Watches::Watches() {
   auto started = start_thread("collector", [this] { io_.run(); });

@@ -177,7 +177,10 @@ void ControlRelay::run() {
   const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 0);
   const Time now = std::chrono::steady_clock::now();
   std::vector<uint64_t> ready;
-  for (int i = 0; i < count; ++i) ready.push_back(events[static_cast<size_t>(i)].data.u64);
+  // A copy: the field is not aligned.
+  for (int i = 0; i < count; ++i) {
+    ready.push_back(uint64_t{events[static_cast<size_t>(i)].data.u64});
+  }
   for (const auto& [id, connection] : connections_) {
     const bool is_free_again =
         connection->paused_until != Time::min() && connection->paused_until <= now;

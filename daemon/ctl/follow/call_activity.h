@@ -4,6 +4,7 @@
 // One thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,10 +20,12 @@ struct SeenCall {
   uint32_t depth = 0;
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
+  uint64_t waited_ns = 0;  // of it, off the processor
   bool unwound = false;
 
   static constexpr uint32_t kNoCaller = UINT32_MAX;
   uint64_t duration_ns() const { return end_ns > start_ns ? end_ns - start_ns : 0; }
+  uint64_t cpu_ns() const { return duration_ns() - std::min(duration_ns(), waited_ns); }
 };
 
 // At most so many calls, the longest.
@@ -45,7 +48,10 @@ struct FunctionSums {
   uint64_t calls = 0;
   uint64_t total_ns = 0;
   uint64_t self_ns = 0;
+  uint64_t waited_self_ns = 0;  // of self_ns, off the processor
   uint64_t longest_ns = 0;
+
+  uint64_t cpu_self_ns() const { return self_ns - std::min(self_ns, waited_self_ns); }
 };
 
 // By slot; remembers which have been touched.

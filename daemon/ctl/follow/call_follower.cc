@@ -1,10 +1,12 @@
 #include "daemon/ctl/follow/call_follower.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "daemon/ctl/follow/limits.h"
 #include "formats/calls/read_thread.h"
+#include "formats/calls/wait_stack.h"
 #include "formats/core/text/printable.h"
 #include "formats/core/text/utf8.h"
 
@@ -52,6 +54,7 @@ class CallFollower::Thread : public calls::CallSink {
 
   void read_part() {
     if (unread() == 0) return;
+    calls_.add_waits(std::exchange(files_.waits, {}));
     const atf::IndexReader& index = *files_.index;
     uint64_t last = std::min(files_.settled, next_ + kPartEvents);
     const auto gap =
@@ -92,6 +95,7 @@ class CallFollower::Thread : public calls::CallSink {
   void on_call_end(const calls::EndedCall& call) {
     charge(call.end.ns);
     stack_.pop_back();
+    const calls::WaitedTimes waited = waits_.end(call.depth);
     if (!call.has_own_end()) return;
     SeenCall seen;
     seen.slot = call.slot;
@@ -100,6 +104,7 @@ class CallFollower::Thread : public calls::CallSink {
     seen.depth = call.depth;
     seen.start_ns = call.begin.ns;
     seen.end_ns = call.end.ns;
+    seen.waited_ns = waited.total_ns;
     seen.unwound = call.reason == calls::EndReason::kUnwound;
     FunctionSums& sums = owner_.functions_.at(call.slot);
     ++sums.calls;
@@ -108,6 +113,10 @@ class CallFollower::Thread : public calls::CallSink {
     owner_.on_call(seen);
   }
   void on_lone_end(uint32_t, calls::EndReason, const calls::Moment& moment) { charge(moment.ns); }
+  void on_wait(uint64_t ns, size_t depth) {
+    waited_ns_ += ns;
+    waits_.wait(ns, depth);
+  }
   // What happened meanwhile no one knows.
   void on_gap(const calls::Gap&, const calls::Moment&) { charged_ns_ = 0; }
 
@@ -122,8 +131,14 @@ class CallFollower::Thread : public calls::CallSink {
   // The time since the last event is the innermost call's, as far as it is this message's.
   void charge(uint64_t ns) {
     const uint64_t from = std::max(charged_ns_, owner_.boundary_ns_);
+    const uint64_t waited_ns = std::exchange(waited_ns_, 0);
     if (charged_ns_ != 0 && !stack_.empty() && ns > from) {
-      owner_.functions_.at(stack_.back()).self_ns += ns - from;
+      FunctionSums& sums = owner_.functions_.at(stack_.back());
+      sums.self_ns += ns - from;
+      // Of what is this message's the same share as of all.
+      sums.waited_self_ns +=
+          static_cast<uint64_t>(static_cast<double>(waited_ns) * static_cast<double>(ns - from) /
+                                static_cast<double>(ns - charged_ns_));
     }
     charged_ns_ = std::max(charged_ns_, ns);
   }
@@ -138,6 +153,8 @@ class CallFollower::Thread : public calls::CallSink {
   uint64_t lost_ = 0;            // of those that were reported
   uint64_t newest_ns_ = 0;
   uint64_t charged_ns_ = 0;  // 0: from the next event on
+  uint64_t waited_ns_ = 0;   // off the processor, since the last event
+  calls::WaitStack waits_;
 };
 
 Result<std::unique_ptr<CallFollower>> CallFollower::make(FollowedSession& session, LiveNames& names,
@@ -190,6 +207,9 @@ uint64_t CallFollower::unread() const {
 
 bool CallFollower::read(Clock::time_point until) {
   find_threads();
+  for (auto& [n, files] : session_.threads()) {
+    if (!threads_.contains(n)) files.waits.clear();
+  }
   uint64_t left = unread();
   while (left != 0 && Clock::now() < until) {
     // Each in turn, so that none waits for a busier one.
@@ -258,25 +278,30 @@ void CallFollower::add_calls(api::CallBatch& batch) {
     shown->set_start_ns(call.start_ns);
     shown->set_duration_ns(call.duration_ns());
     shown->set_unwound(call.unwound);
+    if (session_.has_switches()) shown->set_cpu_ns(call.cpu_ns());
   }
 }
 
 // Those that any order of a table may have first.
 void CallFollower::keep_busiest(std::vector<uint32_t>& slots) {
-  constexpr uint64_t FunctionSums::* kOrders[] = {&FunctionSums::self_ns, &FunctionSums::total_ns,
-                                                  &FunctionSums::calls, &FunctionSums::longest_ns};
   const auto most = static_cast<ptrdiff_t>(std::min(slots.size(), size_t{kMaxActivities}));
   std::vector<uint32_t> kept;
-  for (const auto order : kOrders) {
+  const auto keep_most = [&](auto value) {
     std::partial_sort(
-        slots.begin(), slots.begin() + most, slots.end(),
-        [&](uint32_t a, uint32_t b) { return functions_.at(a).*order > functions_.at(b).*order; });
+        slots.begin(), slots.begin() + most, slots.end(), [&](uint32_t a, uint32_t b) {
+          return std::invoke(value, functions_.at(a)) > std::invoke(value, functions_.at(b));
+        });
     kept.insert(kept.end(), slots.begin(), slots.begin() + most);
-  }
+  };
+  keep_most(&FunctionSums::self_ns);
+  keep_most(&FunctionSums::cpu_self_ns);
+  keep_most(&FunctionSums::total_ns);
+  keep_most(&FunctionSums::calls);
+  keep_most(&FunctionSums::longest_ns);
   std::sort(kept.begin(), kept.end());
   kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
   std::stable_sort(kept.begin(), kept.end(), [&](uint32_t a, uint32_t b) {
-    return functions_.at(a).self_ns > functions_.at(b).self_ns;
+    return functions_.at(a).cpu_self_ns() > functions_.at(b).cpu_self_ns();
   });
   slots = std::move(kept);
 }
@@ -296,6 +321,7 @@ void CallFollower::add_functions(api::CallBatch& batch) {
     shown->set_total_ns(sums.total_ns);
     shown->set_self_ns(sums.self_ns);
     shown->set_longest_ns(sums.longest_ns);
+    if (session_.has_switches()) shown->set_cpu_self_ns(sums.cpu_self_ns());
   }
   functions_.clear();
 }
@@ -325,6 +351,7 @@ api::CallBatch CallFollower::take_batch() {
   api::CallBatch batch;
   batch.set_first_ns(first_ns_);
   batch.set_time_ns(newest_ns_);
+  batch.set_has_switches(session_.has_switches());
   add_calls(batch);
   add_functions(batch);
   add_threads(batch);

@@ -2,9 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "daemon/ctl/follow/limits.h"
 #include "storage/manifest/manifest.h"
+#include "storage/model/session_layout.h"
+#include "storage/model/switch_times.h"
 #include "storage/read/session_files.h"
 #include "storage/read/session_search.h"
 #include "storage/read/thread_breaks.h"
@@ -35,6 +39,7 @@ Status FollowedSession::look() {
     }
     look_at(at->second);
   }
+  look_at_switches();
   // Nothing comes behind that any more.
   if (!is_sealed_) return {};
   for (auto& [n, thread] : threads_) thread.settled = thread.index ? thread.index->size() : 0;
@@ -56,6 +61,26 @@ void FollowedSession::look_at(FollowedThread& thread) {
   thread.index.reset();
   thread.file = std::move(*file);
   thread.index = std::move(index);
+}
+
+// Frames that do not hold are the end of it: what calls did is known without them.
+void FollowedSession::look_at_switches() {
+  const auto status = root_.look_at(storage::kSwitchesFile);
+  if (!status.ok() || static_cast<uint64_t>(status->st_size) <= switch_bytes_) return;
+  const auto file = read::FileBytes::open(root_, storage::kSwitchesFile);
+  if (!file || file->bytes().size() <= switch_bytes_) return;
+  Bytes fresh = file->bytes().subspan(switch_bytes_);
+  fresh = fresh.first(std::min(fresh.size(), kMaxSwitchBytesOfLook));
+  fresh = fresh.first(storage::whole_switch_frames(fresh));
+  switch_bytes_ += fresh.size();
+  std::vector<storage::Stall> switches;
+  (void)storage::decode_switches(fresh, switches);
+  std::ranges::stable_sort(switches, {}, &storage::Stall::first_ns);
+  for (const storage::Stall& one : switches) {
+    const auto thread = threads_.find(one.thread.value_or(UINT32_MAX));
+    if (thread == threads_.end() || !storage::is_off_processor(one.kind)) continue;
+    thread->second.waits.push_back(read::call_stall_of(one));
+  }
 }
 
 Status FollowedSession::look_at_manifest() {

@@ -12,6 +12,7 @@
 
 #include "formats/atf/reader.h"
 #include "formats/calls/call.h"
+#include "formats/calls/running_time.h"
 #include "storage/fs/rooted_directory.h"
 #include "storage/read/file_bytes.h"
 #include "storage/read/session_manifest.h"
@@ -28,6 +29,8 @@ struct FollowedThread {
   uint64_t settled = 0;  // events of the look before: those that may be read
   uint64_t lost = 0;     // as the manifest says
   std::vector<calls::Gap> gaps;
+  std::vector<calls::Stall>
+      waits;  // off the processor, that no one has taken yet; in the order of their ends
 };
 
 class FollowedSession {
@@ -42,11 +45,14 @@ class FollowedSession {
   bool is_sealed() const { return is_sealed_; }
   const std::string& manifest() const { return text_; }
   const read::SessionManifest& said() const { return said_; }
+  // Times off the processor are recorded.
+  bool has_switches() const { return said_.identity.switches; }
   uint64_t manifests() const { return manifests_; }  // how many were read
 
  private:
   explicit FollowedSession(storage::RootedDirectory root) : root_(std::move(root)) {}
   void look_at(FollowedThread& thread);
+  void look_at_switches();
   Status look_at_manifest();
   void apply_manifest(FollowedThread& thread) const;
 
@@ -55,6 +61,7 @@ class FollowedSession {
   std::string text_;
   read::SessionManifest said_;
   uint64_t manifests_ = 0;
+  uint64_t switch_bytes_ = 0;  // of switches.bin, that were read
   bool is_sealed_ = false;
   uint64_t manifest_inode_ = 0;
   int64_t manifest_time_ns_ = 0;

@@ -14,6 +14,8 @@ inline constexpr int kReadShare = 2;  // it reads for half of a round, and rests
 inline constexpr uint64_t kPartEvents = uint64_t{1} << 16;  // of one thread, then comes the next
 // More that no one has read yet are skipped.
 inline constexpr uint64_t kMaxUnreadEvents = uint64_t{4} << 20;
+// Of switches.bin, in one look: the rest comes at the next.
+inline constexpr size_t kMaxSwitchBytesOfLook = size_t{8} << 20;
 inline constexpr uint64_t kAheadEvents = uint64_t{1}
                                          << 16;  // looked at to see which calls survived
 inline constexpr uint64_t kSeedEvents = uint64_t{1}

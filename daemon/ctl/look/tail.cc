@@ -49,7 +49,9 @@ class Tail {
     }
     if (!has_head_) {
       online_.out << "# calls of " << short_name(batch.session())
-                  << "; seconds since its begin, duration, thread, function\n";
+                  << "; seconds since its begin, duration,"
+                  << (batch.has_switches() ? " of it on a processor," : "")
+                  << " thread, function\n";
       has_head_ = true;
     }
     for (const api::LiveCall& call : batch.calls()) print(call, batch.first_ns());
@@ -65,8 +67,8 @@ class Tail {
     char start[32];
     const uint64_t since_ns = call.start_ns() > first_ns ? call.start_ns() - first_ns : 0;
     std::snprintf(start, sizeof start, "%12.6f", static_cast<double>(since_ns) / 1e9);
-    std::string took = duration_text(call.duration_ns());
-    took.insert(0, took.size() < 9 ? 9 - took.size() : 0, ' ');
+    std::string took = fmt::format("{:>9}", duration_text(call.duration_ns()));
+    if (call.has_cpu_ns()) took += fmt::format("  {:>9}", duration_text(call.cpu_ns()));
     const std::string thread =
         std::to_string(call.thread_id()) +
         (call.thread_name().empty() ? "" : " " + printable(call.thread_name()));

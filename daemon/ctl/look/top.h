@@ -8,11 +8,12 @@
 
 namespace collect::ctl {
 
-enum class TopSort : uint8_t { kSelf, kTotal, kCalls, kLongest };
+// kCpu: by self time on a processor; where that is not known, by all self time.
+enum class TopSort : uint8_t { kCpu, kSelf, kTotal, kCalls, kLongest };
 
 struct TopOptions {
   FollowedCalls followed;
-  TopSort sort = TopSort::kSelf;
+  TopSort sort = TopSort::kCpu;
   bool shows_threads = false;
   uint64_t times = 0;  // so many tables, line by line; 0: until the session is sealed
 };

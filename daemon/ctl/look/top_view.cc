@@ -34,8 +34,14 @@ std::string percent(double part, double whole) {
   return text;
 }
 
+uint64_t cpu_self_ns(const api::FunctionActivity& function) {
+  return function.has_cpu_self_ns() ? function.cpu_self_ns() : function.self_ns();
+}
+
 uint64_t value(const api::FunctionActivity& function, TopSort sort) {
   switch (sort) {
+    case TopSort::kCpu:
+      return cpu_self_ns(function);
     case TopSort::kSelf:
       return function.self_ns();
     case TopSort::kTotal:
@@ -49,7 +55,7 @@ uint64_t value(const api::FunctionActivity& function, TopSort sort) {
 }
 
 const char* word(TopSort sort) {
-  constexpr const char* kSortWords[] = {"self", "total", "calls", "longest"};
+  constexpr const char* kSortWords[] = {"CPU", "self", "total", "calls", "longest"};
   return kSortWords[static_cast<size_t>(sort)];
 }
 
@@ -79,6 +85,9 @@ bool TopView::press(char key) {
     case 'q':
     case kEndOfText:
       return false;
+    case 'u':
+      sort = TopSort::kCpu;
+      break;
     case 's':
       sort = TopSort::kSelf;
       break;
@@ -143,13 +152,19 @@ std::string TopView::function_table(size_t columns) const {
     return value(*a, sort) > value(*b, sort);
   });
   const double over = seconds > 0 ? seconds : 1;
-  Table table({"SELF %", "SELF", "TOTAL", "CALLS/s", "LONGEST", "FUNCTION"});
-  for (size_t column : {0, 1, 2, 3, 4}) table.right(column);
+  std::vector<std::string> heads = {"SELF", "TOTAL", "CALLS/s", "LONGEST", "FUNCTION"};
+  const bool has_cpu = batch.has_switches();
+  heads.insert(heads.begin(), has_cpu ? "CPU %" : "SELF %");
+  if (has_cpu) heads.insert(heads.begin() + 1, "CPU");
+  Table table(heads);
+  for (size_t column = 0; column + 1 < heads.size(); ++column) table.right(column);
   for (const api::FunctionActivity* one : functions) {
-    table.add({percent(static_cast<double>(one->self_ns()) / 1e9, over),
-               duration_text(one->self_ns()), duration_text(one->total_ns()),
-               short_rate(static_cast<double>(one->calls()) / over),
-               duration_text(one->longest_ns()), printable(one->function())});
+    std::vector<std::string> row = {duration_text(one->self_ns()), duration_text(one->total_ns()),
+                                    short_rate(static_cast<double>(one->calls()) / over),
+                                    duration_text(one->longest_ns()), printable(one->function())};
+    row.insert(row.begin(), percent(static_cast<double>(cpu_self_ns(*one)) / 1e9, over));
+    if (has_cpu) row.insert(row.begin() + 1, duration_text(cpu_self_ns(*one)));
+    table.add(std::move(row));
   }
   return table.text(columns);
 }
@@ -182,8 +197,9 @@ std::vector<std::string> TopView::lines(size_t columns, size_t rows) const {
   lines.resize(room);
   lines.push_back(cut_to(
       is_typing ? fmt::format("filter: {}_   (Enter keeps it, Esc ends it)", printable(filter))
-                : std::string("q quit  s self  t total  c calls  l longest  h threads  / filter  p "
-                              "pause   by ") +
+                : std::string(
+                      "q quit  u CPU  s self  t total  c calls  l longest  h threads  / filter  p "
+                      "pause   by ") +
                       word(sort) +
                       (filter.empty() ? "" : fmt::format(", with \"{}\"", printable(filter))),
       columns));

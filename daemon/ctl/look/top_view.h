@@ -16,7 +16,7 @@ struct TopView {
   double seconds = 0;  // that `batch` is about
   double stored_bytes_per_second = 0;
   uint64_t spooled_bytes = 0;  // of its agent
-  TopSort sort = TopSort::kSelf;
+  TopSort sort = TopSort::kCpu;
   std::string filter;      // functions and threads whose name has it
   bool is_typing = false;  // the filter
   bool shows_threads = false;

@@ -152,14 +152,6 @@ struct ReportProfile {
   std::optional<uint64_t> cpu_ns;  // of all threads together, on a processor; nullopt: not known
 };
 
-// Of its times, on the processor, where ReportProfile::cpu_ns is known.
-inline uint64_t cpu_total_ns(const calls::GroupTimes& times) {
-  return times.total_ns - std::min(times.total_ns, times.waited.total_ns);
-}
-inline uint64_t cpu_self_ns(const calls::GroupTimes& times) {
-  return times.self_ns - std::min(times.self_ns, times.waited.self_ns);
-}
-
 inline constexpr char kNoCallerName[] = "(no caller)";
 inline constexpr char kOtherPathsName[] = "(all other paths)";
 inline constexpr char kCallerInDoubtName[] = "(unknown, behind a gap)";

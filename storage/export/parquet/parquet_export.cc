@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "formats/calls/group_times.h"
 #include "storage/export/capture_walk.h"
 #include "storage/export/parquet/parquet_table.h"
 
@@ -24,6 +25,13 @@ Column optional_text(const char* name) {
 }
 Column number_column(const char* name) {
   return {name, Type::kUint64, Encoding::kDeltaBinaryPacked};
+}
+// On a processor, of the two times of the same names; null where that is not known.
+std::vector<Column> with_cpu_columns(std::vector<Column> columns) {
+  for (const char* name : {"cpu_total_ns", "cpu_self_ns"}) {
+    columns.push_back({name, Type::kUint64, Encoding::kDeltaBinaryPacked, true});
+  }
+  return columns;
 }
 Column id_column(const char* name) {
   return {name, Type::kUint64, Encoding::kRleDictionary};
@@ -68,12 +76,13 @@ Result<Tables> Tables::create(const std::string& directory, ParquetTables which)
   const auto table = [&](const char* name, std::vector<Column> columns) {
     return ParquetTable::create(fmt::format("{}/{}.parquet", directory, name), std::move(columns));
   };
-  auto functions =
-      table("functions",
-            {text_column("session"), number_column("function"), text_column("name"),
-             optional_text("module"), optional_text("build_id"), number_column("offset"),
-             optional_text("file"), small_column("line"), number_column("calls"),
-             number_column("total_ns"), number_column("self_ns"), number_column("longest_ns")});
+  auto functions = table(
+      "functions",
+      with_cpu_columns({text_column("session"), number_column("function"), text_column("name"),
+                        optional_text("module"), optional_text("build_id"), number_column("offset"),
+                        optional_text("file"), small_column("line"), number_column("calls"),
+                        number_column("total_ns"), number_column("self_ns"),
+                        number_column("longest_ns")}));
   if (!functions.ok()) return functions.error();
   auto threads = table(
       "threads", {text_column("session"), small_column("thread"), small_column("tid"),
@@ -83,10 +92,11 @@ Result<Tables> Tables::create(const std::string& directory, ParquetTables which)
   std::optional<ParquetTable> events;
   if (which == ParquetTables::kAll) {
     auto all_calls = table(
-        "calls", {text_column("session"), small_column("thread"), number_column("seq"),
-                  number_column("begin_ns"), number_column("end_ns"), number_column("duration_ns"),
-                  number_column("self_ns"), id_column("function"), optional_id("caller"),
-                  small_column("depth"), text_column("ended")});
+        "calls", with_cpu_columns(
+                     {text_column("session"), small_column("thread"), number_column("seq"),
+                      number_column("begin_ns"), number_column("end_ns"),
+                      number_column("duration_ns"), number_column("self_ns"), id_column("function"),
+                      optional_id("caller"), small_column("depth"), text_column("ended")}));
     if (!all_calls.ok()) return all_calls.error();
     auto all_events =
         table("events", {text_column("session"), small_column("thread"), number_column("seq"),
@@ -111,8 +121,9 @@ Result<Tables> Tables::create(const std::string& directory, ParquetTables which)
     return table(name, std::move(columns));
   };
   auto seconds =
-      of_second("function_seconds", {number_column("calls"), number_column("total_ns"),
-                                     number_column("self_ns"), number_column("longest_ns")});
+      of_second("function_seconds",
+                with_cpu_columns({number_column("calls"), number_column("total_ns"),
+                                  number_column("self_ns"), number_column("longest_ns")}));
   if (!seconds.ok()) return seconds.error();
   auto histograms =
       of_second("function_histograms", {small_column("bucket"), number_column("count")});
@@ -169,6 +180,7 @@ class ParquetRows : public CaptureRows {
     }
     table.number(row.call.depth);
     table.text(to_text(row.call.reason));
+    put_cpu(table, calls::GroupTimes{1, row.call.total_ns, row.call.self_ns, row.waited});
     return table.end_row();
   }
 
@@ -197,6 +209,7 @@ class ParquetRows : public CaptureRows {
     tables_.seconds.number(row.times.total_ns);
     tables_.seconds.number(row.times.self_ns);
     tables_.seconds.number(row.times.longest_ns);
+    put_cpu(tables_.seconds, row.times);
     COLLECT_TRY(tables_.seconds.end_row());
     Status status;
     row.times.durations.for_each([&](uint32_t bucket, uint64_t count) {
@@ -225,6 +238,7 @@ class ParquetRows : public CaptureRows {
     table.number(times.total_ns);
     table.number(times.self_ns);
     table.number(times.longest_ns);
+    put_cpu(table, times);
     return table.end_row();
   }
 
@@ -249,6 +263,16 @@ class ParquetRows : public CaptureRows {
   }
 
  private:
+  void put_cpu(ParquetTable& table, const auto& times) const {
+    if (of_->has_switches()) {
+      table.number(cpu_total_ns(times));
+      table.number(cpu_self_ns(times));
+    } else {
+      table.null();
+      table.null();
+    }
+  }
+
   Tables& tables_;
   const CaptureSession* of_ = nullptr;
 };

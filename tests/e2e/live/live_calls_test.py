@@ -111,6 +111,8 @@ class TailTest(LiveTest):
             self.assertEqual(call["thread_id"], program.pid)
             self.assertGreaterEqual(call["duration_ns"], 20_000_000)
             self.assertFalse(call["unwound"])
+            self.assertEqual("cpu_ns" in call, batches[0]["has_switches"])
+            self.assertLess(call.get("cpu_ns", 0), call["duration_ns"] / 2)  # it sleeps
 
     def test_words_for_people_and_what_they_choose(self):
         program = self.trace("moods", str(WHOLE))
@@ -119,7 +121,7 @@ class TailTest(LiveTest):
         tail.stop()
         self.assertRegex(tail.lines[0], r"^# calls of session_\S+/pid_%d; seconds since its begin" % program.pid)
         for line in tail.lines[1:]:
-            self.assertRegex(line, r"^ +[\d.]+  +[\d.]+ ms  %d moods +(std::this_thread|void std::this_thread|\(anonymous namespace\)::slow\(\))" % program.pid)
+            self.assertRegex(line, r"^ +[\d.]+  +[\d.]+ ms(  +[\d.]+ [mun]s)?  %d moods +(std::this_thread|void std::this_thread|\(anonymous namespace\)::slow\(\))" % program.pid)
         thrown = self.run_ctl("dump", "--follow", "--function", "thrower", "--duration", "300ms", "--interval", "100ms")
         self.assertEqual(thrown.returncode, 0, thrown.stderr)
         self.assertRegex(thrown.stdout, r"thrower\(\)  \(exception\)")
@@ -205,11 +207,11 @@ class TopTest(LiveTest):
         shown = self.run_ctl("top", "-n", "2", "--interval", "500ms", "--sort", "calls")
         self.assertEqual((shown.returncode, shown.stderr), (0, ""))
         self.assertEqual(len(re.findall(r"^moods \(\d+\) on \S+  session_\S+  recording", shown.stdout, re.M)), 2, shown.stdout)
-        self.assertEqual(len(re.findall(r"^ *SELF % +SELF +TOTAL +CALLS/s +LONGEST  FUNCTION$", shown.stdout, re.M)), 2)
+        self.assertEqual(len(re.findall(r"^ *(?:CPU % +CPU|SELF %) +SELF +TOTAL +CALLS/s +LONGEST  FUNCTION$", shown.stdout, re.M)), 2)
         self.assertRegex(shown.stdout, r"(?m)^ *[\d.]+ +.*std::this_thread::sleep_for")
         self.assertRegex(shown.stdout, r"(?m)^ *\d+ +[\d.]+ k/s +\d+  moods ")
         self.assertNotIn("\x1b", shown.stdout)
-        self.assertRegex(self.run_ctl("top", "--once", "--threads").stdout, r"(?s)IN FUNCTION.*SELF %")
+        self.assertRegex(self.run_ctl("top", "--once", "--threads").stdout, r"(?s)IN FUNCTION.*(CPU|SELF) %")
         once = self.run_ctl("top", "--once", "--json")
         document = json.loads(once.stdout)
         self.assertEqual(document["session"]["process_name"], "moods")

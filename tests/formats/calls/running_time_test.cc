@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace collect::calls {
 namespace {
 
@@ -110,6 +112,26 @@ TEST(RunningTime, TimesMayBeAskedInAnyOrder) {
 }
 
 // The part of a wait beside a stop has its share of what was stalled in all of it.
+// One after another, while times before are forgotten: as with all of them from the beginning.
+TEST(RunningTime, AppendedStallsCountAsThoseThatWereThere) {
+  std::vector<Stall> all;
+  RunningTime growing;
+  std::mt19937 random(7);
+  uint64_t ns = 100;
+  for (int i = 0; i < 500; ++i) {
+    const uint64_t first_ns = ns + random() % 50;
+    const uint64_t last_ns = first_ns + random() % 40;
+    all.push_back({first_ns, last_ns, (last_ns - first_ns) / (1 + random() % 2), 1});
+    growing.append(all.back());
+    ns = last_ns;
+    const uint64_t asked = ns + random() % 10;
+    EXPECT_EQ(growing.stalled_until(asked), RunningTime(all).stalled_until(asked)) << i;
+    if (i % 3 == 0) growing.forget_before(asked);
+  }
+  growing.append({ns - 5, ns + 5, 10, 1});  // half of it is behind the others
+  EXPECT_EQ(growing.stalled_until(ns + 5) - RunningTime(all).stalled_until(ns), 5u);
+}
+
 TEST(RunningTime, StopTakesItsShareOfAJoinedWait) {
   RunningTime time({{1000, 2000, 500, 5, false}, stop(1200, 1400)});
   EXPECT_EQ(time.stalled_until(1200), 100u);

@@ -23,18 +23,21 @@ void add_top(const CommandGroup& group) {
   add_thread(command, top_options.followed.threads);
   add_follow_times(command, top_options.followed);
   command.choice<TopSort>("--sort", "COLUMN", top_options.sort,
-                          {{"self", TopSort::kSelf},
+                          {{"cpu", TopSort::kCpu},
+                           {"self", TopSort::kSelf},
                            {"total", TopSort::kTotal},
                            {"calls", TopSort::kCalls},
                            {"longest", TopSort::kLongest}},
-                          "First by: self, total, calls or longest");
+                          "First by: cpu, self, total, calls or longest");
   command.flag("--threads", top_options.shows_threads, "Show the threads first");
   const Argument times =
       command.number("-n,--times", "N", &top_options.times, "Print so many tables, and end");
   (void)command.flag("--once", options->once, "As -n 1").excludes(times);
   command.footer(
-      "On a terminal it is a page with keys: q quit; s, t, c, l: sort by self time, total time,\n"
-      "calls, longest call; h threads or functions; / shows what has a text in its name; p pause.\n"
+      "On a terminal it is a page with keys: q quit; u, s, t, c, l: sort by self time on a\n"
+      "processor, self time, total time, calls, longest call; h threads or functions; / shows "
+      "what\n"
+      "has a text in its name; p pause.\n"
       "Otherwise, and with -n, --once and --json, every update is printed.\n"
       "Self time of a call that has not ended is known with the next event of its thread.\n"
       "Example: collectctl top --sort longest --function 'parse_*'");

@@ -1,6 +1,7 @@
 // dial9 streams on the command line: a session into one and back, what tokio services recorded, and
 // what every command makes of streams that are packed, cut off or damaged.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 

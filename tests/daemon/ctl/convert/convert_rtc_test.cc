@@ -1,5 +1,6 @@
 // RTC containers on the command line: a session into one and back, and what every command makes of
 // containers that are foreign, cut off or damaged.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 

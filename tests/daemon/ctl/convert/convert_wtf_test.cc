@@ -1,6 +1,7 @@
 // ATF sessions as WTF-trace and back: what comes back, what is counted, and what others see of it.
 #include "daemon/ctl/convert/convert_command.h"
 
+#include <gmock/gmock.h>
 #include <map>
 #include <random>
 

@@ -83,6 +83,39 @@ TEST_F(ParquetTest, TablesOfASession) {
             json::parse(R"([{"n":"4"}])"));
 }
 
+// c is off the processor for 500 ns, b for 200 more, a for 200 more.
+TEST_F(ParquetTest, TimesOnAProcessor) {
+  write_waiting_session();
+  ASSERT_EQ(run(Target::kParquet), 0) << err_.str();
+  const json calls = query(
+      "SELECT depth, duration_ns, self_ns, cpu_total_ns, cpu_self_ns FROM $calls "
+      "WHERE thread = 0 ORDER BY begin_ns");
+  SKIP_WITHOUT_DUCKDB(calls);
+  EXPECT_EQ(calls, json::parse(R"([
+      {"depth":0,"duration_ns":"6500","self_ns":"2500","cpu_total_ns":"5600","cpu_self_ns":"2300"},
+      {"depth":1,"duration_ns":"4000","self_ns":"3000","cpu_total_ns":"3300","cpu_self_ns":"2800"},
+      {"depth":2,"duration_ns":"1000","self_ns":"1000","cpu_total_ns":"500","cpu_self_ns":"500"}])"));
+  const std::string of_functions =
+      "SELECT f.name, cpu_total_ns, cpu_self_ns FROM $functions f ORDER BY name";
+  const json expected = json::parse(R"([{"name":"a","cpu_total_ns":"5600","cpu_self_ns":"2300"},
+                                        {"name":"b","cpu_total_ns":"3300","cpu_self_ns":"2800"},
+                                        {"name":"c","cpu_total_ns":"19000","cpu_self_ns":"19000"}])");
+  EXPECT_EQ(query(of_functions), expected);
+  EXPECT_EQ(query("SELECT f.name, sum(s.cpu_total_ns)::UBIGINT AS cpu_total_ns, "
+                  "sum(s.cpu_self_ns)::UBIGINT AS cpu_self_ns FROM $seconds s JOIN $functions f "
+                  "USING (session, function) GROUP BY f.name ORDER BY f.name"),
+            expected);
+}
+
+TEST_F(ParquetTest, UnknownTimesOnAProcessorAreNull) {
+  write_stalled_session();
+  ASSERT_EQ(run(Target::kParquet), 0) << err_.str();
+  const json unknown = query(
+      "SELECT count(*) AS n, count(cpu_total_ns) AS known, count(cpu_self_ns) AS own FROM $calls");
+  SKIP_WITHOUT_DUCKDB(unknown);
+  EXPECT_EQ(unknown, json::parse(R"([{"n":"4","known":"0","own":"0"}])"));
+}
+
 // Records that were lost have numbers: the rows behind them continue with the agent's.
 TEST_F(ParquetTest, NumbersGoOnBehindALoss) {
   write_lossy_session({{100, kCall, 0xA}, {200, kCall, 0xB}, {900, kReturn, 0xA}}, 2, 300, 800);
@@ -117,9 +150,11 @@ TEST_F(ParquetTest, FunctionsBySecond) {
   SKIP_WITHOUT_DUCKDB(seconds);
   EXPECT_EQ(seconds, json::parse(R"([
       {"thread":0,"function":"4294967328","build_id":"abcd","offset":"32","second":"1700000000",
-       "calls":"1","total_ns":"100","self_ns":"100","longest_ns":"100"},
+       "calls":"1","total_ns":"100","self_ns":"100","longest_ns":"100","cpu_total_ns":null,
+       "cpu_self_ns":null},
       {"thread":0,"function":"4294967328","build_id":"abcd","offset":"32","second":"1700000002",
-       "calls":"2","total_ns":"1500000011","self_ns":"1500000011","longest_ns":"1500000000"}])"));
+       "calls":"2","total_ns":"1500000011","self_ns":"1500000011","longest_ns":"1500000000",
+       "cpu_total_ns":null,"cpu_self_ns":null}])"));
   // 100 = 16+9 in steps of 4; 1.5e9 = 16+6 in steps of 2^26.
   EXPECT_EQ(query("SELECT second, bucket, count, build_id FROM $histograms"), json::parse(R"([
       {"second":"1700000000","bucket":57,"count":"1","build_id":"abcd"},

@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "storage/model/session_layout.h"
+#include "storage/model/switch_times.h"
 #include "tests/daemon/ctl/check/session.h"
 
 namespace collect::ctl::follow {
@@ -37,7 +41,9 @@ class CallFollowerTest : public ctl::testing::OfflineTest {
   // The manifest is a new file each time.
   void write_manifest(const std::string& state, const std::string& gaps, uint64_t lost = 0) {
     const fs::path fresh = session_ / "fresh.json";
-    write_text(fresh, R"({"format_version": "2.1", "state": ")" + state +
+    write_text(fresh, R"({"format_version": "2.1", "process": {"switches": )" +
+                          std::string(has_switches_ ? "true" : "false") + R"(}, "state": ")" +
+                          state +
                           R"(", "threads": [{"id": 0, "thread_id": 70, "name": "main",
                           "lost_events": )" +
                           std::to_string(lost) + R"(}, {"id": 1, "name": "worker"}], "gaps": [)" +
@@ -62,6 +68,19 @@ class CallFollowerTest : public ctl::testing::OfflineTest {
     const fs::path directory = session_ / ("thread_" + std::to_string(n));
     fs::create_directories(directory);
     write_text(directory / "index.atf", std::string(file.begin(), file.end()));
+  }
+
+  // Of thread 0, as a frame of its own.
+  void append_switches(const std::vector<std::pair<uint64_t, uint64_t>>& blocked) {
+    std::vector<storage::Stall> switches;
+    for (const auto& [first_ns, last_ns] : blocked) {
+      switches.push_back(storage::make_stall(storage::StallKind::kBlocked, first_ns, last_ns));
+      switches.back().thread = 0;
+    }
+    const std::vector<uint8_t> frame = storage::encode_switches(switches);
+    std::ofstream(session_ / storage::kSwitchesFile, std::ios::app | std::ios::binary)
+        .write(reinterpret_cast<const char*>(frame.data()),
+               static_cast<std::streamsize>(frame.size()));
   }
 
   void follow(const FollowOptions& options = of_calls(100)) {
@@ -101,6 +120,7 @@ class CallFollowerTest : public ctl::testing::OfflineTest {
     return times;
   }
 
+  bool has_switches_ = false;
   std::map<uint32_t, std::vector<Step>> written_;
   std::unique_ptr<FollowedSession> followed_;
   std::unique_ptr<LiveNames> names_;
@@ -119,6 +139,44 @@ TEST_F(CallFollowerTest, CallsThatBeganAreGivenWhenTheyEnd) {
   EXPECT_EQ(last.first_ns(), 5u);
   EXPECT_EQ(last.time_ns(), 40u);
   EXPECT_THAT(words(batch()), IsEmpty());
+}
+
+// What a thread was off the processor for is known a look later than its calls, or never.
+TEST_F(CallFollowerTest, TimesOnAProcessorOfCalls) {
+  fs::remove(session_ / "manifest.json");
+  has_switches_ = true;
+  write_manifest("recording", "");
+  append_switches({{10, 11}});
+  follow();
+  append(0,
+         {{100, kCall, kMain}, {110, kCall, kParse}, {150, kCall, kSlow}, {450, kReturn, kSlow}});
+  append_switches({{105, 107}, {200, 300}});
+  const auto first = batch();
+  EXPECT_TRUE(first.has_switches());
+  ASSERT_EQ(first.calls_size(), 1);
+  EXPECT_EQ(first.calls(0).duration_ns(), 300u);
+  EXPECT_EQ(first.calls(0).cpu_ns(), 200u);
+  append(0, {{460, kReturn, kParse}, {500, kReturn, kMain}});
+  append_switches({{440, 441}, {470, 480}});  // the first comes too late
+  const auto second = batch();
+  ASSERT_EQ(second.calls_size(), 2);
+  EXPECT_EQ(second.calls(0).cpu_ns(), 250u);  // parse, 110 to 460
+  EXPECT_EQ(second.calls(1).cpu_ns(), 288u);  // main, 100 to 500
+  std::map<std::string, uint64_t> cpu;
+  for (const auto& batch : {first, second}) {
+    for (const auto& one : batch.functions()) cpu[one.function()] += one.cpu_self_ns();
+  }
+  EXPECT_EQ(cpu, (std::map<std::string, uint64_t>{{"main", 38}, {"parse", 50}, {"slow", 200}}));
+  EXPECT_EQ(second.functions(0).function(), "main");  // by what was on a processor
+}
+
+TEST_F(CallFollowerTest, UnknownTimesOnAProcessorAreLeftOut) {
+  follow();
+  append(0, {{10, kCall, kParse}, {20, kReturn, kParse}});
+  const auto one = batch();
+  EXPECT_FALSE(one.has_switches());
+  EXPECT_FALSE(one.calls(0).has_cpu_ns());
+  EXPECT_FALSE(one.functions(0).has_cpu_self_ns());
 }
 
 TEST_F(CallFollowerTest, ReadsEventsAfterALook) {

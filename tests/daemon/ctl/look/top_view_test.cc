@@ -81,6 +81,22 @@ TEST(TopView, RatesAreThoseOfTheInterval) {
   EXPECT_EQ(lines[5], "  50.0  1.00 s  1.50 s   1.0 k/s  5.12 ms  parse");
 }
 
+TEST(TopView, TimesOnAProcessorComeFirst) {
+  TopView shown = view();
+  shown.batch.set_has_switches(true);
+  shown.batch.mutable_functions(0)->set_cpu_self_ns(200);  // parse, which waited
+  shown.batch.mutable_functions(1)->set_cpu_self_ns(0);
+  shown.batch.mutable_functions(2)->set_cpu_self_ns(250);
+  const std::vector<std::string> lines = shown.lines(0, 0);
+  EXPECT_EQ(lines[4], "CPU %     CPU    SELF   TOTAL   CALLS/s  LONGEST  FUNCTION");
+  EXPECT_EQ(lines[6], "  0.0  200 ns  1.00 s  1.50 s   1.0 k/s  5.12 ms  parse");
+  EXPECT_THAT(order_of(shown), ElementsAre("evil", "parse", "main"));
+  EXPECT_TRUE(shown.press('s'));
+  EXPECT_THAT(order_of(shown), ElementsAre("parse", "evil", "main"));
+  EXPECT_TRUE(shown.press('u'));
+  EXPECT_THAT(order_of(shown), ElementsAre("evil", "parse", "main"));
+}
+
 TEST(TopView, KeysSort) {
   TopView shown = view();
   EXPECT_THAT(order_of(shown), ElementsAre("parse", "evil", "main"));

@@ -39,9 +39,30 @@ struct thread_extended_info {
 };
 typedef struct thread_extended_info thread_extended_info_data_t;
 
+typedef struct time_value {
+  integer_t seconds;
+  integer_t microseconds;
+} time_value_t;
+
+struct thread_basic_info {
+  time_value_t user_time;
+  time_value_t system_time;
+  integer_t cpu_usage;
+  integer_t policy;
+  integer_t run_state;
+  integer_t flags;
+  integer_t suspend_count;
+  integer_t sleep_time;
+};
+typedef struct thread_basic_info thread_basic_info_data_t;
+
 #define KERN_SUCCESS 0
+#define MACH_PORT_NULL 0
 #define VM_FLAGS_ANYWHERE 1
 #define VM_PROT_EXECUTE 4
+#define THREAD_BASIC_INFO 3
+#define THREAD_BASIC_INFO_COUNT \
+  ((mach_msg_type_number_t)(sizeof(thread_basic_info_data_t) / sizeof(natural_t)))
 #define THREAD_IDENTIFIER_INFO 4
 #define THREAD_IDENTIFIER_INFO_COUNT \
   ((mach_msg_type_number_t)(sizeof(thread_identifier_info_data_t) / sizeof(natural_t)))

@@ -241,12 +241,13 @@ TEST_F(AndroidAppTest, SendsTheAgentItsVariables) {
   settings.tag = "night";
   EXPECT_THAT(*phone_variables(settings, "/d/cache"),
               ElementsAre("COLLECT_LISTEN=abstract:", "COLLECT_LOG=1", "COLLECT_SPOOL=/d/cache",
-                          "COLLECT_FULL=drop", "COLLECT_TAG=night"));
+                          "COLLECT_FULL=drop", "COLLECT_SWITCHES=on", "COLLECT_TAG=night"));
   settings.full = "wait";
   settings.detail = "armed";
   EXPECT_THAT(*phone_variables(settings, "/d/cache"),
               ElementsAre("COLLECT_LISTEN=abstract:", "COLLECT_LOG=1", "COLLECT_SPOOL=/d/cache",
-                          "COLLECT_FULL=wait", "COLLECT_TAG=night", "COLLECT_DETAIL=armed"));
+                          "COLLECT_FULL=wait", "COLLECT_SWITCHES=on", "COLLECT_TAG=night",
+                          "COLLECT_DETAIL=armed"));
   settings.only = {std::string("a;b")};
   EXPECT_EQ(phone_variables(settings, "/d/cache").code(), Code::kInvalidArgument);
 }
