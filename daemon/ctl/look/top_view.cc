@@ -195,13 +195,13 @@ std::vector<std::string> TopView::lines(size_t columns, size_t rows) const {
   add_shown_text(lines, shows_threads ? thread_table(columns) : function_table(columns));
   const size_t room = rows > 1 ? rows - 1 : 1;
   lines.resize(room);
+  // What is shown comes before the keys, which a narrow terminal cuts.
+  const std::string state = fmt::format(
+      "by {}{}", word(sort), filter.empty() ? "" : fmt::format(", with \"{}\"", printable(filter)));
   lines.push_back(cut_to(
       is_typing ? fmt::format("filter: {}_   (Enter keeps it, Esc ends it)", printable(filter))
-                : std::string(
-                      "q quit  u CPU  s self  t total  c calls  l longest  h threads  / filter  p "
-                      "pause   by ") +
-                      word(sort) +
-                      (filter.empty() ? "" : fmt::format(", with \"{}\"", printable(filter))),
+                : state + "   q quit  u CPU  s self  t total  c calls  l longest  h threads  "
+                          "/ filter  p pause",
       columns));
   return lines;
 }
