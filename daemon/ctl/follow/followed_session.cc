@@ -19,6 +19,7 @@ Result<FollowedSession> FollowedSession::open(const std::string& directory) {
   auto root = storage::RootedDirectory::open(directory);
   if (!root.ok()) return root.error();
   FollowedSession session(std::move(root).value());
+  session.skip_switches();
   COLLECT_TRY(session.look());
   return session;
 }
@@ -63,6 +64,23 @@ void FollowedSession::look_at(FollowedThread& thread) {
   thread.index = std::move(index);
 }
 
+void FollowedThread::add_wait(const calls::Stall& wait) {
+  if (waits.size() < kMaxWaitsOfThread) {
+    waits.push_back(wait);
+    return;
+  }
+  calls::Stall& last = waits.back();
+  last.last_ns = std::max(last.last_ns, wait.last_ns);
+  last.stalled_ns += wait.stalled_ns;
+  last.count += wait.count;
+}
+
+// What was before belongs to no call that will be known.
+void FollowedSession::skip_switches() {
+  const auto file = read::FileBytes::open(root_, storage::kSwitchesFile);
+  if (file) switch_bytes_ = storage::whole_switch_frames(file->bytes());
+}
+
 // Frames that do not hold are the end of it: what calls did is known without them.
 void FollowedSession::look_at_switches() {
   const auto status = root_.look_at(storage::kSwitchesFile);
@@ -79,7 +97,7 @@ void FollowedSession::look_at_switches() {
   for (const storage::Stall& one : switches) {
     const auto thread = threads_.find(one.thread.value_or(UINT32_MAX));
     if (thread == threads_.end() || !storage::is_off_processor(one.kind)) continue;
-    thread->second.waits.push_back(read::call_stall_of(one));
+    thread->second.add_wait(read::call_stall_of(one));
   }
 }
 

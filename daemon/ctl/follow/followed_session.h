@@ -29,8 +29,10 @@ struct FollowedThread {
   uint64_t settled = 0;  // events of the look before: those that may be read
   uint64_t lost = 0;     // as the manifest says
   std::vector<calls::Gap> gaps;
-  std::vector<calls::Stall>
-      waits;  // off the processor, that no one has taken yet; in the order of their ends
+  // Times off the processor that no one has taken yet; beyond kMaxWaitsOfThread they are joined.
+  std::vector<calls::Stall> waits;
+
+  void add_wait(const calls::Stall& wait);
 };
 
 class FollowedSession {
@@ -52,6 +54,7 @@ class FollowedSession {
  private:
   explicit FollowedSession(storage::RootedDirectory root) : root_(std::move(root)) {}
   void look_at(FollowedThread& thread);
+  void skip_switches();
   void look_at_switches();
   Status look_at_manifest();
   void apply_manifest(FollowedThread& thread) const;

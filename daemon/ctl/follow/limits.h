@@ -16,6 +16,7 @@ inline constexpr uint64_t kPartEvents = uint64_t{1} << 16;  // of one thread, th
 inline constexpr uint64_t kMaxUnreadEvents = uint64_t{4} << 20;
 // Of switches.bin, in one look: the rest comes at the next.
 inline constexpr size_t kMaxSwitchBytesOfLook = size_t{8} << 20;
+inline constexpr size_t kMaxWaitsOfThread = 4096;  // between two of its events that are read
 inline constexpr uint64_t kAheadEvents = uint64_t{1}
                                          << 16;  // looked at to see which calls survived
 inline constexpr uint64_t kSeedEvents = uint64_t{1}

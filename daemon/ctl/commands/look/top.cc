@@ -35,9 +35,8 @@ void add_top(const CommandGroup& group) {
   (void)command.flag("--once", options->once, "As -n 1").excludes(times);
   command.footer(
       "On a terminal it is a page with keys: q quit; u, s, t, c, l: sort by self time on a\n"
-      "processor, self time, total time, calls, longest call; h threads or functions; / shows "
-      "what\n"
-      "has a text in its name; p pause.\n"
+      "processor, self time, total time, calls, longest call; h threads or functions; / shows\n"
+      "what has a text in its name; p pause.\n"
       "Otherwise, and with -n, --once and --json, every update is printed.\n"
       "Self time of a call that has not ended is known with the next event of its thread.\n"
       "Example: collectctl top --sort longest --function 'parse_*'");

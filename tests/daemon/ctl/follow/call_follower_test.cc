@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "daemon/ctl/follow/limits.h"
 #include "storage/model/session_layout.h"
 #include "storage/model/switch_times.h"
 #include "tests/daemon/ctl/check/session.h"
@@ -168,6 +169,23 @@ TEST_F(CallFollowerTest, TimesOnAProcessorOfCalls) {
   }
   EXPECT_EQ(cpu, (std::map<std::string, uint64_t>{{"main", 38}, {"parse", 50}, {"slow", 200}}));
   EXPECT_EQ(second.functions(0).function(), "main");  // by what was on a processor
+}
+
+// A thread that has no event for long: what it waited is known as a sum.
+TEST_F(CallFollowerTest, ManyWaitsBetweenTwoEventsAreJoined) {
+  has_switches_ = true;
+  write_manifest("recording", "");
+  follow();
+  append(0, {{100, kCall, kSlow}});
+  (void)batch();
+  std::vector<std::pair<uint64_t, uint64_t>> many;
+  for (uint64_t i = 0; i < 2 * kMaxWaitsOfThread; ++i)
+    many.emplace_back(200 + 10 * i, 204 + 10 * i);
+  append_switches(many);
+  EXPECT_TRUE(followed_->look().ok());
+  EXPECT_EQ(followed_->threads().at(0).waits.size(), kMaxWaitsOfThread);
+  append(0, {{100'000, kReturn, kSlow}});
+  EXPECT_EQ(batch().calls(0).cpu_ns(), 99'900 - 4 * many.size());
 }
 
 TEST_F(CallFollowerTest, UnknownTimesOnAProcessorAreLeftOut) {
