@@ -6,8 +6,8 @@
 #
 # tests/tiers.txt names the tier of each test. Fast: unit and tidy tests, those of formats, wire and storage
 # with these rooms under ASan+UBSan, a dozen end-to-end ones. Nightly: the other tests, the quick start as a
-# new user runs it, the fuzz targets for a few seconds each, agent and daemon with their tests under
-# ASan+UBSan, threads under TSan.
+# new user runs it, the fuzz targets for a few seconds each, all rooms and their tests under ASan+UBSan,
+# threads under TSan.
 # Up to three tests that fail beside others are run once more, alone, and named. What was skipped is listed
 # at the end with the reason, and the twenty slowest. COLLECT_TEST_CHDB=yes fetches ClickHouse's newest
 # engine (550 MB), for nightly tests that skip without it.
@@ -59,7 +59,7 @@ run_tests() {
   local directory=$1
   shift
   python3 deploy/progress.py "$logs/ctest.log" \
-    ctest --test-dir "$directory" --output-on-failure --no-tests=error "$@"
+    ctest --test-dir "$directory" --timeout 1500 --output-on-failure --no-tests=error "$@"
 }
 
 # run_again LIST: tests that failed while others ran beside them, once more and alone, as far as they
@@ -96,10 +96,10 @@ sanitized() {
   for room in "${rooms[@]}"; do run_tests "build/$preset/$room" -j "$(nproc)" "$@"; done
 }
 
-# Tests of the whole and of the source text say nothing more under a sanitizer; those of formats, proto/wire and
-# storage run so in the fast tier, and their readers in the fuzz targets.
+# Tests of the whole and of the source text say nothing more under a sanitizer.
 asan() {
-  sanitized asan tests/agent tests/daemon -- -E '^agent_(arm64|android|apple|header)'
+  sanitized asan tests/formats tests/proto tests/storage tests/agent tests/daemon -- \
+    -E '^agent_(arm64|android|apple|header)'
 }
 tsan() {
   sanitized tsan tests/agent tests/daemon -- -R 'ring|recorder|drain|agent|ingest|collector|watch|control' \
@@ -114,7 +114,7 @@ phase "$tier tests" tests
 if [ "$tier" = nightly ]; then
   phase "quick start" quick_start
   phase "fuzz targets, 5 s each" fuzz
-  phase "agent and daemon under ASan + UBSan" asan
+  phase "all rooms under ASan + UBSan" asan
   phase "threads under TSan" tsan
 fi
 

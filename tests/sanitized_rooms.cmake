@@ -1,7 +1,7 @@
 # The libraries of formats, proto/wire and storage once more, under ASan and UBSan, for the tests of these
 # rooms: what reads untrusted bytes is tested so in every run. The tests themselves are compiled as all are;
 # what exports and converts, what protoc generates, and checks that take a third of the time to compile (null, vptr, alignment), are
-# left to the asan preset and the fuzz targets.
+# left to the asan preset, which the nightly tier builds.
 
 # sanitized_room(<target> <variable>): the name of its sanitized twin; its own, if it is of another room.
 function(sanitized_room target variable)

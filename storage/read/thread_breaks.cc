@@ -47,9 +47,9 @@ std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t 
 }
 
 std::vector<calls::Stall> call_stalls_of(const SessionManifest& manifest, uint32_t thread) {
-  std::vector<calls::Stall> stalls;
-  std::ranges::transform(idle_times_of(manifest, thread), std::back_inserter(stalls),
-                         call_stall_of);
+  const std::vector<storage::Stall> idle = idle_times_of(manifest, thread);
+  std::vector<calls::Stall> stalls(idle.size());
+  std::ranges::transform(idle, stalls.begin(), call_stall_of);
   return stalls;
 }
 
