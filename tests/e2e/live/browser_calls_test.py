@@ -51,10 +51,10 @@ class CallsTest(PageTest):
         browser.wait_for("return barsOf(data.threads[0]).bars.length")
 
     def click_on(self, browser, function):
-        place = browser.run(BAR, function)
-        self.assertIsNotNone(place, browser.run(DRAWN))
+        found = lambda: eventually(lambda: browser.run(BAR, function), "a call of " + function)
+        found()
         browser.wait_for("return barsOf(data.threads[0]).all")  # of what is shown now
-        place = browser.run(BAR, function)  # which may lie elsewhere on the page
+        place = found()  # which may lie elsewhere on the page
         browser.point_at(place["x"], place["y"], clicks=1)
         browser.wait_for("return selectedBar !== null")
         return place

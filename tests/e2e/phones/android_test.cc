@@ -57,7 +57,7 @@ TEST_F(AndroidTest, RunsAnAppAndRecordsAllOfIt) {
   const Ending ending = ctl(recording());
   EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
   EXPECT_THAT(ending.errors, AllOf(HasSubstr("com.example.app on R58M (Sim_Phone): the app ended"),
-                                   HasSubstr("lost       nothing"), HasSubstr("self time"),
+                                   HasSubstr("lost       nothing"), HasSubstr("self CPU"),
                                    HasSubstr("phone: collect agent ("), HasSubstr(kHead),
                                    Not(HasSubstr("undid what an earlier run left"))));
   const auto recorded = sessions();

@@ -130,26 +130,30 @@ class IosTest : public testing::Test {
 TEST_F(IosTest, WaitsForTheAppAndRecordsAllOfIt) {
   const auto job = start(recording());
   ASSERT_TRUE(says(*job, "COLLECT_TAG=com.example.app")) << job->errors();
-  EXPECT_THAT(job->errors(),
-              AllOf(HasSubstr("collectctl: com.example.app on " + kPhone + " (Anna"),
-                    HasSubstr("iPhone15,2, iOS 17.5.1)\ncollectctl: recording to "),
-                    HasSubstr(R"(collectctl: start com.example.app now from Xcode, with these )"
-                              R"(variables in its scheme (Run, Arguments):
+  EXPECT_THAT(
+      job->errors(),
+      AllOf(
+          HasSubstr("collectctl: com.example.app on " + kPhone + " (Anna"),
+          HasSubstr("iPhone15,2, iOS 17.5.1)\ncollectctl: recording to "),
+          HasSubstr(R"(collectctl: start com.example.app now from Xcode, with these )"
+                    R"(variables in its scheme (Run, Arguments):
     COLLECT_LISTEN=tcp:7720-7729
     COLLECT_TAG=com.example.app
+    COLLECT_SWITCHES=on
   or on a Mac that is paired with the phone:
     xcrun devicectl device process launch --terminate-existing --device )" +
-                              kPhone +
-                              R"( --environment-variables '{"COLLECT_LISTEN": "tcp:7720-7729", )"
-                              R"("COLLECT_TAG": "com.example.app"}' com.example.app
+                    kPhone +
+                    R"( --environment-variables '{"COLLECT_LISTEN": "tcp:7720-7729", )"
+                    R"("COLLECT_TAG": "com.example.app", "COLLECT_SWITCHES": "on"}' com.example.app
   The agent has to be linked into it: deploy/ios/README.md. Ctrl-C ends the wait.
 )")));
-  const auto app = start_app(kBundle, {traced_program("steady"), "pace", "3000"});
+  const auto app =
+      start_app(kBundle, {traced_program("steady"), "pace", "3000"}, {{"COLLECT_SWITCHES", "on"}});
   ASSERT_TRUE(says(*job, "the agent is connected")) << job->errors();
   const Ending& ending = job->wait(kRunLimit);
   EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
   EXPECT_THAT(ending.errors, AllOf(HasSubstr(": the app ended"), HasSubstr("lost       nothing"),
-                                   HasSubstr("self time")));
+                                   HasSubstr("self CPU")));
   const auto recorded = sessions();
   ASSERT_EQ(recorded.size(), 1u);
   EXPECT_EQ(recorded[0].state(), "complete");

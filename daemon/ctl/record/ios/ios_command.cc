@@ -99,15 +99,19 @@ Result<std::set<std::string>> finished_names(Client& collector) {
 
 // What has to be done where Xcode is.
 std::string how_to_start(const std::string& udid, const std::string& bundle) {
-  const std::string listen = fmt::format("\"COLLECT_LISTEN\": \"{}\"", kPorts);
-  const std::string tag = R"("COLLECT_TAG": ")" + bundle + "\"";
+  const std::string variables =
+      fmt::format(R"({{"COLLECT_LISTEN": "{}", "COLLECT_TAG": "{}", "COLLECT_SWITCHES": "on"}})",
+                  kPorts, bundle);
   return fmt::format(
-      "collectctl: start {} now from Xcode, with these variables in its scheme (Run, Arguments):\n "
-      "   COLLECT_LISTEN={}\n    COLLECT_TAG={}\n  or on a Mac that is paired with the phone:\n    "
-      "xcrun devicectl device process launch --terminate-existing --device {} "
-      "--environment-variables '{{{}, {}}}' {}\n  The agent has to be linked into it: "
-      "deploy/ios/README.md. Ctrl-C ends the wait.\n",
-      bundle, kPorts, bundle, shell_word(udid), listen, tag, bundle);
+      "collectctl: start {} now from Xcode, with these variables in its scheme (Run, Arguments):\n"
+      "    COLLECT_LISTEN={}\n"
+      "    COLLECT_TAG={}\n"
+      "    COLLECT_SWITCHES=on\n"
+      "  or on a Mac that is paired with the phone:\n"
+      "    xcrun devicectl device process launch --terminate-existing --device {} "
+      "--environment-variables '{}' {}\n"
+      "  The agent has to be linked into it: deploy/ios/README.md. Ctrl-C ends the wait.\n",
+      bundle, kPorts, bundle, shell_word(udid), variables, bundle);
 }
 
 // It is shown within a command for a shell.
