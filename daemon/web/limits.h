@@ -10,7 +10,7 @@ namespace collect::web {
 // For one request.
 inline constexpr size_t kMaxHeadBytes = 16u << 10;  // request line and fields, with the empty line
 inline constexpr size_t kMaxFields = 64;
-inline constexpr size_t kMaxTargetBytes = 1024;
+inline constexpr size_t kMaxTargetBytes = 8u << 10;  // names of functions are long
 inline constexpr size_t kMaxBodyBytes = 16u << 10;
 inline constexpr std::chrono::milliseconds kRequestDeadline{10'000};  // from its first byte
 inline constexpr std::chrono::milliseconds kAnswerDeadline{

@@ -11,17 +11,17 @@ std::string text_of(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// Paths need not be UTF-8, and a replaced byte names another file: as numbers.
-json bytes_of(const std::string& path) {
+// Paths and names of functions need not be UTF-8, and a replaced byte is another one: as numbers.
+json bytes_of(const std::string& text) {
   json bytes = json::array();
-  for (const char c : path) bytes.push_back(static_cast<uint8_t>(c));
+  for (const char c : text) bytes.push_back(static_cast<uint8_t>(c));
   return bytes;
 }
 
-std::string path_of(const json& bytes) {
-  std::string path;
-  for (const json& byte : bytes) path += static_cast<char>(byte.get<uint8_t>());
-  return path;
+std::string string_of(const json& bytes) {
+  std::string text;
+  for (const json& byte : bytes) text += static_cast<char>(byte.get<uint8_t>());
+  return text;
 }
 
 json paths_of(const std::vector<std::string>& paths) {
@@ -32,7 +32,7 @@ json paths_of(const std::vector<std::string>& paths) {
 
 std::vector<std::string> paths_of(const json& list) {
   std::vector<std::string> paths;
-  for (const json& path : list) paths.push_back(path_of(path));
+  for (const json& path : list) paths.push_back(string_of(path));
   return paths;
 }
 
@@ -45,7 +45,8 @@ std::string PageRequest::to_json() const {
                   {"first_ns", first_ns},
                   {"last_ns", last_ns},
                   {"thread", thread},
-                  {"record", record}};
+                  {"record", record},
+                  {"function", bytes_of(function)}};
   if (symbols) {
     request["symbols"] = {{"directories", paths_of(symbols->directories)},
                           {"roots", paths_of(symbols->roots)}};
@@ -57,7 +58,7 @@ Result<PageRequest> PageRequest::parse(const std::string& text) {
   PageRequest request;
   try {
     const json read = json::parse(text);
-    request.directory = path_of(read.at("directory"));
+    request.directory = string_of(read.at("directory"));
     request.can_change = read.at("can_change").get<bool>();
     const auto want = read.at("want").get<uint32_t>();
     if (want > static_cast<uint32_t>(PageWant::kLods)) {
@@ -68,6 +69,7 @@ Result<PageRequest> PageRequest::parse(const std::string& text) {
     request.last_ns = read.at("last_ns").get<uint64_t>();
     request.thread = read.at("thread").get<uint32_t>();
     request.record = read.at("record").get<uint64_t>();
+    request.function = string_of(read.at("function"));
     if (read.contains("symbols")) {
       const json& symbols = read.at("symbols");
       request.symbols = {paths_of(symbols.at("directories")), paths_of(symbols.at("roots"))};

@@ -18,6 +18,7 @@ enum class PageWant : uint8_t {
   kBars,      // the same, of the time line alone
   kRecord,    // a detail record, as `collectctl dump --json` prints it
   kPerfetto,  // the window as a Perfetto trace
+  kFunction,  // the calls of one function in the window, as JSON
   kLods,      // nothing: index.lod is made where it is missing
 };
 
@@ -36,6 +37,7 @@ struct PageRequest {
   uint64_t last_ns = std::numeric_limits<uint64_t>::max();
   uint32_t thread = 0;  // of a record: N of thread_N
   uint64_t record = 0;
+  std::string function{};  // its name
 
   std::string to_json() const;
   // kDamaged: it is none.

@@ -3,6 +3,7 @@
 //   /sessions/session_…/pid_N                                the page
 //   …/window?first=NS&last=NS    …/bars?first=NS&last=NS     the data of a window
 //   …/perfetto?first=NS&last=NS                              the window as a Perfetto trace
+//   …/function?first=NS&last=NS&name=NAME                    the calls of a function in the window
 //   …/record?thread=N&record=N                               a detail record
 //
 // Pure: any thread.

@@ -32,6 +32,15 @@ void DurationHistogram::add(const DurationHistogram& other, size_t& octaves_left
   for (size_t i = 0; i < other.counts_.size(); ++i) counts_[from + i] += other.counts_[i];
 }
 
+DurationHistogram::Range DurationHistogram::range_of(uint32_t bucket) {
+  const uint32_t octave = bucket / kBucketsPerOctave;
+  const uint64_t within = bucket % kBucketsPerOctave;
+  if (octave == 0) return {within, within};
+  const uint64_t width = uint64_t{1} << (octave - 1);
+  const uint64_t first_ns = (kBucketsPerOctave + within) * width;
+  return {first_ns, first_ns + (width - 1)};
+}
+
 uint64_t DurationHistogram::count() const {
   uint64_t sum = 0;
   for (const uint64_t count : counts_) sum += count;
@@ -45,11 +54,8 @@ uint64_t DurationHistogram::percentile(uint32_t per_mille) const {
   for (size_t i = 0; i < counts_.size(); ++i) {
     seen += counts_[i];
     if (counts_[i] == 0 || seen < rank) continue;
-    const uint64_t octave = first_octave_ + i / kBucketsPerOctave;
-    const uint64_t bucket = i % kBucketsPerOctave;
-    if (octave == 0) return bucket;
-    const uint64_t width = uint64_t{1} << (octave - 1);
-    return (kBucketsPerOctave + bucket) * width + width / 2;
+    const Range range = range_of(first_octave_ * kBucketsPerOctave + static_cast<uint32_t>(i));
+    return range.first_ns + (range.last_ns - range.first_ns + 1) / 2;
   }
   return 0;
 }

@@ -21,7 +21,7 @@ class DurationHistogram {
     if (octave - first_octave_ >= octaves()) {
       if (!is_complete_ || !make_room(octave, octaves_left)) return;
     }
-    ++counts_[(octave - first_octave_) * kBucketsPerOctave + bucket_of(ns, octave)];
+    ++counts_[(octave - first_octave_) * kBucketsPerOctave + within(ns, octave)];
   }
   void add(const DurationHistogram& other, size_t& octaves_left);
 
@@ -45,6 +45,17 @@ class DurationHistogram {
     }
   }
 
+  // Shortest and longest duration of a bucket.
+  struct Range {
+    uint64_t first_ns;
+    uint64_t last_ns;
+  };
+  static Range range_of(uint32_t bucket);
+  static uint32_t bucket_of(uint64_t ns) {
+    const uint32_t octave = octave_of(ns);
+    return octave * kBucketsPerOctave + within(ns, octave);
+  }
+
   bool is_complete() const { return is_complete_; }
   uint64_t count() const;
   // The duration that `per_mille` of all are not longer than (nearest rank); 0 without any.
@@ -55,7 +66,7 @@ class DurationHistogram {
   static uint32_t octave_of(uint64_t ns) {
     return ns < kBucketsPerOctave ? 0 : static_cast<uint32_t>(std::bit_width(ns)) - 4;
   }
-  static uint32_t bucket_of(uint64_t ns, uint32_t octave) {
+  static uint32_t within(uint64_t ns, uint32_t octave) {
     return static_cast<uint32_t>(octave == 0 ? ns : ns >> (octave - 1)) % kBucketsPerOctave;
   }
   uint32_t octaves() const { return static_cast<uint32_t>(counts_.size()) / kBucketsPerOctave; }

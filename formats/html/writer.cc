@@ -1,5 +1,7 @@
 #include "formats/html/writer.h"
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <string_view>
 
@@ -51,6 +53,31 @@ class DataWriter {
     list(page.threads, [&](const Thread& thread) { put(thread, page.first_ns); });
     out_.put(",\n\"functions\":");
     list(page.functions, [this](const Function& function) { put(function); });
+    out_.put('}');
+  }
+
+  void put(const FunctionCalls& calls) {
+    uint64_t origin = std::numeric_limits<uint64_t>::max();
+    for (const auto& duration : calls.durations) {
+      origin = std::min(origin, duration.longest.bar.first_ns);
+    }
+    for (const FoundCall& call : calls.slowest) origin = std::min(origin, call.bar.first_ns);
+    out_.put("{\"version\":1,\"origin\":\"");
+    out_.dec(origin);
+    out_.put("\",\"calls\":");
+    out_.dec(calls.calls);
+    out_.put(",\"durations\":");
+    list(calls.durations, [&](const FunctionCalls::Duration& duration) {
+      out_.put('[');
+      for (const uint64_t value : {duration.first_ns, duration.last_ns, duration.calls}) {
+        out_.dec(value);
+        out_.put(',');
+      }
+      put(duration.longest, origin);
+      out_.put(']');
+    });
+    out_.put(",\"slowest\":");
+    list(calls.slowest, [&](const FoundCall& call) { put(call, origin); });
     out_.put('}');
   }
 
@@ -113,6 +140,16 @@ class DataWriter {
       }
     }
     out_.put(']');
+  }
+
+  void put(const FoundCall& call, uint64_t origin_ns) {
+    out_.put("{\"thread\":");
+    out_.dec(uint64_t{call.thread});
+    out_.put(",\"waited\":");
+    out_.dec(call.waited_ns);
+    out_.put(",\"bar\":");
+    put(call.bar, origin_ns);
+    out_.put('}');
   }
 
   void put(const Thread& thread, uint64_t page_ns) {
@@ -206,6 +243,12 @@ std::string_view page_style() {
 Status write_page_data(const Page& page, ByteSink& out) {
   TextSink text(out);
   DataWriter(text).put(page);
+  return text.finish();
+}
+
+Status write_function_calls(const FunctionCalls& calls, ByteSink& out) {
+  TextSink text(out);
+  DataWriter(text).put(calls);
   return text.finish();
 }
 

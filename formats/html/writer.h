@@ -99,10 +99,31 @@ struct Page {
   std::vector<Function> functions;
 };
 
+// A call of the function that a page asked about. Names of bars are not used.
+struct FoundCall {
+  uint32_t thread = 0;     // N of thread_N
+  uint64_t waited_ns = 0;  // of its total time, off the processor
+  Bar bar;
+};
+
+struct FunctionCalls {
+  struct Duration {
+    uint64_t first_ns = 0;  // calls that took so long, without stalls
+    uint64_t last_ns = 0;
+    uint64_t calls = 0;
+    FoundCall longest;
+  };
+  uint64_t calls = 0;  // also those that began before or ended behind what was recorded
+  std::vector<Duration> durations;  // of whole calls
+  std::vector<FoundCall> slowest;
+};
+
 // Texts may be anything: they are shown as text.
 Status write_page(const Page& page, ByteSink& out);
 // What the page would hold, as JSON: a page that is there shows it.
 Status write_page_data(const Page& page, ByteSink& out);
+// The answer to a page that asks for the calls of a function, as JSON.
+Status write_function_calls(const FunctionCalls& calls, ByteSink& out);
 
 // The script that every page runs, and its style sheet: what is between the tags. A server that
 // serves pages allows these two by their hashes, and nothing else.

@@ -20,6 +20,7 @@
 #include "daemon/web/page_request.h"
 #include "storage/convert/session_input.h"
 #include "storage/export/export.h"
+#include "storage/export/page/function_calls.h"
 #include "storage/export/page/page_export.h"
 #include "storage/read/lod_files.h"
 
@@ -108,6 +109,9 @@ Status make_page(const web::PageRequest& request, ByteSink& out) {
   }
   if (request.want == web::PageWant::kPerfetto) {
     return exports::export_view(sessions, exports::Target::kPerfetto, out, log);
+  }
+  if (request.want == web::PageWant::kFunction) {
+    return exports::export_function_calls(sessions, request.function, out, log);
   }
   exports::PageOptions options;
   options.can_refresh = request.can_change;

@@ -6,8 +6,8 @@ const kAskAfter = 150;  // ms without a change of what is seen
 let perfettoUi = "https://ui.perfetto.dev";  // or that of a folder which the server was given
 if (canAsk) fetch("/api/viewer").then(answer => answer.json()).then(viewer => { perfettoUi = viewer.perfetto ?? perfettoUi; }).catch(() => {});
 
-async function ask(what, query, how) {
-  const answer = await fetch(location.pathname + "/" + what + "?" + query);
+async function ask(what, query, how, signal) {
+  const answer = await fetch(location.pathname + "/" + what + "?" + query, {signal});
   if (!answer.ok) throw new Error((await answer.json()).error);
   return answer[how]();
 }
@@ -89,9 +89,11 @@ function useTotals(threadTrees, functionRows, shown) {
   data.functions = functionRows;
   part = shown;
   trees.clear();
-  selected = 0; hovered = -1; chosen = -1;
+  selected = 0; hovered = -1;
   flameRange.reset();
   sumFunctions();
+  fillPanel();
+  askCalls();
   $("part").hidden = part === null;
   $("part-text").textContent = part === null ? "" : "From " + since(part[0] / span) + " to " + since(part[1] / span) + " (" + time(part[1] - part[0]) + ")";
 }

@@ -4,7 +4,7 @@ const kDepth = 0, kFirst = 1, kWidth = 2, kName = 3, kCalls = 4, kCovered = 5;  
 const kWhole = 6, kTotal = 7, kSelf = 8, kBegin = 9, kEnd = 10, kRecord = 11, kEndRecord = 12;  // of a single call
 const isCall = bar => bar.length > kCovered + 1;
 let closeUp = null;  // a part of the time that was asked for: {first, last, threads}, in ns from the page's begin
-let selectedBar = null;  // {thread, bar, shift, caller, record}
+let selectedBar = null;  // {thread, bar, shift, records}
 const barCanvases = [];
 
 // The bars to draw: of the close-up while it covers what is seen, else of the page. `shift`: ns from the page's begin.
@@ -33,7 +33,7 @@ function drawBars(thread, canvas) {
     const [low, high] = barEnds(bar, shift), x = timeRange.x(low, width), end = timeRange.x(high, width);
     if (end < 0 || x > width || bar[kDepth] >= kMostBarRows) continue;
     const left = Math.max(x, -1), w = Math.max(Math.min(end, width + 1) - left, 0.5), top = bar[kDepth] * kBar;
-    const name = nameOf(bar[kName]), isLit = isFound(name) || (marked !== "" && name === marked);
+    const name = nameOf(bar[kName]), isLit = isFound(name) || (chosen !== "" && name === chosen);
     g.fillStyle = isLit ? lit : colour(bar[kName]);
     // Several calls: as full as their time is of calls.
     g.globalAlpha = isCall(bar) || bar[kCalls] <= 1 ? 1 : 0.3 + 0.5 * Math.min(1, bar[kCovered] / Math.max(bar[kWidth], 1));
@@ -88,13 +88,14 @@ function callerOf({thread, bar}) {
 }
 function selectBar(found) {
   selectedBar = found;
-  if (found === null) { selectTime(null, ""); return; }
-  found.caller = callerOf(found);
+  if (found === null) { selectTime(null, ""); choose("", false); return; }
   const [low, high] = barEnds(found.bar, found.shift);
   selectTime([low, high], " in " + found.thread.name + ", " + (isCall(found.bar) ? "one call," : "several calls,"));
+  choose(nameOf(found.bar[kName]), true);
   askRecords(found);
 }
-function sayBar({bar, shift, caller, records}) {
+function sayBar(found) {
+  const {bar, shift, records} = found, caller = callerOf(found);
   const name = nameOf(bar[kName]), module = moduleOf(bar[kName]);
   let text = "\n" + name + (module ? " (" + module + ")" : "") + placeOf(bar[kName]);
   if (!isCall(bar)) {

@@ -88,6 +88,6 @@ function prepare(canvas, height) {
   return [g, width];
 }
 
-// What all views share: which function is marked, what is searched.
-let marked = "", wanted = "";
+// What all views share: which function is chosen, what is searched.
+let chosen = "", wanted = "";
 const isFound = name => wanted !== "" && name.toLowerCase().includes(wanted);

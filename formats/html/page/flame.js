@@ -40,8 +40,8 @@ function mergedTree(threadTrees) {
   return treeOf({tree: all});
 }
 const trees = new Map();
-function tree() {
-  const which = $("thread").value, key = which + measure;
+function tree(which = $("thread").value) {
+  const key = which + measure;
   if (!trees.has(key)) trees.set(key, which === "all" ? mergedTree(data.threads.map(t => t.tree)) : treeOf(data.threads[which]));
   return trees.get(key);
 }
@@ -53,9 +53,14 @@ const flameRange = new Range(1e-9);
 let selected = 0, hovered = -1, boxes = [], isTooDeep = false;
 function colour(name) {
   if (name < 0) return "hsl(0 0% 60%)";
-  let h = 0;
-  for (const c of names[name]) h = (h * 31 + c.codePointAt(0)) >>> 0;
-  return `hsl(${20 + h % 40} ${60 + (h >> 8) % 30}% ${60 + (h >> 16) % 12}%)`;
+  return colours[name] ??= colourOf(name);
+}
+const colours = [];
+const hashOf = text => { let h = 0; for (const c of text) h = (h * 31 + c.codePointAt(0)) >>> 0; return h; };
+// A hue for each namespace or class, else for each module; not that of what is lit.
+function colourOf(name) {
+  const family = /([A-Za-z_]\w*)(<…>)?::/.exec(shortOf(name))?.[1] ?? moduleOf(name), hue = hashOf(family) % 300, own = hashOf(names[name]);
+  return `hsl(${hue < 245 ? hue : hue + 60} ${45 + own % 20}% ${66 + (own >> 8) % 12}%)`;
 }
 // What it is compared with: {label, tree}. The share of the time that the same path takes there.
 let base = null;
@@ -124,11 +129,9 @@ function drawFlame() {
   const [g] = prepare(canvas, (boxes.reduce((most, box) => Math.max(most, box[1]), 0) + 1) * kRow);
   const lit = css("--lit"), text = css("--text");
   for (const [node, row, x, w] of boxes) {
-    const name = nameOf(t.name[node]), isMarked = marked !== "" && name === marked;
-    g.fillStyle = isMarked || isFound(name) ? lit : base !== null ? changeColour(node) : colour(t.name[node]);
-    g.globalAlpha = marked !== "" && !isMarked && !isFound(name) ? 0.55 : 1;
+    const name = nameOf(t.name[node]), isChosen = chosen !== "" && name === chosen;
+    g.fillStyle = isChosen || isFound(name) ? lit : base !== null ? changeColour(node) : colour(t.name[node]);
     g.fillRect(x, row * kRow, Math.max(w - 0.5, 0.5), kRow - 1);
-    g.globalAlpha = 1;
     // Of all of its time, the part off the processor, at its end.
     if (measure === "wall" && t.waited[node] > 0 && node !== 0 && t.width[node] > 0) {
       const part = w * Math.min(1, t.waited[node] / t.width[node]);
@@ -189,9 +192,9 @@ function sayFlame() {
   if (selected !== 0 && node !== selected) text += ", " + percent(total, t.width[selected]) + " of what is selected";
   if (t.name[node] >= 0) text += "; itself " + time(measured(t.self[node], t.selfWaited[node])) + "; " + counted(t.calls[node], "call") + ", " + time(total / Math.max(t.calls[node], 1)) + " each";
   if (hasWaits && measure === "wall" && t.name[node] >= 0) text += "; off the processor " + time(t.waited[node]) + ", itself " + time(t.selfWaited[node]);
-  if (marked !== "") {
-    const sum = sumOf(name => name === marked);
-    text += "\nmarked: " + shorten(marked) + ": " + time(sum.total) + ", " + percent(sum.total, all) + "; " + counted(sum.calls, "call") + " on " + counted(sum.boxes, "path");
+  if (chosen !== "") {
+    const sum = sumOf(name => name === chosen);
+    text += "\nchosen: " + shorten(chosen) + ": " + time(sum.total) + ", " + percent(sum.total, all) + "; " + counted(sum.calls, "call") + " on " + counted(sum.boxes, "path");
   }
   if (base !== null) text += "\ncompared with " + base.label + ": " + percent(baseShare(node), 1) + " of the time there, " + percent(shareIn(t, node), 1) + " here";
   text += placeOf(t.name[node]);
@@ -210,10 +213,9 @@ function select(node, isFit) {
   // Out of sight, or too narrow to be drawn: the next best is to show it whole.
   const isSeen = high > flameRange.low && low < flameRange.high && (high - low) / flameRange.span * $("graph").clientWidth >= kLeastBox;
   if (isFit || !isSeen) flameRange.show(low, high);
-  drawFlame();
-  const top = $("graph").getBoundingClientRect().top + row * kRow, bottom = window.innerHeight - $("detail").offsetHeight - kRow;
-  if (top < 0 || top > bottom) window.scrollBy(0, top - bottom / 2);
-  keep();
+  choose(tree().name[node] >= 0 ? nameOf(tree().name[node]) : "", true);
+  const view = $("views").getBoundingClientRect(), top = $("graph").getBoundingClientRect().top + row * kRow - view.top;
+  if (top < 0 || top > view.height - kRow) $("views").scrollBy(0, top - view.height / 2);
 }
 function selectNextFound() {
   const t = tree(), ids = [...t.name.keys()].slice(1);
@@ -233,7 +235,6 @@ const flame = {
   area: () => $("graph").getBoundingClientRect(),
   fit: () => select(selected, true),
   clear: () => select(0, true),
-  mark: () => { const name = tree().name[selected]; setMark(name >= 0 && names[name] !== marked ? names[name] : ""); },
   next: selectNextFound,
   arrow: selectBeside,
 };

@@ -2,7 +2,7 @@
 const kSelfWaited = 7, kSelfCpu = 9;
 const columns = [...(hasWaits ? [["Self CPU", kSelfCpu], ["Self CPU %", kSelfCpu]] : []), ["Total", 2], ["Total %", 2], ["Self", 3], ["Self %", 3], ["Calls", 1], ["Average", 8], ["p50", 4], ["p99", 5], ["Longest", 6], ["Function", 0]];
 const kMostRows = 2000;
-let sortBy = hasWaits ? kSelfCpu : 2, ascending = false, chosen = -1;  // in data.functions
+let sortBy = hasWaits ? kSelfCpu : 2, ascending = false;
 let allSelf = 0, allCpu = 0;
 const selfCpu = f => f[3] - (f[kSelfWaited] ?? 0);
 function sumFunctions() {
@@ -21,37 +21,37 @@ function drawFunctions() {
   const body = $("rows");
   body.textContent = "";
   for (const f of rows.slice(0, kMostRows)) {
-    const row = body.insertRow(), index = data.functions.indexOf(f);
+    const row = body.insertRow();
     for (const text of textsOf(f)) row.insertCell().textContent = text;
     row.lastChild.title = names[f[0]];
-    row.dataset.index = index;
-    row.classList.toggle("selected", index === chosen);
-    row.classList.toggle("marked", names[f[0]] === marked);
+    row.dataset.name = f[0];
+    row.classList.toggle("selected", names[f[0]] === chosen);
   }
   for (const cell of $("head").cells) {
     const isSorted = columns[cell.cellIndex][1] === sortBy;
     cell.setAttribute("aria-sort", !isSorted ? "none" : ascending ? "ascending" : "descending");
     cell.textContent = columns[cell.cellIndex][0] + (!isSorted ? "" : ascending ? " ▴" : " ▾");
   }
-  $("reset").hidden = chosen < 0;
+  $("reset").hidden = chosen === "";
   $("found").textContent = count(rows.length) + " functions" + (rows.length > kMostRows ? ", the first " + count(kMostRows) + " shown" : "");
-  $("detail").textContent = chosen < 0 ? "Select a function for its whole name; M marks it in the flame graph." : names[data.functions[chosen][0]] + placeOf(data.functions[chosen][0]);
+  $("detail").textContent = chosen === "" ? "Select a function: it is lit in all views." : chosen + placeOf(names.indexOf(chosen));
 }
-function choose(index) {
-  chosen = index;
-  drawFunctions();
+function chooseRow(row) {
+  choose(names[Number(row.dataset.name)], true);
+  showChosenRow();
+}
+function showChosenRow() {
   const row = $("rows").querySelector(".selected");
   if (row !== null) row.scrollIntoView({block: "nearest"});
 }
 function chooseBeside(key) {
-  const rows = [...$("rows").rows], at = rows.findIndex(row => Number(row.dataset.index) === chosen);
+  const rows = [...$("rows").rows], at = rows.findIndex(row => names[Number(row.dataset.name)] === chosen);
   const to = rows[at < 0 ? 0 : at + (key === "ArrowDown" ? 1 : key === "ArrowUp" ? -1 : 0)];
-  if (to !== undefined) choose(Number(to.dataset.index));
+  if (to !== undefined) chooseRow(to);
 }
 const functions = {
   draw: drawFunctions,
-  clear: () => choose(-1),
-  mark: () => { if (chosen >= 0) { const name = names[data.functions[chosen][0]]; setMark(name === marked ? "" : name); } },
+  clear: () => choose("", true),
   next: () => chooseBeside("ArrowDown"),
   arrow: chooseBeside,
 };
@@ -61,4 +61,4 @@ for (const [title, column] of columns) {
   cell.addEventListener("click", () => { ascending = sortBy === column ? !ascending : column === 0; sortBy = column; drawFunctions(); keep(); });
   $("head").append(cell);
 }
-$("rows").addEventListener("click", e => { const row = e.target.closest("tr"); if (row) choose(Number(row.dataset.index)); });
+$("rows").addEventListener("click", e => { const row = e.target.closest("tr"); if (row) chooseRow(row); });

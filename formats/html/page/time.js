@@ -137,7 +137,7 @@ const timeLine = {
     else timeRange.show(selectedTime[0] - (selectedTime[1] - selectedTime[0]) / 10, selectedTime[1] + (selectedTime[1] - selectedTime[0]) / 10);
     drawTime();
   },
-  clear: () => { timeRange.reset(); selectedBar = null; selectTime(null, ""); },
+  clear: () => { timeRange.reset(); selectedTime = null; selectBar(null); },
   mark: () => { markedTime = selectedTime === null || String(markedTime) === String(selectedTime) ? null : selectedTime; drawTime(); keep(); },
   next: nextBar,
   arrow: key => { timeRange.pan(key === "ArrowLeft" ? -0.1 : key === "ArrowRight" ? 0.1 : 0); drawTime(); },

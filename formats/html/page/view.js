@@ -1,11 +1,6 @@
 // ---- the view in the address, so that a link, or loading the page again, shows the same
 const views = {flame, functions, time: timeLine};
 const current = () => document.querySelector("[aria-selected=true]").dataset.view;
-function setMark(name) {
-  marked = name;
-  views[current()].draw();
-  keep();
-}
 function pathOf(node) {  // by names: numbers of nodes are this page's
   const t = tree(), path = [];
   for (; node !== 0; node = t.parent[node]) path.unshift(nameOf(t.name[node]));
@@ -21,16 +16,19 @@ function nodeAt(path) {  // as far as it is there
   }
   return node;
 }
-function keep() {
+// `isStep`: Back leads to what the address was before.
+function keep(isStep) {
   const thread = $("thread").value, state = {view: current(), search: $("search").value, sort: sortBy, up: ascending, zoom: pathOf(selected)};
   if (measure !== "wall") state.measure = measure;
   if (thread !== "all") state.thread = data.threads[thread].name;
-  if (marked !== "") state.mark = marked;
+  if (chosen !== "") state.function = chosen;
   if (part !== null) state.part = part;
   if (base?.link) state.base = base.link;
   if (!timeRange.isWhole) state.seen = [timeRange.low, timeRange.high];
   if (markedTime !== null) state.times = markedTime;
-  try { history.replaceState(null, "", "#" + encodeURIComponent(JSON.stringify(state))); } catch { /* a browser that does not let it */ }
+  const address = "#" + encodeURIComponent(JSON.stringify(state));
+  if (address === location.hash) return;
+  try { history[isStep === true ? "pushState" : "replaceState"](null, "", address); } catch { /* a browser that does not let it */ }
 }
 function restore() {
   let state = {};
@@ -40,7 +38,7 @@ function restore() {
   if (hasWaits && Object.hasOwn(measures, state.measure)) $("measure").value = measure = state.measure;
   $("search").value = typeof state.search === "string" ? state.search : "";
   wanted = $("search").value.toLowerCase();
-  marked = names.includes(state.mark) ? state.mark : "";
+  chosen = names.includes(state.function) ? state.function : "";
   if (columns.some(([, column]) => column === state.sort)) sortBy = state.sort;
   ascending = state.up === true;
   selected = Array.isArray(state.zoom) ? nodeAt(state.zoom) : 0;
@@ -48,7 +46,11 @@ function restore() {
   flameRange.show(low, high);
   const isTime = t => Array.isArray(t) && t.length === 2 && t.every(Number.isFinite) && t[0] <= t[1];
   if (isTime(state.seen)) timeRange.show(...state.seen);
-  if (isTime(state.times)) markedTime = state.times;
+  else timeRange.reset();
+  markedTime = isTime(state.times) ? state.times : null;
+  chosenCalls = null;
+  fillPanel();
+  askCalls();
   restored = state;
   return Object.hasOwn(views, state.view) ? state.view : "flame";
 }
@@ -108,7 +110,7 @@ function onKey(event) {
   else if (event.key === "Escape") view.clear();
   else if (event.key.startsWith("Arrow")) view.arrow(event.key);
   else if (event.code === "KeyF" && view.fit) view.fit();
-  else if (event.code === "KeyM") view.mark();
+  else if (event.code === "KeyM" && view.mark) view.mark();
   else if (!move(view, event.code)) return;
   event.preventDefault();
 }
@@ -152,8 +154,8 @@ const option = (valueText, text) => { const o = document.createElement("option")
 option("all", "All threads");
 data.threads.forEach((t, i) => option(i, t.name));
 $("search").addEventListener("input", e => { wanted = e.target.value.toLowerCase(); views[current()].draw(); keep(); });
-for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => { show(tab.dataset.view); keep(); });
-const redraw = () => views[current()].draw();
+for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => { show(tab.dataset.view); keep(true); });
+const redraw = () => { views[current()].draw(); drawDurations(); };
 window.addEventListener("resize", redraw);
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 $("reset").addEventListener("click", () => views[current()].clear());
@@ -181,5 +183,10 @@ $("compare").addEventListener("click", async () => {
 });
 $("refresh").hidden = data.can_refresh !== true;
 $("refresh").addEventListener("click", () => { keep(); location.reload(); });
+window.addEventListener("popstate", () => {
+  if (part !== null) useTotals(whole.threads, whole.functions, null);
+  show(restore());
+  restoreAsked();
+});
 show(restore());
 restoreAsked();

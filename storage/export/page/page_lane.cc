@@ -49,12 +49,13 @@ Status Activity::add(const calls::LodReader& lod, uint64_t window_last_ns) {
   return {};
 }
 
+uint64_t shown_record(uint64_t detail_seq) {
+  return detail_seq == atf::kNoDetail ? html::Bar::kNoRecord : detail_seq;
+}
+
 uint64_t put_bars(std::vector<calls::CallBar> drawn, size_t most, const ExportedSession& session,
                   const FunctionNames& functions, PageNames& names, std::vector<html::Bar>& bars) {
   uint64_t left_out = 0;
-  const auto record = [](uint64_t seq) {
-    return seq == atf::kNoDetail ? html::Bar::kNoRecord : seq;
-  };
   for (const calls::CallBar& one : drawn) {
     if (bars.size() >= most) {
       left_out += one.calls;
@@ -74,8 +75,8 @@ uint64_t put_bars(std::vector<calls::CallBar> drawn, size_t most, const Exported
       bar.total_ns = one.total_ns;
       bar.self_ns = one.self_ns;
       bar.end = calls::to_text(one.reason);
-      bar.record_of_begin = record(one.begin.detail_seq);
-      bar.record_of_end = record(one.detail_seq_of_end);
+      bar.record_of_begin = shown_record(one.begin.detail_seq);
+      bar.record_of_end = shown_record(one.detail_seq_of_end);
     }
     bars.push_back(bar);
   }

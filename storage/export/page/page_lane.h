@@ -42,6 +42,9 @@ class Activity : public calls::CallSink {
   std::vector<html::Interval> gaps_;
 };
 
+// The number of a detail record as a bar has it.
+uint64_t shown_record(uint64_t detail_seq);
+
 // At most `most` bars: those of the smallest depths. Returns how many calls have none.
 uint64_t put_bars(std::vector<calls::CallBar> drawn, size_t most, const ExportedSession& session,
                   const FunctionNames& functions, PageNames& names, std::vector<html::Bar>& bars);

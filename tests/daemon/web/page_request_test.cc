@@ -30,6 +30,7 @@ TEST(PageRequestTest, RoundTripsThroughJson) {
   request.first_ns = 0xFFFF'FFFF'FFFF'FFF0;
   request.thread = 7;
   request.record = 0xFFFF'FFFF'FFFF'FFF1;
+  request.function = "f<\xff>(int)";
   const auto read = PageRequest::parse(request.to_json());
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->want, PageWant::kRecord);
@@ -37,6 +38,7 @@ TEST(PageRequestTest, RoundTripsThroughJson) {
   EXPECT_EQ(read->last_ns, std::numeric_limits<uint64_t>::max());
   EXPECT_EQ(read->thread, 7u);
   EXPECT_EQ(read->record, request.record);
+  EXPECT_EQ(read->function, request.function);
   std::string unknown = request.to_json();
   unknown.replace(unknown.find("\"want\":3"), 8, "\"want\":9");
   EXPECT_EQ(PageRequest::parse(unknown).code(), Code::kDamaged);

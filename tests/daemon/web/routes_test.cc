@@ -185,6 +185,19 @@ TEST_F(RoutesTest, PartsOfASessionAreData) {
     EXPECT_EQ(ask(get(std::string("/sessions/session_b/pid_2/window") + query)).status, 400)
         << query;
   }
+  const auto function = PageRequest::parse(
+      ask(get("/sessions/session_b/pid_2/function?first=5&last=9&name=f%28%e2%82%AC%26%00+")).body);
+  ASSERT_TRUE(function.ok());
+  EXPECT_EQ(function->want, PageWant::kFunction);
+  EXPECT_EQ(function->last_ns, 9u);
+  EXPECT_EQ(function->function, std::string("f(\u20ac&\0+", 8));
+  for (const char* name : {"", "name", "name=a&", "name=a&more=1", "name=%", "name=%2", "name=%2x",
+                           "name=%-1", "name=% 1"}) {
+    EXPECT_EQ(
+        ask(get(std::string("/sessions/session_b/pid_2/function?first=5&last=9&") + name)).status,
+        400)
+        << name;
+  }
   EXPECT_EQ(ask(get("/sessions/session_b/pid_2/record?thread=4294967296&record=0")).status, 400);
   EXPECT_EQ(ask(get("/sessions/session_c/pid_2/bars?first=5&last=9")).status, 404);
   EXPECT_EQ(ask(get("/sessions/session_b/pid_2/bars?first=5&last=9", false)).status, 403);

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from browser_test import COLLECTCTL, DETAIL, PageTest, SUMS, leave_without_browser, time_text
+from browser_test import BOX, CHOSEN, COLLECTCTL, DETAIL, PageTest, SUMS, leave_without_browser, time_text
 from collector import eventually
 
 # Bars of the first thread as they are drawn: what the page has, or what was asked for.
@@ -83,20 +83,58 @@ class CallsTest(PageTest):
         self.show(browser, "calls_selected")
         # As the events say it, but for stalls, of which there are none.
         self.assertEqual(session["stalled_ns"], 0)
-        calls, begun = [], {}
-        for event in self.dumped(session):
-            if "slow" not in event["name"]:
-                continue
-            if event["kind"] == "call":
-                begun[event["thread"]] = event["ts_ns"]
-            else:
-                calls.append(event["ts_ns"] - begun.pop(event["thread"]))
-        self.assertEqual(max(calls), place["total"])
+        self.assertEqual(max(self.durations(session, browser.run(CHOSEN))), place["total"])
         browser.press("escape")
         self.assertNotIn("slow()", browser.run(DETAIL))
         browser.press("/", *"SLOW", "enter", "escape")  # the next one found
         self.assertIn("slow()", browser.run(DETAIL))
         self.assertEqual(browser.errors(), [])
+
+    def test_a_function_and_its_slowest_calls(self):
+        session = self.collector.seal(self.collector.trace("moods", "1500"))
+        browser = self.signed_in()
+        self.open_session(browser, session)
+        slow = browser.run("return names.find(n => n.includes('slow'))")
+        x, y, _ = browser.run(BOX, slow)
+        browser.point_at(x, y, clicks=1)
+        self.assertEqual(browser.run(CHOSEN), slow)
+        browser.wait_for("return chosenCalls !== null")
+        self.show(browser, "panel")
+        took = sorted(self.durations(session, slow), reverse=True)
+        self.assertEqual(browser.run("return chosenCalls.calls"), len(took))
+        self.assertEqual(browser.run("return chosenCalls.slowest.map(f => f.bar[kTotal])"), took[:20])
+        self.assertEqual(browser.run("return [...document.querySelectorAll('#slowest button')].map(b => b.textContent)"), [time_text(ns) for ns in took[:20]])
+        self.assertIn("main", browser.run("return document.getElementById('callers').textContent"))
+        # A percentile and its example are as near as a bucket is wide, of 16 to a power of two.
+        for per_mille in (500, 990):
+            exact = sorted(took)[-(-len(took) * per_mille // 1000) - 1]
+            middle, example = browser.run("const d = durationOf(arguments[0]); return [middleOf(d), d[3].bar[kTotal]]", per_mille)
+            self.assertAlmostEqual(middle / exact, 1, delta=1 / 16)
+            self.assertAlmostEqual(example / exact, 1, delta=1 / 16)
+        # One click, and it is that very call.
+        browser.click("#slowest tr:nth-child(3) button")
+        self.assertEqual(browser.run("return current()"), "time")
+        browser.wait_for("return barsOf(data.threads[0]).all")
+        self.assertIn(f"took {time_text(took[2])}, ", browser.run(DETAIL))
+        self.assertEqual(browser.run("return barsOf(data.threads[0]).bars.filter(b => sameBar(selectedBar, b, barsOf(data.threads[0]).shift)).length"), 1)
+        self.show(browser, "panel_call")
+        browser.run("history.back()")
+        browser.wait_for("return current() === 'flame'")
+        self.assertEqual(browser.run(CHOSEN), slow)
+        browser.press("escape")
+        self.assertEqual(browser.run(CHOSEN), "")
+        self.assertEqual(browser.errors(), [])
+
+    def durations(self, session, name):
+        calls, begun = [], {}
+        for event in self.dumped(session):
+            if event["name"] != name:
+                continue
+            if event["kind"] == "call":
+                begun[event["thread"]] = event["ts_ns"]
+            else:
+                calls.append(event["ts_ns"] - begun.pop(event["thread"]))
+        return calls
 
     def dumped(self, session):
         lines = subprocess.run([COLLECTCTL, "dump", "--json", self.collector.path_of(session)], capture_output=True, text=True, check=True).stdout

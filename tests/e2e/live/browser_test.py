@@ -60,6 +60,8 @@ BOX = """
   const area = document.getElementById('graph').getBoundingClientRect();
   const box = boxes.find(b => nameOf(tree().name[b[0]]) === arguments[0]);
   return box && [area.left + box[2] + box[3] / 2, area.top + (box[1] + 0.5) * kRow, box[3] / area.width];"""
+# The function that the panel shows; "": it is not there.
+CHOSEN = "return document.getElementById('panel').hidden ? '' : document.getElementById('chosen').title"
 # The sums of every function over all nodes of the flame graph that is shown.
 SUMS = """
   const t = tree(), sums = {};
@@ -299,16 +301,21 @@ class SessionPageTest(PageTest):
         self.assertRegex(browser.run("return document.getElementById('found').textContent"), "^1 found, .* %$")
         browser.press("enter", "escape", "f")  # selects it, leaves the search, zooms to it
         self.assertAlmostEqual(browser.run(BOX, name)[2], 1, places=2)
-        browser.press("m")
-        self.assertIn("\nmarked: ", browser.run(DETAIL))
+        self.assertIn("\nchosen: ", browser.run(DETAIL))
+        self.assertEqual(browser.run(CHOSEN), name)
+        self.show(browser, "flame_chosen")
         browser.press("up")
         self.assertTrue(browser.run(DETAIL).startswith("main\n"), browser.run(DETAIL))
-        self.show(browser, "flame_marked")
         browser.refresh()  # the address keeps the view
         browser.wait_for("return document.getElementById('detail')?.textContent")
-        self.assertEqual(browser.run("return [marked, wanted, nameOf(tree().name[selected])]"), [name, "slow", "main"])
+        self.assertEqual(browser.run("return [chosen, wanted, nameOf(tree().name[selected])]"), ["main", "slow", "main"])
         browser.click("[data-view=functions]")
-        self.assertEqual(browser.run("return [...document.querySelectorAll('#rows tr')].map(r => r.lastChild.title + r.className)"), [name + "marked"])
+        browser.run("history.back()")
+        browser.wait_for("return current() === 'flame'")
+        browser.run("history.back()")
+        browser.wait_for("return document.getElementById('chosen').title.includes('slow')")
+        browser.click("[data-view=functions]")
+        self.assertEqual(browser.run("return [...document.querySelectorAll('#rows tr')].map(r => r.lastChild.title + r.className)"), [name + "selected"])
         browser.press("?")
         self.assertTrue(browser.run("return document.getElementById('help').open"))
         self.assertEqual(browser.errors(), [])

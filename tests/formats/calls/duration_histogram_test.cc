@@ -104,6 +104,18 @@ TEST(DurationHistogram, BucketsBeginAndEndWhereTheDocumentSays) {
   }
 }
 
+TEST(DurationHistogram, BucketsFollowEachOther) {
+  uint64_t next = 0;
+  for (uint32_t bucket = 0; bucket < DurationHistogram::kMaxBuckets; ++bucket) {
+    const auto [first, last] = DurationHistogram::range_of(bucket);
+    ASSERT_EQ(first, next) << bucket;
+    ASSERT_EQ(DurationHistogram::bucket_of(first), bucket);
+    ASSERT_EQ(DurationHistogram::bucket_of(last), bucket);
+    next = last + 1;
+  }
+  EXPECT_EQ(next, 0u) << "the last one ends with 2^64 - 1";
+}
+
 // Of 3: 333 per mille are one, 334 are more than one.
 TEST(DurationHistogram, PercentileIsTheNearestRank) {
   DurationHistogram histogram;
