@@ -27,6 +27,7 @@
 #include "daemon/runtime/running_collectors.h"
 #include "daemon/symbolize/child_program.h"
 #include "daemon/symbolize/symbolizer.h"
+#include "daemon/web/live/live_content.h"
 #include "daemon/web/web_server.h"
 #include "formats/core/text/environment_names.h"
 #include "formats/core/text/printable.h"
@@ -166,7 +167,8 @@ Result<std::unique_ptr<web::WebServer>> start_web(const Config& config, const Ac
     symbolize::SymbolizerOptions symbols = symbol_options(config);
     options.symbols = {std::move(symbols.directories), std::move(symbols.roots)};
   }
-  return web::WebServer::start(options, collector);
+  options.warn = [](const std::string& sentence) { spdlog::warn("{}", sentence); };
+  return web::WebServer::start(options, std::make_unique<web::LiveContent>(collector));
 }
 
 // Null when no one wants them.

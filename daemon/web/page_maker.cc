@@ -66,8 +66,8 @@ Result<std::string> PageMaker::run(const PageRequest& request, const Cancelled& 
   });
   if (!ending.ok()) return ending.error();
   if (!ending->fault.empty()) {
-    return Error{Code::kLimit, fmt::format("the page could not be made: {}; collectctl open has no "
-                                           "such limits: collectctl open {}",
+    return Error{Code::kLimit, fmt::format("the page could not be made: {}; a file has no "
+                                           "such limits: collectctl open --no-serve {}",
                                            ending->fault, request.directory)};
   }
   if (auto error = error_in_page(output, request.want))

@@ -37,6 +37,8 @@ class PageMaker {
   // Answers exactly once. kLimit: too many pages are asked for, or this one needs more than a
   // limit; kNotFound: there is no collect-page; kCancelled; else the program could not make it.
   void make(PageRequest request, Cancelled cancelled, Done done);
+  // Pages wait, are made, or are being sent.
+  bool has_any() const { return *pages_ != 0; }
 
  private:
   Result<std::string> run(const PageRequest& request, const Cancelled& cancelled) const;

@@ -56,13 +56,12 @@ bool takes_post(std::string_view path) {
 
 }  // namespace
 
-Routes::Routes(const WebAccess& access, control::CollectorApi& collector, LiveFeed& feed,
-               PageMaker& pages, std::optional<PageRequest::Symbols> symbols, std::string viewer)
+Routes::Routes(const WebAccess& access, WebContent& content, LiveFeed& feed, PageMaker& pages,
+               std::optional<PageRequest::Symbols> symbols, std::string viewer)
     : access_(access),
-      collector_(collector),
+      content_(content),
       feed_(feed),
       pages_(pages),
-      actions_(collector),
       symbols_(std::move(symbols)),
       viewer_(std::move(viewer)),
       page_policy_(policy_of_pages()) {}
@@ -104,11 +103,13 @@ void Routes::serve_private(const HttpRequest& request, PageMaker::Cancelled canc
     stream.is_stream = true;
     answer(std::move(stream));
   } else if (path == kViewer) {
-    answer(json_answer(fmt::format("{{\"perfetto\":\"{}\"}}\n", viewer_)));
+    // Without a collector the server is there as long as its pages are.
+    answer(json_answer(fmt::format("{{\"perfetto\":\"{}\",\"is_held_by_pages\":{}}}\n", viewer_,
+                                   content_.actions() == nullptr)));
   } else if (path.starts_with(kSessions)) {
     serve_page(request, std::move(cancelled), std::move(answer));
-  } else if (Actions::is_action(path)) {
-    actions_.run(request, std::move(answer));
+  } else if (Actions::is_action(path) && content_.actions() != nullptr) {
+    content_.actions()->run(request, std::move(answer));
   } else {
     answer(error_answer(404, "nothing is here"));
   }
@@ -126,15 +127,14 @@ void Routes::serve_page(const HttpRequest& asked, PageMaker::Cancelled cancelled
 
 void Routes::serve_session(std::string_view name, PageRequest request,
                            PageMaker::Cancelled cancelled, AnswerTo answer) {
-  // The name of a session that the collector knows, and nothing that becomes a path here.
-  const auto session = collector_.session(full_session_name(name));
-  if (!session.ok() || bare_session_name(session->name()) != name) {
+  // A name that is known, and nothing that becomes a path here.
+  auto found = content_.find_session(name);
+  if (!found) {
     answer(error_answer(404, "there is no session of this name"));
     return;
   }
-  request.directory = session->path();
-  request.can_change =
-      !is_over(*session) || session->symbols() == control::api::SYMBOLS_STATE_PENDING;
+  request.directory = std::move(found->directory);
+  request.can_change = found->can_change;
   request.symbols = symbols_;
   const PageWant want = request.want;
   pages_.make(

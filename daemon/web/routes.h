@@ -6,19 +6,18 @@
 #include <optional>
 #include <string>
 
-#include "daemon/control/collector_api.h"
 #include "daemon/web/http/web_access.h"
-#include "daemon/web/live/actions.h"
 #include "daemon/web/live/live_feed.h"
 #include "daemon/web/page_maker.h"
+#include "daemon/web/web_content.h"
 
 namespace collect::web {
 
 class Routes {
  public:
   // Everything that is referred to outlives it. `viewer`: the address of Perfetto's UI.
-  Routes(const WebAccess& access, control::CollectorApi& collector, LiveFeed& feed,
-         PageMaker& pages, std::optional<PageRequest::Symbols> symbols, std::string viewer);
+  Routes(const WebAccess& access, WebContent& content, LiveFeed& feed, PageMaker& pages,
+         std::optional<PageRequest::Symbols> symbols, std::string viewer);
 
   // Answers exactly once. `cancelled` is set when no one waits for the answer any more.
   void serve(const HttpRequest& request, PageMaker::Cancelled cancelled, AnswerTo answer);
@@ -30,10 +29,9 @@ class Routes {
                      AnswerTo answer);
 
   const WebAccess& access_;
-  control::CollectorApi& collector_;
+  WebContent& content_;
   LiveFeed& feed_;
   PageMaker& pages_;
-  Actions actions_;
   const std::optional<PageRequest::Symbols> symbols_;
   const std::string viewer_;
   const std::string page_policy_;  // of the pages of sessions

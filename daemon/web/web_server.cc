@@ -1,6 +1,6 @@
 #include "daemon/web/web_server.h"
 
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -83,8 +83,12 @@ struct WebServer::State {
     std::optional<Connection::Server> server;
   };
 
-  State(const WebOptions& options, control::CollectorApi& collector)
-      : local(options.local), feed(io, collector), pages(options.page_program) {}
+  State(const WebOptions& options, std::unique_ptr<WebContent> shown)
+      : local(options.local),
+        warn(options.warn),
+        content(std::move(shown)),
+        feed(io, *content),
+        pages(options.page_program) {}
 
   Status open(Listener& listener, tcp::endpoint endpoint, const std::string& text);
   Status open_viewer(const std::string& folder, const tcp::endpoint& page);
@@ -98,6 +102,8 @@ struct WebServer::State {
   void log_refusal(const std::string& who, const std::string& why);
 
   const principal::LocalAccess local;
+  const std::function<void(const std::string&)> warn;
+  const std::unique_ptr<WebContent> content;
   asio::io_context io;
   Listener page{io};
   Listener viewer{io};  // open when there is a folder
@@ -114,10 +120,10 @@ struct WebServer::State {
 };
 
 Result<std::unique_ptr<WebServer>> WebServer::start(const WebOptions& options,
-                                                    control::CollectorApi& collector) {
+                                                    std::unique_ptr<WebContent> content) {
   const auto endpoint = endpoint_of(options.address);
   if (!endpoint.ok()) return endpoint.error();
-  auto state = std::make_unique<State>(options, collector);
+  auto state = std::make_unique<State>(options, std::move(content));
   COLLECT_TRY(state->open(state->page, *endpoint, options.address));
   std::string viewer = kPerfettoAddress;
   if (!options.viewer_folder.empty()) {
@@ -125,8 +131,8 @@ Result<std::unique_ptr<WebServer>> WebServer::start(const WebOptions& options,
     viewer = state->viewer.access->address();
   }
   state->url = state->page.access->url();
-  state->routes.emplace(*state->page.access, collector, state->feed, state->pages, options.symbols,
-                        std::move(viewer));
+  state->routes.emplace(*state->page.access, *state->content, state->feed, state->pages,
+                        options.symbols, std::move(viewer));
   state->page.server.emplace(
       state->server_of([routes = &*state->routes](const HttpRequest& request,
                                                   PageMaker::Cancelled cancelled, AnswerTo answer) {
@@ -148,6 +154,10 @@ WebServer::~WebServer() {
 
 const std::string& WebServer::url() const {
   return state_->url;
+}
+
+bool WebServer::is_in_use() const {
+  return state_->feed.streams() != 0 || state_->pages.has_any();
 }
 
 void WebServer::stop() {
@@ -267,9 +277,9 @@ void WebServer::State::add(Listener& listener, tcp::socket socket, principal::Pr
 
 void WebServer::State::log_refusal(const std::string& who, const std::string& why) {
   const uint64_t count = refusals.count(std::chrono::steady_clock::now());
-  if (count == 0) return;
-  spdlog::warn("web: refused {}{}: {}", who,
-               count == 1 ? "" : fmt::format(" ({} since the last such line)", count), why);
+  if (count == 0 || !warn) return;
+  warn(fmt::format("web: refused {}{}: {}", who,
+                   count == 1 ? "" : fmt::format(" ({} since the last such line)", count), why));
 }
 
 }  // namespace collect::web

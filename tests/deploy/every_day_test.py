@@ -107,8 +107,8 @@ class DayTest(unittest.TestCase):
         self.environment = {name: value for name, value in os.environ.items()
                             if not name.startswith("COLLECT_")}
         self.environment.update(
-            HOME=self.home, XDG_RUNTIME_DIR=self.made("runtime", 0o700), PATH=BIN + ":" + os.environ["PATH"], BROWSER="true",
-            LC_ALL="C.UTF-8")
+            HOME=self.home, XDG_RUNTIME_DIR=self.made("runtime", 0o700), PATH=BIN + ":" + os.environ["PATH"],
+            BROWSER=self.browser(), LC_ALL="C.UTF-8")
         self.started = []
         with open(os.path.join(self.work, "app.cc"), "w", encoding="utf-8") as file:
             file.write(APP)
@@ -129,6 +129,14 @@ class DayTest(unittest.TestCase):
         path = os.path.join(self.folder, name)
         os.makedirs(path, exist_ok=True)
         os.chmod(path, mode)
+        return path
+
+    def browser(self):
+        """A user who looks at the page, and ends what serves it."""
+        path = os.path.join(self.folder, "browser")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\ncase $1 in http://127.0.0.1:*/#token=*) kill -INT $PPID;; file:///*) ;; *) exit 1;; esac\n')
+        os.chmod(path, 0o755)
         return path
 
     def write_words(self):
@@ -358,7 +366,7 @@ class TwoTerminalsTest(DayTest):
         self.assertIn(traces, newest.stdout)
         self.assertIn("collectctl: takes your newest recording, " + traces, newest.stderr)
         elsewhere = self.made("elsewhere")
-        for command in ("report", "verify", "dump --limit 3", "open --no-browser", "symbolize",
+        for command in ("report", "verify", "dump --limit 3", "open --no-browser --no-serve", "symbolize",
                         "convert --to folded -o app.folded", "inspect"):
             done = self.does("collectctl " + command, folder=elsewhere)
             self.assertIn(traces, done.stderr, command)
@@ -386,7 +394,7 @@ class TwoTerminalsTest(DayTest):
         self.records(folder=elsewhere)
         for command in ("sessions", "agents", "collectors", "detail start", "detail stop",
                         "trigger --set --function parse --duration 1s", "trigger --clear", "annotate here",
-                        "top --once", "dump --follow --duration 1s", "report", "open --no-browser"):
+                        "top --once", "dump --follow --duration 1s", "report", "open --no-browser --no-serve"):
             self.does("collectctl " + command, folder=elsewhere)
         self.assertIn("detail stays armed", self.does(
             "collectctl trigger --set --function parse --longer-than 1h --pre-roll 1s --duration 1s && collectctl trigger --clear",

@@ -119,7 +119,7 @@ ROOMS = {
                                       "daemon/ctl/store", "daemon/upload/store_request.h"],
     "daemon/ctl/control": ONLINE + ["daemon/ctl/control/grpc"],
     "daemon/ctl/control/grpc": ["daemon/ctl/control", "daemon/machine", "formats/core"],
-    "daemon/ctl/look": ONLINE + ["daemon/ctl/control"],
+    "daemon/ctl/look": ONLINE + ["daemon/ctl/control", "daemon/web"],
     "daemon/ctl/record": RECORD,
     "daemon/ctl/doctor": RECORD + ["daemon/ctl/record"],
     # Both: files here, and the store.
@@ -187,7 +187,7 @@ TARGETS = {
     "collect_daemon": "daemon", "collectord": "daemon",
     "collect_ctl_offline": "daemon/ctl/convert", "collect_ctl_online": "daemon/ctl/control",
     "collect_ctl_connection": "daemon/ctl/control", "collect_ctl_grpc": "daemon/ctl/control/grpc",
-    "collect_ctl_record": "daemon/ctl/doctor",
+    "collect_ctl_pages": "daemon/ctl/look", "collect_ctl_record": "daemon/ctl/doctor",
     "collect_conformance": "proto/conformance", "collect-conformance": "proto/conformance",
     "collectctl": "daemon/ctl",
 }

@@ -1,18 +1,18 @@
 #include "daemon/ctl/look/open_page.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <signal.h>
-#include <spawn.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
 
+#include "daemon/ctl/convert/running_names.h"
+#include "daemon/ctl/look/browser.h"
+#include "daemon/ctl/look/served_page.h"
 #include "formats/core/crc32.h"
 #include "formats/core/text/printable.h"
 #include "storage/read/session_files.h"
@@ -73,46 +73,6 @@ void remove_old_pages(const fs::path& directory) {
   for (size_t i = kKeptPages - 1; i < pages.size(); ++i) fs::remove(pages[i].second, error);
 }
 
-// Empty: there is none, or no display for it.
-std::string browser_program() {
-  const std::string chosen = variable("BROWSER");
-  if (!chosen.empty()) return chosen.substr(0, chosen.find(':'));
-#if defined(__APPLE__)
-  return "open";
-#else
-  if (variable("DISPLAY").empty() && variable("WAYLAND_DISPLAY").empty()) return "";
-  return "xdg-open";
-#endif
-}
-
-// In a session of its own, so that Ctrl-C does not end it, and without our streams.
-Status start_browser(const std::string& program, const std::string& address) {
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigset_t all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::string name = program;
-  std::string page = address;
-  char* arguments[] = {name.data(), page.data(), nullptr};
-  pid_t pid = 0;
-  const int error = ::posix_spawnp(&pid, name.c_str(), &actions, &attributes, arguments, environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return errno_error(error, program);
-  return {};
-}
-
 }  // namespace
 
 std::string file_address(const std::string& path) {
@@ -136,6 +96,7 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
   page.to = exports::Target::kHtml;
   page.look_names_up = true;
   std::error_code ignored;
+  std::optional<ServedPage> served;
   for (std::string& input : page.inputs) {
     if (fs::is_regular_file(input, ignored)) {  // which may have to be unpacked: once is enough
       input = fs::absolute(input, ignored).lexically_normal().string();
@@ -148,6 +109,16 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
     }
     if (!trace->choice.empty()) err << "collectctl: " << printable_sentence(trace->choice) << "\n";
     input = fs::absolute(trace->path, ignored).lexically_normal().string();
+    if (trace->kind == read::TraceKind::kSession) {
+      served = {input, is_recording(*trace), options.no_browser};
+    }
+  }
+  const bool is_whole = !page.selection.is_part() && page.selection.functions.empty();
+  if (!options.no_serve && served && page.inputs.size() == 1 && page.output.empty() && is_whole) {
+    const Status was_served = serve_page(*served, out, err);
+    if (was_served.ok()) return 0;
+    err << "collectctl: the page is a file, for it cannot be served: "
+        << printable_sentence(to_string(was_served.error())) << "\n";
   }
   if (page.output.empty()) {
     const auto directory = page_directory();
@@ -165,17 +136,7 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
   const std::string address = file_address(fs::absolute(page.output, ignored).string());
   out << address << "\n";
   out.flush();
-  if (options.no_browser) return 0;
-  const std::string browser = browser_program();
-  if (browser.empty()) {
-    err << "collectctl: there is no display: open the page in a browser\n";
-    return 1;
-  }
-  if (const Status started = start_browser(browser, address); !started.ok()) {
-    err << "collectctl: " << to_string(started.error()) << ": open the page in a browser\n";
-    return 1;
-  }
-  return 0;
+  return options.no_browser || show_in_browser(address, err) ? 0 : 1;
 }
 
 }  // namespace collect::ctl

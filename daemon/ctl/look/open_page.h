@@ -1,4 +1,5 @@
-// `collectctl open [PATH…]`: captures as one page (formats/html) in the user's browser.
+// `collectctl open [PATH…]`: captures as one page (formats/html) in the user's browser. The page of
+// one whole session is served (served_page.h); that of anything else, or with a name, is a file.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +17,11 @@ inline constexpr size_t kKeptPages = 16;
 struct OpenOptions {
   ConvertOptions page;  // inputs, selection and perhaps the output; the rest is filled in here
   bool no_browser = false;
+  bool no_serve = false;  // a file in any case
 };
 
-// Prints the page's address, file://…, on `out` and starts the browser: $BROWSER, else the
-// desktop's where there is a display. 0: done. 1: done, but something is missing from the capture,
-// or there is no browser to start. 2: no page was made.
+// Prints the page's address on `out` and starts the browser (browser.h). 0: done. 1: the file was
+// made, but there is no browser to start. 2: no page was made.
 int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err);
 
 // The address of the file at this absolute path.

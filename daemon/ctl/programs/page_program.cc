@@ -143,7 +143,8 @@ int main() {
     return collect::ctl::serve();
   } catch (const std::bad_alloc&) {
     constexpr char kSentence[] =
-        "{\"error\":\"the page needs more memory than its limit: collectctl open has none\"}";
+        "{\"error\":\"the page needs more memory than its limit: collectctl open --no-serve has "
+        "none\"}";
     return ::write(STDOUT_FILENO, kSentence, sizeof kSentence - 1) > 0 ? 0 : 1;
   }
 }

@@ -20,14 +20,16 @@ bool LiveFeed::has_room() const {
 void LiveFeed::add(EventStream& stream) {
   const bool is_first = streams_.empty();
   streams_.insert(&stream);
+  count_ = streams_.size();
   last_ = look();
-  sent_at_ = LiveView::Clock::now();
+  sent_at_ = std::chrono::steady_clock::now();
   stream.send_event(event_of(last_));
   if (is_first) wait();
 }
 
 void LiveFeed::remove(EventStream& stream) {
   streams_.erase(&stream);
+  count_ = streams_.size();
   if (streams_.empty()) timer_.cancel();
 }
 
@@ -42,7 +44,7 @@ void LiveFeed::wait() {
 
 void LiveFeed::tick() {
   std::string state = look();
-  const auto now = LiveView::Clock::now();
+  const auto now = std::chrono::steady_clock::now();
   std::string bytes;
   if (state != last_) {
     bytes = event_of(state);

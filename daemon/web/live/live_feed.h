@@ -6,10 +6,12 @@
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
+#include <atomic>
+#include <chrono>
 #include <set>
 #include <string>
 
-#include "daemon/web/live/live_view.h"
+#include "daemon/web/web_content.h"
 
 namespace collect::web {
 
@@ -22,24 +24,28 @@ class EventStream {
 
 class LiveFeed {
  public:
-  LiveFeed(asio::io_context& io, control::CollectorApi& collector) : view_(collector), timer_(io) {}
+  // `content` outlives it.
+  LiveFeed(asio::io_context& io, WebContent& content) : content_(content), timer_(io) {}
 
   bool has_room() const;
   // `stream` stays until it is removed.
   void add(EventStream& stream);
   void remove(EventStream& stream);
   // The state as JSON, now.
-  std::string look() { return view_.look(LiveView::Clock::now()); }
+  std::string look() { return content_.look(); }
+  // How many there are. Any thread.
+  size_t streams() const { return count_.load(std::memory_order_relaxed); }
 
  private:
   void wait();
   void tick();
 
-  LiveView view_;
+  WebContent& content_;
   asio::steady_timer timer_;
   std::set<EventStream*> streams_;
+  std::atomic<size_t> count_{0};  // of them
   std::string last_;
-  LiveView::Clock::time_point sent_at_;
+  std::chrono::steady_clock::time_point sent_at_;
 };
 
 }  // namespace collect::web

@@ -55,7 +55,9 @@ function listen() {
   let isSignedIn = false;
   events.addEventListener("state", event => {
     isSignedIn = true;
-    show(JSON.parse(event.data));
+    const state = JSON.parse(event.data);
+    if (state.opens !== undefined) location.replace("/sessions/" + state.opens);  // collectctl open
+    else show(state);
   });
   events.addEventListener("open", () => say(""));
   events.addEventListener("error", () => {

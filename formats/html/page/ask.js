@@ -4,7 +4,10 @@ const origin = BigInt(data.origin);  // times beyond 2^53 ns lose their last dig
 const absolute = ns => origin + BigInt(Math.max(0, Math.round(ns)));
 const kAskAfter = 150;  // ms without a change of what is seen
 let perfettoUi = "https://ui.perfetto.dev";  // or that of a folder which the server was given
-if (canAsk) fetch("/api/viewer").then(answer => answer.json()).then(viewer => { perfettoUi = viewer.perfetto ?? perfettoUi; }).catch(() => {});
+if (canAsk) fetch("/api/viewer").then(answer => answer.json()).then(viewer => {
+  perfettoUi = viewer.perfetto ?? perfettoUi;
+  if (viewer.is_held_by_pages) new EventSource("/api/events");  // which ends without one
+}).catch(() => {});
 
 async function ask(what, query, how, signal) {
   const answer = await fetch(location.pathname + "/" + what + "?" + query, {signal});

@@ -1,6 +1,7 @@
 // ---- functions
 const kSelfWaited = 7, kSelfCpu = 9;
 const columns = [...(hasWaits ? [["Self CPU", kSelfCpu], ["Self CPU %", kSelfCpu]] : []), ["Total", 2], ["Total %", 2], ["Self", 3], ["Self %", 3], ["Calls", 1], ["Average", 8], ["p50", 4], ["p99", 5], ["Longest", 6], ["Function", 0]];
+const kOfPanel = new Set(["Self", "Self %", "Average", "p50", "p99", "Longest"]);  // not beside it
 const kMostRows = 2000;
 let sortBy = hasWaits ? kSelfCpu : 2, ascending = false;
 let allSelf = 0, allCpu = 0;
@@ -22,7 +23,11 @@ function drawFunctions() {
   body.textContent = "";
   for (const f of rows.slice(0, kMostRows)) {
     const row = body.insertRow();
-    for (const text of textsOf(f)) row.insertCell().textContent = text;
+    textsOf(f).forEach((text, i) => {
+      const cell = row.insertCell();
+      cell.textContent = text;
+      cell.classList.toggle("of-panel", kOfPanel.has(columns[i][0]));
+    });
     row.lastChild.title = names[f[0]];
     row.dataset.name = f[0];
     row.classList.toggle("selected", names[f[0]] === chosen);
@@ -58,6 +63,7 @@ const functions = {
 for (const [title, column] of columns) {
   const cell = document.createElement("th");
   cell.textContent = title;
+  cell.classList.toggle("of-panel", kOfPanel.has(title));
   cell.addEventListener("click", () => { ascending = sortBy === column ? !ascending : column === 0; sortBy = column; drawFunctions(); keep(); });
   $("head").append(cell);
 }

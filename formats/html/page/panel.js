@@ -29,6 +29,7 @@ function choose(name, isStep) {
 }
 function fillPanel() {
   $("panel").hidden = chosen === "";
+  $("work").classList.toggle("has-panel", chosen !== "");
   if (chosen === "") return;
   const number = names.indexOf(chosen), row = data.functions.find(f => f[0] === number);
   $("chosen").textContent = shortOf(number);
@@ -39,7 +40,7 @@ function fillPanel() {
   fillRelatives("callees", number);
   $("durations").hidden = true;
   $("slowest").textContent = "";
-  $("calls-said").textContent = canAsk ? "…" : "Durations and single calls are on a page that is served: collectctl run --web, collectord --web.";
+  $("calls-said").textContent = canAsk ? "reads its calls …" : "Durations and single calls are on a page that is served: collectctl open SESSION.";
 }
 function fillTimes(row) {
   const table = $("chosen-times");
@@ -55,6 +56,12 @@ function fillTimes(row) {
   add("Total", row[2], allSelf);
   add("Average", value(row, 8));
   table.insertRow().append(element("td", "Calls"), element("td", count(row[1])));
+}
+const kMostName = 26;
+// Class and function, which say most.
+function endOf(name) {
+  const end = name.replaceAll("<…>", "").replace("(…)", "()").split("::").slice(-2).join("::");
+  return end.length > kMostName ? "…" + end.slice(1 - kMostName) : end;
 }
 // By the call trees of all threads; a recursive function is its own caller and callee.
 function relativesOf(number, which) {
@@ -75,7 +82,7 @@ function fillRelatives(which, number) {
   list.textContent = "";
   for (const {name, total, calls} of all.slice(0, kRelatives)) {
     const line = list.insertRow(), cell = line.insertCell();
-    if (name >= 0) cell.append(button(shortOf(name), names[name], () => choose(names[name], true)));
+    if (name >= 0) cell.append(button(endOf(shortOf(name)), names[name], () => choose(names[name], true)));
     else cell.textContent = name === -1 ? "no caller was recorded" : nameOf(name);
     line.insertCell().textContent = time(total);
     line.insertCell().textContent = counted(calls, "call");
@@ -111,10 +118,10 @@ function fillCalls() {
   }
   for (const found of chosenCalls.slowest) {
     const row = $("slowest").insertRow(), thread = data.threads.find(t => t.number === found.thread);
+    row.title = "in " + (thread?.name ?? "thread_" + found.thread);
     row.insertCell().append(button(time(found.bar[kTotal]), "Show this call on the time line", () => jumpTo(found)));
     row.insertCell().textContent = hasWaits ? time(found.bar[kTotal] - found.waited) + " CPU" : "";
     row.insertCell().textContent = "at " + since((found.bar[kBegin] + chosenCalls.shift) / span) + (found.bar[kWhole] ? "" : ", at least");
-    row.insertCell().textContent = thread?.name ?? "thread_" + found.thread;
   }
 }
 // What so many of a thousand calls did not take longer than: the duration of the nearest rank.

@@ -94,7 +94,7 @@ TEST_F(PageMakerTest, ProgramThatFailsOrCrashesIsAnError) {
   maker("kill -SEGV $$");
   ask();
   EXPECT_THAT(wait(2).error().message, HasSubstr("crashed"));
-  EXPECT_THAT(answers_[1].error().message, HasSubstr("collectctl open /session"));
+  EXPECT_THAT(answers_[1].error().message, HasSubstr("collectctl open --no-serve /session"));
 }
 
 TEST_F(PageMakerTest, PageThatIsTooLargeIsAnError) {

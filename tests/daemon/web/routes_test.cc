@@ -7,6 +7,7 @@
 #include <future>
 #include <memory>
 
+#include "daemon/web/live/live_content.h"
 #include "formats/html/writer.h"
 #include "tests/daemon/control/fake_collector.h"
 
@@ -51,9 +52,10 @@ class RoutesTest : public ::testing::Test {
   control::FakeCollector collector_;
   asio::io_context io_;
   const WebAccess access_{{"token", "secret"}, "127.0.0.1", 7712};
-  LiveFeed feed_{io_, collector_};
+  LiveContent content_{collector_};
+  LiveFeed feed_{io_, content_};
   PageMaker pages_{"/bin/cat"};
-  Routes routes_{access_, collector_, feed_, pages_, std::nullopt, "http://viewer"};
+  Routes routes_{access_, content_, feed_, pages_, std::nullopt, "http://viewer"};
 };
 
 TEST_F(RoutesTest, FilesOfThePageNeedNoCookie) {
@@ -102,7 +104,8 @@ TEST_F(RoutesTest, StateAndEvents) {
   EXPECT_EQ(state.status, 200);
   EXPECT_THAT(state.body, HasSubstr("\"name\":\"session_a/pid_1\""));
   EXPECT_TRUE(ask(get("/api/events")).is_stream);
-  EXPECT_EQ(ask(get("/api/viewer")).body, "{\"perfetto\":\"http://viewer\"}\n");
+  EXPECT_EQ(ask(get("/api/viewer")).body,
+            "{\"perfetto\":\"http://viewer\",\"is_held_by_pages\":false}\n");
 }
 
 TEST_F(RoutesTest, PathTakesItsMethod) {
@@ -149,7 +152,7 @@ TEST_F(RoutesTest, PageOfASessionIsMadeOfItsDirectory) {
   // An object that has no error is no page.
   EXPECT_EQ(recording.status, 500);
   auto pages = std::make_unique<PageMaker>("/bin/true");
-  Routes routes(access_, collector_, feed_, *pages, std::nullopt, "http://viewer");
+  Routes routes(access_, content_, feed_, *pages, std::nullopt, "http://viewer");
   std::promise<HttpAnswer> answered;
   routes.serve(get("/sessions/session_b/pid_2"), std::make_shared<std::atomic<bool>>(false),
                [&](HttpAnswer answer) { answered.set_value(std::move(answer)); });

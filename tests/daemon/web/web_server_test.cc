@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "daemon/web/limits.h"
+#include "daemon/web/live/live_content.h"
 #include "tests/daemon/control/fake_collector.h"
 #include "tests/daemon/web/http_client.h"
 
@@ -32,7 +33,7 @@ class WebServerTest : public ::testing::Test {
     WebOptions options;
     options.address = "127.0.0.1:0";
     options.page_program = "/bin/true";
-    auto started = WebServer::start(options, collector_);
+    auto started = WebServer::start(options, std::make_unique<LiveContent>(collector_));
     EXPECT_TRUE(started.ok());
     server_ = std::move(*started);
     browser_.emplace(server_->url());
@@ -246,7 +247,7 @@ TEST(WebServerStartTest, AddressesThatOthersCanReachAreRefused) {
   const auto refused = [&](const std::string& address) {
     WebOptions options;
     options.address = address;
-    const auto started = WebServer::start(options, collector);
+    const auto started = WebServer::start(options, std::make_unique<LiveContent>(collector));
     return started.ok() ? "started" : started.error().message;
   };
   EXPECT_THAT(refused("0.0.0.0:0"), HasSubstr("other machines can reach it"));
@@ -283,7 +284,7 @@ class ViewerTest : public ::testing::Test {
 };
 
 TEST_F(ViewerTest, ItsFilesHaveAnAddressOfTheirOwn) {
-  const auto server = WebServer::start(options_, collector_);
+  const auto server = WebServer::start(options_, std::make_unique<LiveContent>(collector_));
   ASSERT_TRUE(server.ok()) << server.error().message;
   Browser page((*server)->url());
   ASSERT_EQ(page.sign_in().status, 200);
@@ -310,21 +311,21 @@ TEST_F(ViewerTest, ItsFilesHaveAnAddressOfTheirOwn) {
 
 TEST_F(ViewerTest, FolderWithoutItIsSaid) {
   options_.viewer_folder = folder_;
-  const auto empty = WebServer::start(options_, collector_);
+  const auto empty = WebServer::start(options_, std::make_unique<LiveContent>(collector_));
   ASSERT_FALSE(empty.ok());
   EXPECT_THAT(empty.error().message, HasSubstr("no unpacked Perfetto UI"));
   options_.viewer_folder = folder_ + "/nowhere";
-  EXPECT_FALSE(WebServer::start(options_, collector_).ok());
+  EXPECT_FALSE(WebServer::start(options_, std::make_unique<LiveContent>(collector_)).ok());
 }
 
 TEST(WebServerStartTest, AddressInUseIsSaid) {
   control::FakeCollector collector;
   WebOptions options;
   options.address = "127.0.0.1:0";
-  const auto first = WebServer::start(options, collector);
+  const auto first = WebServer::start(options, std::make_unique<LiveContent>(collector));
   ASSERT_TRUE(first.ok());
   options.address = "127.0.0.1:" + std::to_string(parse_url((*first)->url()).port);
-  const auto second = WebServer::start(options, collector);
+  const auto second = WebServer::start(options, std::make_unique<LiveContent>(collector));
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.code(), Code::kAlreadyExists);
 }

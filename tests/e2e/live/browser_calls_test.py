@@ -12,7 +12,7 @@ import sys
 import unittest
 
 from browser_test import BOX, CHOSEN, COLLECTCTL, DETAIL, PageTest, SUMS, leave_without_browser, time_text
-from collector import eventually
+from collector import PATIENCE, eventually
 
 # Bars of the first thread as they are drawn: what the page has, or what was asked for.
 DRAWN = "const {bars, shift, all} = barsOf(data.threads[0]); return {count: bars.length, all, shift, calls: bars.filter(isCall).length};"
@@ -124,6 +124,23 @@ class CallsTest(PageTest):
         browser.press("escape")
         self.assertEqual(browser.run(CHOSEN), "")
         self.assertEqual(browser.errors(), [])
+
+    def test_open_serves_every_call_until_ctrl_c(self):
+        session = self.collector.seal(self.collector.trace("moods", "300"))
+        opened = subprocess.Popen([COLLECTCTL, "open", "--no-browser", self.collector.path_of(session)], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(opened.stdout.close)
+        self.addCleanup(opened.wait)
+        self.addCleanup(opened.kill)
+        browser = self.browser()
+        browser.open(opened.stdout.readline().strip())
+        browser.wait_for("return document.getElementById('panel') !== null && data.functions.length")
+        self.assertNotIn("token", browser.address())
+        slow = browser.run("return names.find(n => n.includes('slow'))")
+        browser.run("choose(arguments[0], true)", slow)
+        browser.wait_for("return chosenCalls !== null")
+        self.assertEqual(browser.run("return chosenCalls.slowest[0].bar[kTotal]"), max(self.durations(session, slow)))
+        opened.send_signal(signal.SIGINT)
+        self.assertEqual(opened.wait(PATIENCE), 0)
 
     def durations(self, session, name):
         calls, begun = [], {}

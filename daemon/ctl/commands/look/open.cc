@@ -15,14 +15,20 @@ void add_open(const CommandGroup& group) {
   const auto open = std::make_shared<OpenOptions>();
   add_capture(command, open->page.inputs);
   command.option("-o,--output", "FILE", &open->page.output,
-                 "File for the page (default: one in the user's cache directory)");
+                 "File for the page, which is not served then");
   command.flag("--force", open->page.force, "Replace the output file");
   add_selection(command, open->page.selection, "");
-  command.flag("--no-browser", open->no_browser, "Only make the page, and print its address");
+  command.flag("--no-browser", open->no_browser, "Only print the page's address");
+  command.flag("--no-serve", open->no_serve,
+               "Make the page a file, in the user's cache directory or -o");
   command.footer(
-      "Several captures share one time line. The page is one file that loads nothing else.\n"
+      "The page of one session is served at 127.0.0.1, to you alone, until Ctrl-C or until its "
+      "last\n"
+      "tab is closed for a minute: every call can be reached on it. Several captures, which share\n"
+      "one time line, a part of one, and captures that are no sessions are a file that loads "
+      "nothing.\n"
       "BROWSER is the program that shows it (default: the desktop's).\n"
-      "Exit code 1: no browser could be started; the page is there.\n"
+      "Exit code 1: no browser could be started; the file is there.\n"
       "Example: collectctl run -- ./app && collectctl open");
   command.run([open](const Invocation&) {
     if (!has_capture(open->page.inputs, false)) return kExitUsage;

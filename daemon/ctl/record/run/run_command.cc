@@ -150,6 +150,7 @@ void find_nearest(RunOutcome& outcome) {
 // run.
 void open_sessions(const std::vector<api::Session>& sessions, std::ostream& err) {
   OpenOptions open;
+  open.no_serve = true;  // the run is over
   for (const api::Session& session : sessions) {
     if (session.events() != 0) open.page.inputs.push_back(session.path());
   }

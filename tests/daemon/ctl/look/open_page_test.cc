@@ -2,17 +2,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
+#include <thread>
 
 #include "daemon/ctl/look/open_page.h"
+#include "daemon/ctl/look/served_page.h"
 #include "tests/daemon/ctl/check/session.h"
 #include "tests/daemon/ctl/program_runner.h"
+#include "tests/daemon/web/http_client.h"
 
 namespace collect::ctl {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AnyOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -33,7 +40,7 @@ class OpenTest : public testing::OfflineTest {
                            {"BROWSER", browser.string() + ":firefox"}};
   }
   Ran open(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "open");
+    arguments.insert(arguments.begin(), {"open", "--no-serve"});
     arguments.push_back(session_.string());
     return runner_.run(arguments);
   }
@@ -153,6 +160,69 @@ TEST_F(OpenTest, IncompleteCaptureIsShownAndSaid) {
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_THAT(ran.out, StartsWith("file:///"));
   EXPECT_THAT(ran.err, HasSubstr("there is no manifest"));
+}
+
+TEST_F(OpenTest, OneSessionIsServedUntilItIsInterrupted) {
+  runner_.start({"open", session_.string()});
+  const fs::path shown = runner_.directory() / "shown";
+  ASSERT_TRUE(eventually([&] { return fs::exists(shown); }));
+  const std::string said = runner_.out_so_far();
+  EXPECT_THAT(said, StartsWith("http://127.0.0.1:"));
+  EXPECT_EQ(contents(shown), "1: " + said);
+
+  web::Browser browser(said.substr(0, said.size() - 1));
+  EXPECT_EQ(browser.get("/api/state").status, 403) << "before the token was shown";
+  EXPECT_EQ(browser.sign_in().status, 200);
+  EXPECT_EQ(browser.get("/api/state").body,
+            "{\"opens\":\"session_20250102_030405/pid_42\",\"version\":1}");
+  const std::string page = "/sessions/session_20250102_030405/pid_42";
+  EXPECT_THAT(browser.get(page).body, HasSubstr("\"can_ask\":true"));
+  const auto calls = browser.get(page + "/function?first=0&last=18446744073709551615&name=none");
+  EXPECT_EQ(calls.status, 200);
+  EXPECT_THAT(calls.body, HasSubstr("\"slowest\":[]"));
+  EXPECT_EQ(browser.get("/sessions/session_20250102_030405/pid_43").status, 404);
+  EXPECT_EQ(browser.post("/api/stop", "{\"session\":\"session_20250102_030405/pid_42\"}").status,
+            404);
+  EXPECT_FALSE(fs::exists(pages())) << "no file is made";
+
+  runner_.send_signal(SIGINT);
+  const Ran ran = runner_.finish();
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_EQ(ran.err,
+            "collectctl: served until Ctrl-C, or until its last page is closed for a minute\n");
+}
+
+TEST_F(OpenTest, ServerEndsWhenItsLastPageIsClosed) {
+  const fs::path said = runner_.directory() / "said";
+  Status served;
+  std::atomic<bool> has_ended{false};
+  std::jthread server([&] {
+    std::ofstream out(said);
+    std::ostringstream err;
+    ServedPage page;
+    page.directory = session_.string();
+    page.no_browser = true;
+    page.closed_after = std::chrono::milliseconds(0);
+    served = serve_page(page, out, err);
+    has_ended = true;
+  });
+  ASSERT_TRUE(eventually([&] { return contents(said).ends_with("\n"); }));
+  const std::string url = contents(said);
+  web::Browser browser(url.substr(0, url.size() - 1));
+  EXPECT_EQ(browser.sign_in().status, 200);
+  // It looks some times a second whether a page is open.
+  EXPECT_TRUE(eventually([&] {
+    if (has_ended) return true;
+    web::HttpClient stream(browser.address().port);
+    if (!stream.send("GET /api/events HTTP/1.1\r\nHost: " + browser.address().host() + "\r\n" +
+                     browser.cookie_line() + "\r\n")) {
+      return false;  // it ends now
+    }
+    EXPECT_THAT(stream.read_head().status, AnyOf(0, 200));
+    return false;
+  }));
+  server.join();
+  EXPECT_TRUE(served.ok());
 }
 
 }  // namespace

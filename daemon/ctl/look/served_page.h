@@ -1,0 +1,26 @@
+// `collectctl open` of one session: its page from a server in this process, so that every call can
+// be asked for, however many there are.
+#pragma once
+
+#include <chrono>
+#include <iosfwd>
+#include <string>
+
+#include "formats/core/result.h"
+
+namespace collect::ctl {
+
+struct ServedPage {
+  std::string directory;    // of a session, absolute
+  bool can_change = false;  // it is not sealed
+  bool no_browser = false;
+  // So long after its last page was closed it ends: one is loaded again, or looked at elsewhere.
+  std::chrono::milliseconds closed_after{60'000};
+};
+
+// Prints the address on `out`, starts the browser, and serves this user on loopback until SIGINT,
+// SIGTERM or SIGHUP, or until no page is open any more. An error: nothing was printed, and nothing
+// is served. On the main thread, with no other ones: they get its signal mask.
+Status serve_page(const ServedPage& page, std::ostream& out, std::ostream& err);
+
+}  // namespace collect::ctl
