@@ -192,12 +192,8 @@ function sayFlame() {
   if (selected !== 0 && node !== selected) text += ", " + percent(total, t.width[selected]) + " of what is selected";
   if (t.name[node] >= 0) text += "; itself " + time(measured(t.self[node], t.selfWaited[node])) + "; " + counted(t.calls[node], "call") + ", " + time(total / Math.max(t.calls[node], 1)) + " each";
   if (hasWaits && measure === "wall" && t.name[node] >= 0) text += "; off the processor " + time(t.waited[node]) + ", itself " + time(t.selfWaited[node]);
-  if (chosen !== "") {
-    const sum = sumOf(name => name === chosen);
-    text += "\nchosen: " + shorten(chosen) + ": " + time(sum.total) + ", " + percent(sum.total, all) + "; " + counted(sum.calls, "call") + " on " + counted(sum.boxes, "path");
-  }
   if (base !== null) text += "\ncompared with " + base.label + ": " + percent(baseShare(node), 1) + " of the time there, " + percent(shareIn(t, node), 1) + " here";
-  text += placeOf(t.name[node]);
+  if (nameOf(t.name[node]) !== chosen) text += placeOf(t.name[node]);  // the panel says it
   if (isTooDeep) text += "\ncalls deeper than " + count(kMostLevels) + " levels are not drawn";
   $("detail").textContent = text;
 }

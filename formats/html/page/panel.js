@@ -57,7 +57,7 @@ function fillTimes(row) {
   add("Average", value(row, 8));
   table.insertRow().append(element("td", "Calls"), element("td", count(row[1])));
 }
-const kMostName = 26;
+const kMostName = 20;
 // Class and function, which say most.
 function endOf(name) {
   const end = name.replaceAll("<…>", "").replace("(…)", "()").split("::").slice(-2).join("::");

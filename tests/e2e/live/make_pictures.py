@@ -11,7 +11,7 @@ from chromium import Browser, Driver
 from collector import eventually
 
 BIN, LIB, FOLDER = map(os.path.abspath, sys.argv[1:4])
-SIZE = (1120, 630)
+SIZE = (1280, 720)
 LEAST_RATES = 50  # bars of the rates of the last minute
 
 
@@ -44,6 +44,7 @@ def main():
             browser.wait_for("return document.getElementById('detail')?.textContent")
             browser.press("/", *"scan_string", "escape")
             browser.run("select(boxes.find(b => nameOf(tree().name[b[0]]).includes('::handle('))[0], true)")
+            browser.wait_for("return chosenCalls !== null")
             browser.screenshot(f"{FOLDER}/flame.png")
         finally:
             browser.close()
