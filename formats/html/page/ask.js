@@ -6,7 +6,10 @@ const kAskAfter = 150;  // ms without a change of what is seen
 let perfettoUi = "https://ui.perfetto.dev";  // or that of a folder which the server was given
 if (canAsk) fetch("/api/viewer").then(answer => answer.json()).then(viewer => {
   perfettoUi = viewer.perfetto ?? perfettoUi;
-  if (viewer.is_held_by_pages) new EventSource("/api/events");  // which ends without one
+  if (!viewer.is_held_by_pages) return;
+  const presence = new EventSource("/api/events");  // the server ends where there is none
+  presence.addEventListener("open", () => { $("asked").textContent = ""; });
+  presence.addEventListener("error", () => { $("asked").textContent = "collectctl open has ended: start it again for single calls"; });
 }).catch(() => {});
 
 async function ask(what, query, how, signal) {

@@ -141,6 +141,7 @@ class CallsTest(PageTest):
         self.assertEqual(browser.run("return chosenCalls.slowest[0].bar[kTotal]"), max(self.durations(session, slow)))
         opened.send_signal(signal.SIGINT)
         self.assertEqual(opened.wait(PATIENCE), 0)
+        browser.wait_for("return document.getElementById('asked').textContent.includes('has ended')")
 
     def durations(self, session, name):
         calls, begun = [], {}
