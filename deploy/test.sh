@@ -88,14 +88,20 @@ fuzz() {
   run_tests build/fuzz -j "$(nproc)" -L fuzz
 }
 
-# sanitized PRESET ROOM… -- CTEST_OPTIONS…: builds the tests of these folders, and runs them.
+# sanitized PRESET ROOM… -- CTEST_OPTIONS…: builds the tests of these folders, with the collector that some
+# of them start, and runs them.
 sanitized() {
-  local preset=$1 room rooms=()
+  local preset=$1 room rooms=() status=0
   shift
   while [ "$1" != -- ]; do rooms+=("$1"); shift; done
   shift
-  build_preset "$preset" "${rooms[@]/%//all}"
-  for room in "${rooms[@]}"; do run_tests "build/$preset/$room" -j "$(nproc)" "$@"; done
+  build_preset "$preset" collectord "${rooms[@]/%//all}"
+  rm -f "$logs/ctest-$preset.log"
+  for room in "${rooms[@]}"; do
+    run_tests "build/$preset/$room" -j "$(nproc)" "$@" || status=$?
+    cat "$logs/ctest.log" >>"$logs/ctest-$preset.log"
+  done
+  return $status
 }
 
 # Tests of the whole and of the source text say nothing more under a sanitizer.

@@ -217,9 +217,10 @@ TEST_F(DrainProcessEndTest, OptionsOfAnEarlierHeaderMeanAThread) {
     make_events(kPairs);
     return by_drain_process ? 1 : 0;
   });
-  // A thread can tell the exit code too, if the program ends in order.
   const wire::RecordingEnd end = take_all();
   EXPECT_EQ(end_of_program(), "exit 0");
+  if (fakes::kSanitized) return;  // its own _exit comes before the agent's in a static program
+  // A thread can tell the exit code too, if the program ends in order.
   EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::EXITED);
   EXPECT_EQ(stored(), 2 * kPairs);
 }
@@ -293,7 +294,9 @@ class DrainProcessTest : public DrainProcessEndTest {
   std::map<int, std::string> descriptors() const {
     std::map<int, std::string> links;
     for (const auto& entry : std::filesystem::directory_iterator(proc() / "fd")) {
-      links[std::stoi(entry.path().filename())] = std::filesystem::read_symlink(entry.path());
+      std::error_code gone;  // it was closed meanwhile
+      const auto target = std::filesystem::read_symlink(entry.path(), gone);
+      if (!gone) links[std::stoi(entry.path().filename())] = target;
     }
     return links;
   }
