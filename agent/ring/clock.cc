@@ -16,13 +16,19 @@ struct Pair {
   uint64_t ns;
 };
 
-// One writer (the drain thread, or the thread that initialises), any number of readers: a sequence
-// lock whose fields are atomics, so that a torn read is only ever a retry.
-struct alignas(kSharedPage) SharedLine {
-  std::atomic<uint32_t> version{0};
+struct Line {
   std::atomic<uint64_t> ticks{0};
   std::atomic<uint64_t> ns_base{0};
   std::atomic<uint64_t> slope{0};
+};
+
+// One writer (the drain, or the thread that initialises), any number of readers. The version says
+// which line holds; the writer fills the other one before it counts up. So a reader tries again
+// only when a newer line was published, and no one waits for a writer that stopped in the middle:
+// a drain process can be killed there.
+struct alignas(kSharedPage) SharedLine {
+  std::atomic<uint32_t> version{0};
+  Line lines[2];
 };
 constinit SharedLine shared_line;
 
@@ -63,14 +69,13 @@ uint64_t slope(const Pair& from, const Pair& to) {
 }
 
 void publish(const ClockLine& line) {
-  const uint32_t version = shared_line.version.load(std::memory_order_relaxed);
-  shared_line.version.store(version + 1, std::memory_order_relaxed);  // odd: being written
-  // Releases, so that a reader of one of these sees the odd version too.
-  shared_line.ticks.store(line.base_ticks, std::memory_order_release);
-  shared_line.ns_base.store(line.base_ns, std::memory_order_release);
-  shared_line.slope.store(line.ns_per_tick, std::memory_order_release);
-  shared_line.version.store(version + 2,
-                            std::memory_order_release);  // pairs with clock_line's acquire
+  const uint32_t version = shared_line.version.load(std::memory_order_relaxed) + 1;
+  Line& next = shared_line.lines[version % 2];
+  // Releases, so that a reader of one of these sees that the version before has passed.
+  next.ticks.store(line.base_ticks, std::memory_order_release);
+  next.ns_base.store(line.base_ns, std::memory_order_release);
+  next.slope.store(line.ns_per_tick, std::memory_order_release);
+  shared_line.version.store(version, std::memory_order_release);  // pairs with clock_line's acquire
 }
 
 }  // namespace
@@ -117,12 +122,12 @@ bool clock_fit() {
 
 ClockLine clock_line() {
   for (;;) {
-    const uint32_t before = shared_line.version.load(std::memory_order_acquire);
-    const ClockLine line{shared_line.ticks.load(std::memory_order_acquire),
-                         shared_line.ns_base.load(std::memory_order_acquire),
-                         shared_line.slope.load(std::memory_order_acquire)};
-    if (shared_line.version.load(std::memory_order_relaxed) == before && before % 2 == 0)
-      return line;
+    const uint32_t version = shared_line.version.load(std::memory_order_acquire);
+    const Line& newest = shared_line.lines[version % 2];
+    const ClockLine line{newest.ticks.load(std::memory_order_acquire),
+                         newest.ns_base.load(std::memory_order_acquire),
+                         newest.slope.load(std::memory_order_acquire)};
+    if (shared_line.version.load(std::memory_order_relaxed) == version) return line;
   }
 }
 

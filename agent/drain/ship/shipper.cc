@@ -356,10 +356,11 @@ bool Shipper::spool_pages(bool link_is_up, uint64_t now_ms) {
 }
 
 void Shipper::leave_rings() {
+  const auto* const prefixes = reinterpret_cast<const uint8_t*>(&prefixes_);
   for (uint32_t i = part_begin_; i < part_count_ && ring_bytes_ != 0; ++i) {
     iovec& part = parts_[1 + i];
     const auto* const from = static_cast<const uint8_t*>(part.iov_base);
-    const bool is_prefix = from >= prefixes_[0] && from < prefixes_[0] + sizeof prefixes_;
+    const bool is_prefix = from >= prefixes && from < prefixes + sizeof prefixes_;
     const bool is_encoded = from >= encoded_ && from < encoded_ + sizeof encoded_;
     if (is_prefix || is_encoded) continue;
     uint8_t* const to = batch_room().data();

@@ -2,6 +2,7 @@
 // survives the way to JSON and back.
 #include <cstdint>
 
+#include "formats/core/text/base64.h"
 #include "formats/wtf/binary/header.h"
 #include "formats/wtf/check.h"
 #include "formats/wtf/json/json.h"
@@ -12,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace collect;
   const Bytes text(data, size);
   (void)wtf::is_json(wtf::text_of(text));
-  (void)wtf::decode_base64(wtf::text_of(text));
+  (void)decode_base64(wtf::text_of(text));
   wtf::Findings findings;
   (void)wtf::parse_header(wtf::text_of(text), 0, findings);
 
