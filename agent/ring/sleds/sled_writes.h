@@ -4,7 +4,15 @@
 #include <cstdint>
 
 // Code is data to no one but those who write it: ThreadSanitizer keeps no notes of it, and can't.
+// clang's no_sanitize leaves atomics to the sanitizer.
+#if defined(__clang__) && defined(__has_attribute)
+#if __has_attribute(disable_sanitizer_instrumentation)
+#define COLLECT_WRITES_CODE __attribute__((disable_sanitizer_instrumentation))
+#endif
+#endif
+#ifndef COLLECT_WRITES_CODE
 #define COLLECT_WRITES_CODE __attribute__((no_sanitize("thread")))
+#endif
 
 namespace collect::agent {
 
