@@ -7,6 +7,7 @@
 #include <fstream>
 #include <future>
 
+#include "daemon/web/page_request.h"
 #include "storage/fs/posix_fs.h"
 
 namespace collect::daemon {
@@ -49,8 +50,10 @@ TEST_F(SealedWorkTest, ProgramIsAskedForTheSession) {
   EXPECT_EQ(failed.get_future().get(), "session_a/pid_1: no space");
   std::ifstream in(asked);
   const std::string request((std::istreambuf_iterator<char>(in)), {});
-  EXPECT_NE(request.find("\"directory\":[47,120]"), std::string::npos) << request;
-  EXPECT_NE(request.find("\"want\":5"), std::string::npos) << request;
+  const auto asked_for = web::PageRequest::parse(request);
+  ASSERT_TRUE(asked_for.ok()) << request;
+  EXPECT_EQ(asked_for->directory, "/x");
+  EXPECT_EQ(asked_for->want, web::PageWant::kLods);
 }
 
 // Before its files are removed nothing may be made beside them any more.
