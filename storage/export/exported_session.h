@@ -20,10 +20,10 @@
 
 namespace collect::exports {
 
-// What of the sessions is wanted; as DumpOptions has it.
 // Which time of a call counts. The last two: where it is known when threads were on a processor.
 enum class TimeValue : uint8_t { kWall, kCpu, kWait };
 
+// What of the sessions is wanted; as DumpOptions has it.
 struct ExportSelection {
   // Numbers are of the device clock; of several sessions: since the epoch.
   select::WindowWords when;

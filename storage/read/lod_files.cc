@@ -1,18 +1,23 @@
 #include "storage/read/lod_files.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "formats/atf/session_reader.h"
 #include "formats/atf/writer.h"
 #include "formats/calls/lod/lod_builder.h"
 #include "formats/core/crc32.h"
+#include "storage/fs/descriptor.h"
 #include "storage/fs/rooted_directory.h"
 #include "storage/manifest/manifest.h"
 #include "storage/model/session_layout.h"
@@ -24,6 +29,10 @@ namespace collect::read {
 namespace {
 
 using storage::RootedDirectory;
+
+// How long another maker is waited for, and how often it is looked at.
+constexpr std::chrono::seconds kLodTurnBound{60};
+constexpr std::chrono::milliseconds kLodTurnLook{10};
 
 calls::LodSource source_of(const atf::IndexReader& index, const std::vector<calls::Gap>& gaps,
                            const std::vector<calls::Stall>& stalls) {
@@ -192,6 +201,23 @@ bool has_right_checksum(const atf::IndexReader& index, const FileBytes& file) {
   return state == atf::ChecksumState::kGood || state == atf::ChecksumState::kOtherAlgorithm;
 }
 
+// One maker at a time, in all processes: two would write over each other's temporary file, and one
+// of them do the other's work. kUnavailable: another one is still at it.
+Result<Descriptor> take_turn(const std::string& session) {
+  Descriptor turn(::open(session.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (turn.get() < 0) return errno_error(errno, session);
+  const auto until = std::chrono::steady_clock::now() + kLodTurnBound;
+  while (::flock(turn.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) break;  // a file system without locks
+    if (std::chrono::steady_clock::now() >= until) {
+      return Error{Code::kUnavailable, session + ": another program makes its index.lod"};
+    }
+    std::this_thread::sleep_for(kLodTurnLook);
+  }
+  return turn;
+}
+
 }  // namespace
 
 std::optional<ThreadLod> find_lod(const TraceThread& files, const atf::IndexReader& index,
@@ -246,22 +272,30 @@ Status make_lods(Trace& trace, const std::function<void(size_t, size_t)>& progre
   if (wanted.empty()) return {};
   const auto root = RootedDirectory::open(trace.path);
   if (!root.ok()) return root.error();
+  const auto turn = take_turn(trace.path);
+  if (!turn.ok()) return turn.error();
+  const auto reload = [&root](TraceThread& files) {
+    auto bytes = FileBytes::open(
+        *root, fmt::format("{}/{}", storage::thread_directory_name(files.n), storage::kLodFile));
+    if (bytes.ok()) files.lod = std::move(*bytes);
+  };
   std::mutex mutex;
   Status first;  // guarded by `mutex`
   share_work(wanted.size(), progress, [&](size_t, size_t piece) {
     TraceThread& files = trace.threads[wanted[piece]];
     const atf::IndexReader& index = *session.threads()[wanted[piece]].index;
+    const auto gaps = call_gaps_of(*manifest, files.n);
+    const auto stalls = call_stalls_of(*manifest, files.n);
+    reload(files);
+    if (find_lod(files, index, gaps, stalls)) return;     // who had the turn before made it
     if (!has_right_checksum(index, files.index)) return;  // its reader reports that
-    const Status made = make_file(*root, files, index, call_gaps_of(*manifest, files.n),
-                                  call_stalls_of(*manifest, files.n));
-    const std::lock_guard lock(mutex);
-    if (!made.ok()) {
-      if (first.ok()) first = made;
+    const Status made = make_file(*root, files, index, gaps, stalls);
+    if (made.ok()) {
+      reload(files);
       return;
     }
-    auto bytes = FileBytes::open(
-        *root, fmt::format("{}/{}", storage::thread_directory_name(files.n), storage::kLodFile));
-    if (bytes.ok()) files.lod = std::move(*bytes);
+    const std::lock_guard lock(mutex);
+    if (first.ok()) first = made;
   });
   return first;
 }

@@ -14,15 +14,6 @@ using testing::json;
 using testing::kCall;
 using testing::kReturn;
 
-class TextBytes final : public ByteSink {
- public:
-  Status write(Bytes bytes) override {
-    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return {};
-  }
-  std::string text;
-};
-
 class FunctionCallsTest : public testing::ExportTest {
  protected:
   json calls_of(std::string_view name, const calls::Window& window = {}) {
@@ -33,10 +24,10 @@ class FunctionCallsTest : public testing::ExportTest {
     exports::ExportedSessions sessions;
     sessions.push_back(std::move(*session));
     sessions.front()->choose_window(window);
-    TextBytes out;
+    VectorSink out;
     convert::ConvertLog log;
     EXPECT_TRUE(exports::export_function_calls(sessions, name, out, log).ok());
-    return json::parse(out.text, nullptr, false);
+    return json::parse(out.bytes(), nullptr, false);
   }
 };
 

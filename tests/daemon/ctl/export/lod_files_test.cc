@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <thread>
 
 #include "daemon/ctl/check/verify.h"
 #include "daemon/ctl/report/report.h"
@@ -215,6 +216,29 @@ TEST_F(LodFiles, WindowHasItsCalls) {
     }
   }
   EXPECT_GE(whole_calls, 4u);
+}
+
+// Seen in the quick start: the summary of `run` and the collector made it at the same time, over
+// each other's temporary file, and verify met one that was half written.
+TEST_F(LodFiles, TwoMakersAtOnceLeaveOneWholeFile) {
+  write_large_session();
+  for (int round = 0; round < 3; ++round) {
+    fs::remove(lod());
+    Status made[2];
+    {
+      std::vector<std::jthread> makers;
+      for (Status& status : made) {
+        makers.emplace_back([&] {
+          auto trace = read::open_trace(session_.string());
+          status = trace.ok() ? read::make_lods(*trace, [](size_t, size_t) {}) : trace.error();
+          EXPECT_TRUE(trace->threads[0].lod.has_value());
+        });
+      }
+    }
+    EXPECT_TRUE(made[0].ok() && made[1].ok()) << (made[0].ok() ? made[1] : made[0]).error().message;
+    EXPECT_FALSE(fs::exists(session_ / "thread_0" / storage::kLodTemporaryFile));
+    EXPECT_THAT(verified(), ::testing::Not(::testing::HasSubstr("index.lod")));
+  }
 }
 
 }  // namespace
