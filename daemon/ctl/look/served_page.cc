@@ -1,29 +1,32 @@
 #include "daemon/ctl/look/served_page.h"
 
 #include <fmt/core.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "daemon/ctl/look/browser.h"
 #include "daemon/symbolize/child_program.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "daemon/web/web_server.h"
+#include "storage/fs/leftovers.h"
 
 namespace collect::ctl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr long kLookNs = 200'000'000;  // whether pages are open
+constexpr std::chrono::milliseconds kLook{200};  // whether pages are open
 
 // As it is in the path of the page: "session_…/pid_N" where it has such a directory.
 std::string name_of(const std::string& directory) {
@@ -67,47 +70,31 @@ Result<std::unique_ptr<web::WebServer>> start_server(const ServedPage& page) {
   return web::WebServer::start(options, std::make_unique<OneSession>(page));
 }
 
-// The signals that end it wait until they are asked for.
-class EndSignals {
- public:
-  EndSignals() {
-    ::sigemptyset(&signals_);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals_, number);
-    ::pthread_sigmask(SIG_BLOCK, &signals_, &original_);
-  }
-  ~EndSignals() { ::pthread_sigmask(SIG_SETMASK, &original_, nullptr); }
-  EndSignals(const EndSignals&) = delete;
-  EndSignals& operator=(const EndSignals&) = delete;
-
-  bool came_within(long ns) const {
-    const timespec time{0, ns};
-    return ::sigtimedwait(&signals_, nullptr, &time) > 0;
-  }
-
- private:
-  sigset_t signals_{};
-  sigset_t original_{};
-};
-
 }  // namespace
 
 Status serve_page(const ServedPage& page, std::ostream& out, std::ostream& err) {
-  const EndSignals signals;
-  const auto server = start_server(page);
+  auto server = start_server(page);
   if (!server.ok()) return server.error();
-  out << (*server)->url() << "\n" << std::flush;
+  std::mutex mutex;  // of `server`, between this thread and the one that waits for signals
+  const storage::EndingAction end([&] {
+    mutex.lock();  // for good
+    server->reset();
+    std::_Exit(0);
+  });
+  const std::string url = (*server)->url();
+  out << url << "\n" << std::flush;
   err << "collectctl: served until Ctrl-C, or until its last page is closed for a minute\n";
-  if (!page.no_browser) (void)show_in_browser((*server)->url(), err);
+  if (!page.no_browser) (void)show_in_browser(url, err);
   std::optional<Clock::time_point> used;  // nothing before the first page
-  while (!signals.came_within(kLookNs)) {
+  for (;;) {
+    std::this_thread::sleep_for(kLook);
+    const std::lock_guard lock(mutex);
     if ((*server)->is_in_use()) {
       used = Clock::now();
     } else if (used && Clock::now() - *used >= page.closed_after) {
-      break;
+      return {};
     }
   }
-  (*server)->stop();
-  return {};
 }
 
 }  // namespace collect::ctl

@@ -18,9 +18,9 @@ struct ServedPage {
   std::chrono::milliseconds closed_after{60'000};
 };
 
-// Prints the address on `out`, starts the browser, and serves this user on loopback until SIGINT,
-// SIGTERM or SIGHUP, or until no page is open any more. An error: nothing was printed, and nothing
-// is served. On the main thread, with no other ones: they get its signal mask.
+// Prints the address on `out`, starts the browser, and serves this user on loopback until no page
+// is open any more; a signal of storage/fs/leftovers.h ends the program with 0 then. An error:
+// nothing was printed, and nothing is served.
 Status serve_page(const ServedPage& page, std::ostream& out, std::ostream& err);
 
 }  // namespace collect::ctl
