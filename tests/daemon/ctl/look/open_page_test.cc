@@ -219,6 +219,7 @@ TEST_F(OpenTest, ServerEndsWhenItsLastPageIsClosed) {
       return false;  // it ends now
     }
     EXPECT_THAT(stream.read_head().status, AnyOf(0, 200));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // open for some of its looks
     return false;
   }));
   server.join();
