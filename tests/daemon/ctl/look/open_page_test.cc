@@ -210,7 +210,8 @@ TEST_F(OpenTest, ServerEndsWhenItsLastPageIsClosed) {
   const std::string url = contents(said);
   web::Browser browser(url.substr(0, url.size() - 1));
   EXPECT_EQ(browser.sign_in().status, 200);
-  // It looks some times a second whether a page is open.
+  // It looks five times a second whether a page is open.
+  constexpr std::chrono::milliseconds kSomeLooks{600};
   EXPECT_TRUE(eventually([&] {
     if (has_ended) return true;
     web::HttpClient stream(browser.address().port);
@@ -219,7 +220,9 @@ TEST_F(OpenTest, ServerEndsWhenItsLastPageIsClosed) {
       return false;  // it ends now
     }
     EXPECT_THAT(stream.read_head().status, AnyOf(0, 200));
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // open for some of its looks
+    std::this_thread::sleep_for(kSomeLooks);
+    stream.close();
+    std::this_thread::sleep_for(kSomeLooks);
     return false;
   }));
   server.join();
