@@ -16,7 +16,7 @@ enum class PageWant : uint8_t {
   kPage,      // the page, of the whole session
   kWindow,    // the data of a page of the window, as JSON
   kBars,      // the same, of the time line alone
-  kRecord,    // a detail record, as `collectctl dump --json` prints it
+  kRecord,    // a detail record, and the functions that its addresses are in, as JSON
   kPerfetto,  // the window as a Perfetto trace
   kFunction,  // the calls of one function in the window, as JSON
   kLods,      // nothing: index.lod is made where it is missing

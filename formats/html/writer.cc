@@ -53,6 +53,14 @@ class DataWriter {
     list(page.threads, [&](const Thread& thread) { put(thread, page.first_ns); });
     out_.put(",\n\"functions\":");
     list(page.functions, [this](const Function& function) { put(function); });
+    out_.put(",\n\"markers\":");
+    list(page.markers, [&](const Marker& marker) {
+      out_.put('[');
+      out_.dec(marker.at_ns - page.first_ns);
+      out_.put(',');
+      text(marker.text);
+      out_.put(']');
+    });
     out_.put('}');
   }
 

@@ -72,6 +72,12 @@ struct Thread {
   Tree tree;
 };
 
+// What a person said about a moment.
+struct Marker {
+  uint64_t at_ns = 0;
+  std::string text;
+};
+
 struct Function {
   uint64_t name = 0;  // in Page::names
   uint64_t calls = 0;
@@ -97,6 +103,7 @@ struct Page {
   std::vector<std::string> modules;  // of each; empty: not known
   std::vector<Thread> threads;
   std::vector<Function> functions;
+  std::vector<Marker> markers;
 };
 
 // A call of the function that a page asked about. Names of bars are not used.

@@ -10,7 +10,9 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "daemon/ctl/convert/address_names.h"
 #include "daemon/ctl/convert/running_names.h"
 #include "daemon/ctl/dump/event_text.h"
 #include "daemon/ctl/terminal/text_out.h"
@@ -18,11 +20,13 @@
 #include "daemon/symbolize/symbolizer.h"
 #include "daemon/web/limits.h"
 #include "daemon/web/page_request.h"
+#include "formats/core/text/printable.h"
 #include "storage/convert/session_input.h"
 #include "storage/export/export.h"
 #include "storage/export/page/function_calls.h"
 #include "storage/export/page/page_export.h"
 #include "storage/read/lod_files.h"
+#include "storage/select/detail_registers.h"
 
 namespace collect::ctl {
 namespace {
@@ -53,6 +57,28 @@ Result<web::PageRequest> read_request() {
                fmt::format("the request has more than {} bytes", web::kMaxPageRequestBytes)};
 }
 
+symbolize::SymbolizerOptions options_of(const web::PageRequest::Symbols& symbols) {
+  symbolize::SymbolizerOptions options;
+  options.program = symbolize::symbolizer_program();
+  options.directories = symbols.directories;
+  options.roots = symbols.roots;
+  return options;
+}
+
+// What may be an address in it: registers, and words of the stack.
+std::vector<uint64_t> addresses_of(const atf::DetailRecord& record) {
+  std::vector<uint64_t> addresses;
+  const auto function = select::function_of(record);
+  if (!function) return addresses;
+  select::for_each_register(record, *function,
+                            [&](const select::Register& one) { addresses.push_back(one.value); });
+  const Bytes stack = function->stack;
+  for (size_t at = 0; at + sizeof(uint64_t) <= stack.size(); at += sizeof(uint64_t)) {
+    addresses.push_back(load_le<uint64_t>(stack.data() + at));
+  }
+  return addresses;
+}
+
 Status put_record(const read::Trace& trace, const web::PageRequest& request, ByteSink& out) {
   const read::TraceThread* files = trace.thread(request.thread);
   std::optional<atf::DetailRecord> record;
@@ -65,7 +91,21 @@ Status put_record(const read::Trace& trace, const web::PageRequest& request, Byt
     return Error{Code::kNotFound, "there is no such detail record"};
   }
   TextBuffer text;
+  text.put("{\"record\":");
   print_detail_json(text, request.record, *record);
+  text.put(",\"functions\":{");
+  if (request.symbols) {
+    const auto names = names_of_addresses(trace, addresses_of(*record),
+                                          options_of(*request.symbols), web::kPageNamesTime);
+    const char* before = "";
+    for (const auto& [address, name] : names) {
+      std::string json;
+      append_json_string(json, name);
+      text.put(fmt::format("{}\"{:#x}\":{}", before, address, json));
+      before = ",";
+    }
+  }
+  text.put("}}\n");
   const std::string_view bytes = text.text();
   return out.write(Bytes(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()));
 }
@@ -86,12 +126,8 @@ Status make_page(const web::PageRequest& request, ByteSink& out) {
   }
   convert::ConvertLog log;
   if (request.symbols) {
-    symbolize::SymbolizerOptions options;
-    options.program = symbolize::symbolizer_program();
-    options.directories = request.symbols->directories;
-    options.roots = request.symbols->roots;
     // Without names there still is a page.
-    const Status named = name_functions(*trace, options, web::kPageNamesTime);
+    const Status named = name_functions(*trace, options_of(*request.symbols), web::kPageNamesTime);
     if (!named.ok()) log.remark("functions have no names: " + named.error().message);
   }
   if (!is_sealed) {

@@ -39,12 +39,12 @@ void CallBars::on_call_end(const EndedCall& call) {
 
 // A bar that is wider than a column is alone; others of its column are one.
 void CallBars::add(CallBar bar) {
-  Row& row = rows_[bar.depth];
+  Row& row = this->row(bar.depth);
   const bool is_wide = bar.last_ns - bar.first_ns >= column_ns_;
   const bool is_same =
       row.has_pending && !is_wide && column_of(row.pending.first_ns) == column_of(bar.first_ns);
   if (!is_same) {
-    flush(bar.depth);
+    flush(row);
     if (is_wide) {
       row.bars.push_back(bar);
       return;
@@ -64,17 +64,21 @@ void CallBars::add(CallBar bar) {
   pending.slot = bar.slot;
 }
 
-void CallBars::flush(uint32_t depth) {
-  Row& row = rows_[depth];
+CallBars::Row& CallBars::row(uint32_t depth) {
+  if (depth >= rows_.size()) rows_.resize(depth + 1);
+  return rows_[depth];
+}
+
+void CallBars::flush(Row& row) {
   if (std::exchange(row.has_pending, false)) row.bars.push_back(row.pending);
 }
 
 std::vector<CallBar> CallBars::take() {
   std::vector<CallBar> all;
-  for (uint32_t depth = 0; depth < kRows; ++depth) {
-    flush(depth);
-    all.insert(all.end(), rows_[depth].bars.begin(), rows_[depth].bars.end());
-    rows_[depth].bars = {};
+  for (Row& row : rows_) {
+    flush(row);
+    all.insert(all.end(), row.bars.begin(), row.bars.end());
+    row.bars = {};
   }
   return all;
 }
@@ -112,7 +116,7 @@ void CallBars::add_node(const LodReader::Node& node) {
     bar.slot = cell.slot;
     bar.calls = cell.begun;
     bar.covered_ns = std::min(shown_ns, part_of(node_ns, cell.covered));
-    Row& row = rows_[depth];
+    Row& row = this->row(depth);
     // One call that continues over the nodes.
     CallBar* const before = row.has_pending    ? &row.pending
                             : row.bars.empty() ? nullptr
@@ -121,14 +125,14 @@ void CallBars::add_node(const LodReader::Node& node) {
                          before->last_ns == bar.first_ns && before->calls <= 1;
     if (!goes_on) {
       if (cell.begun == 0 && cell.covered >= kNearlyWhole) {
-        flush(depth);
+        flush(row);
         row.bars.push_back(bar);
       } else {
         add(bar);
       }
       continue;
     }
-    flush(depth);
+    flush(row);
     CallBar& longer = row.bars.back();
     const bool ends_here = cell.covered < kNearlyWhole;
     longer.last_ns = ends_here ? bar.first_ns + bar.covered_ns : bar.last_ns;

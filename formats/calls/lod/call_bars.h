@@ -5,7 +5,6 @@
 // Used on one thread. Memory: at most 2 bars for each column and depth.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -33,7 +32,7 @@ struct CallBar {
 
 class CallBars : public CallSink {
  public:
-  static constexpr uint32_t kRows = 64;  // deeper calls are counted
+  static constexpr uint32_t kRows = 1024;  // deeper calls are counted
 
   // window.first_ns <= window.last_ns, both known; columns != 0.
   CallBars(const Window& window, uint32_t columns)
@@ -49,21 +48,23 @@ class CallBars : public CallSink {
   uint64_t deeper_calls() const { return deeper_; }
 
  private:
-  Status visit(const LodReader& lod, size_t level, uint64_t number);
-  void add_node(const LodReader::Node& node);
-  void add(CallBar bar);
-  void flush(uint32_t depth);
-  uint64_t column_of(uint64_t ns) const { return (ns - window_.first_ns) / column_ns_; }
-
-  const Window window_;
-  const uint64_t column_ns_;
   struct Row {
     std::vector<CallBar> bars;
     CallBar pending;  // of several calls in one column
     uint64_t longest_ns = 0;
     bool has_pending = false;
   };
-  std::array<Row, kRows> rows_;
+
+  Status visit(const LodReader& lod, size_t level, uint64_t number);
+  void add_node(const LodReader::Node& node);
+  void add(CallBar bar);
+  Row& row(uint32_t depth);
+  static void flush(Row& row);
+  uint64_t column_of(uint64_t ns) const { return (ns - window_.first_ns) / column_ns_; }
+
+  const Window window_;
+  const uint64_t column_ns_;
+  std::vector<Row> rows_;  // as many as there are depths
   uint64_t deeper_ = 0;
 };
 

@@ -59,32 +59,13 @@ async function askCloseUp() {
   const from = Math.max(0, first - more), to = Math.min(span, last + more);
   try {
     const answer = adopt(await ask("bars", windowQuery(from, to), "json"));
-    closeUp = {first: from, last: to, shift: answer.shift, threads: answer.threads};
+    closeUp = {first: from, last: to, shift: answer.shift, part: partOf(answer.last_ns - answer.first_ns), threads: answer.threads};
     $("asked").textContent = "";
   } catch (error) {
     $("asked").textContent = error.message;
   }
   isAsking = false;
   if (current() === "time") drawTime();
-}
-
-// ---- registers and stack of a call
-async function askRecords(found) {
-  const {thread, bar} = found;
-  if (!canAsk || !isCall(bar)) return;
-  for (const [what, number] of [["call", bar[kRecord]], ["end", bar[kEndRecord]]]) {
-    if (number < 0) continue;
-    try {
-      found.records = (found.records ?? "") + recordText(what, await ask("record", "thread=" + thread.number + "&record=" + number, "json"));
-    } catch (error) {
-      found.records = (found.records ?? "") + "\n" + what + ": " + error.message;
-    }
-    if (selectedBar === found && current() === "time") sayTime();
-  }
-}
-function recordText(what, record) {
-  const registers = Object.entries(record.registers ?? {}).map(([name, value]) => name + " " + value);
-  return "\nat the " + what + ": " + (registers.join(", ") || "no registers") + (record.stack ? "\nstack " + record.stack : "");
 }
 
 // ---- totals and flame graph of a part of the time
@@ -128,8 +109,8 @@ function showWhole() {
 async function compareWith(label, get) {
   $("asked").textContent = "…";
   try {
-    const {trees: others} = await get(), merged = {};
-    base = {label, get tree() { return merged[measure] ??= mergedTree(others); }};
+    const {trees: others} = await get(), made = {};
+    base = {label, get tree() { return made[shapeKey()] ??= shaped(others); }};
     $("asked").textContent = "";
   } catch (error) {
     base = null;

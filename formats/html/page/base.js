@@ -78,11 +78,15 @@ class Range {
 // A canvas of this height, ready to be drawn in CSS pixels.
 function prepare(canvas, height) {
   const scale = window.devicePixelRatio || 1, width = canvas.clientWidth || 800;
-  canvas.style.height = height + "px";
-  canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(height * scale);
-  const g = canvas.getContext("2d");
-  g.scale(scale, scale);
+  const g = canvas.getContext("2d"), pixels = [Math.round(width * scale), Math.round(height * scale)];
+  if (canvas.width !== pixels[0] || canvas.height !== pixels[1]) {
+    canvas.style.height = height + "px";
+    [canvas.width, canvas.height] = pixels;
+  } else {
+    g.clearRect(0, 0, ...pixels);
+  }
+  g.setTransform(scale, 0, 0, scale, 0, 0);
+  g.globalAlpha = 1;
   g.font = "12px system-ui,sans-serif";
   g.textBaseline = "middle";
   return [g, width];
@@ -91,3 +95,20 @@ function prepare(canvas, height) {
 // What all views share: which function is chosen, what is searched.
 let chosen = "", wanted = "";
 const isFound = name => wanted !== "" && name.toLowerCase().includes(wanted);
+
+// Draws what is shown with the next picture of the browser, however often it is asked to.
+let frame = 0;
+function drawSoon() {
+  frame ||= requestAnimationFrame(() => { frame = 0; views[current()].draw(); });
+}
+
+// ---- what is under the pointer, beside it
+function say(text, event) {
+  const tip = $("tip");
+  tip.hidden = text === "";
+  if (tip.hidden) return;
+  tip.textContent = text;
+  const {offsetWidth: width, offsetHeight: height} = tip, left = event.clientX + 14, top = event.clientY + 16;
+  tip.style.left = Math.max(0, left + width > innerWidth ? event.clientX - width - 8 : left) + "px";
+  tip.style.top = Math.max(0, top + height > innerHeight ? event.clientY - height - 8 : top) + "px";
+}

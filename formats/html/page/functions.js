@@ -1,7 +1,8 @@
 // ---- functions
 const kSelfWaited = 7, kSelfCpu = 9;
-const columns = [...(hasWaits ? [["Self CPU", kSelfCpu], ["Self CPU %", kSelfCpu]] : []), ["Total", 2], ["Total %", 2], ["Self", 3], ["Self %", 3], ["Calls", 1], ["Average", 8], ["p50", 4], ["p99", 5], ["Longest", 6], ["Function", 0]];
-const kOfPanel = new Set(["Self", "Self %", "Average", "p50", "p99", "Longest"]);  // not beside it
+// Times of all calls in ms, of one call in µs: so that a column has one unit, and is exact to its last digit.
+const columns = [["Function", 0], ...(hasWaits ? [["Self CPU, ms", kSelfCpu], ["%", kSelfCpu]] : []), ["Total, ms", 2], ["%", 2], ["Self, ms", 3], ["%", 3], ["Calls", 1], ["Average, µs", 8], ["p50, µs", 4], ["p99, µs", 5], ["Longest, µs", 6]];
+const kOfPanel = new Set([3, 8, 4, 5, 6]);  // fields that the panel has: not beside it
 const kMostRows = 2000;
 let sortBy = hasWaits ? kSelfCpu : 2, ascending = false;
 let allSelf = 0, allCpu = 0;
@@ -12,7 +13,9 @@ function sumFunctions() {
 }
 sumFunctions();
 const value = (f, column) => column === kSelfCpu ? selfCpu(f) : column === 8 ? f[2] / Math.max(f[1], 1) : column === 0 ? names[f[0]] : f[column];
-const textsOf = f => [...(hasWaits ? [time(selfCpu(f)), percent(selfCpu(f), allCpu)] : []), time(f[2]), percent(f[2], allSelf), time(f[3]), percent(f[3], allSelf), count(f[1]), time(value(f, 8)), f[6] > 0 ? time(f[4]) : "", f[6] > 0 ? time(f[5]) : "", f[6] > 0 ? time(f[6]) : "", shortOf(f[0])];
+const kDigits = new Intl.NumberFormat("en", {minimumFractionDigits: 3, maximumFractionDigits: 3});
+const inMs = ns => kDigits.format(ns / 1e6), inUs = ns => kDigits.format(ns / 1e3);
+const textsOf = f => [shortOf(f[0]), ...(hasWaits ? [inMs(selfCpu(f)), percent(selfCpu(f), allCpu)] : []), inMs(f[2]), percent(f[2], allSelf), inMs(f[3]), percent(f[3], allSelf), count(f[1]), inUs(value(f, 8)), ...(f[6] > 0 ? [f[4], f[5], f[6]].map(inUs) : ["", "", ""])];
 function drawFunctions() {
   const rows = data.functions.filter(f => wanted === "" || isFound(names[f[0]]));
   rows.sort((a, b) => {
@@ -26,16 +29,16 @@ function drawFunctions() {
     textsOf(f).forEach((text, i) => {
       const cell = row.insertCell();
       cell.textContent = text;
-      cell.classList.toggle("of-panel", kOfPanel.has(columns[i][0]));
+      cell.classList.toggle("of-panel", kOfPanel.has(columns[i][1]));
     });
-    row.lastChild.title = names[f[0]];
+    row.firstChild.title = names[f[0]];
     row.dataset.name = f[0];
     row.classList.toggle("selected", names[f[0]] === chosen);
   }
   for (const cell of $("head").cells) {
     const isSorted = columns[cell.cellIndex][1] === sortBy;
     cell.setAttribute("aria-sort", !isSorted ? "none" : ascending ? "ascending" : "descending");
-    cell.textContent = columns[cell.cellIndex][0] + (!isSorted ? "" : ascending ? " ▴" : " ▾");
+    cell.textContent = columns[cell.cellIndex][0] + (!isSorted || columns[cell.cellIndex][0] === "%" ? "" : ascending ? " ▴" : " ▾");
   }
   $("reset").hidden = chosen === "";
   $("found").textContent = count(rows.length) + " functions" + (rows.length > kMostRows ? ", the first " + count(kMostRows) + " shown" : "");
@@ -63,7 +66,7 @@ const functions = {
 for (const [title, column] of columns) {
   const cell = document.createElement("th");
   cell.textContent = title;
-  cell.classList.toggle("of-panel", kOfPanel.has(title));
+  cell.classList.toggle("of-panel", kOfPanel.has(column));
   cell.addEventListener("click", () => { ascending = sortBy === column ? !ascending : column === 0; sortBy = column; drawFunctions(); keep(); });
   $("head").append(cell);
 }

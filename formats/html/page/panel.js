@@ -17,7 +17,12 @@ function button(text, title, does) {
 }
 
 // Chosen in one view, it is lit in all of them; "": none is. `isStep`: Back leads to what was before.
-function choose(name, isStep) {
+// `isOfFlame`: in the flame graph itself, which keeps its centre.
+function choose(name, isStep, isOfFlame = false) {
+  if (shape === "around" && !isOfFlame && name !== "" && names[centre] !== name) {
+    centre = names.indexOf(name);
+    if (current() === "flame") redrawFlame(); else { flameRange.reset(); selected = 0; }
+  }
   if (name !== chosen) {
     chosen = name;
     chosenCalls = null;
@@ -39,7 +44,7 @@ function fillPanel() {
   fillRelatives("callers", number);
   fillRelatives("callees", number);
   $("durations").hidden = true;
-  $("slowest").textContent = "";
+  $("slowest").textContent = $("percentiles").textContent = "";
   $("calls-said").textContent = canAsk ? "reads its calls …" : "Durations and single calls are on a page that is served: collectctl open SESSION.";
 }
 function fillTimes(row) {
@@ -65,7 +70,7 @@ function endOf(name) {
 }
 // By the call trees of all threads; a recursive function is its own caller and callee.
 function relativesOf(number, which) {
-  const t = tree("all"), found = new Map();
+  const t = plainTree("all"), found = new Map();
   for (let i = 1; i < t.name.length; ++i) {
     if (t.name[i] !== number) continue;
     for (const [relative, counted] of which === "callers" ? [[t.parent[i], i]] : t.children[i].map(child => [child, child])) {
@@ -178,6 +183,7 @@ function jumpTo(found) {
   const [low, high] = barEnds(bar, chosenCalls.shift), around = Math.max(high - low, timeRange.least);
   timeRange.show(low - around, high + around);
   selectBar({thread, bar, shift: chosenCalls.shift});
-  barCanvases[data.threads.indexOf(thread)].scrollIntoView({block: "nearest"});
+  showBar(selectedBar);
+  lanes[data.threads.indexOf(thread)].element.scrollIntoView({block: "nearest"});
 }
 $("close").addEventListener("click", () => choose("", true));

@@ -1,89 +1,142 @@
-// ---- time line: what each thread was doing when, in equal parts of the whole time
+// ---- time line: what each thread was doing when. Moments are shares of the whole time, of 0 to 1
 const span = Math.max(data.last_ns - data.first_ns, 1);
 const timeRange = new Range(Math.min(1, 100 / span));  // 100 ns
-const kLane = 26, kStall = 5, kWait = 5;
-const lanes = [];
-let selectedTime = null, markedTime = null, pointed = null, dragged = null;  // [first, last] of 0 to 1
+const kLane = 26, kStall = 5, kWait = 5, kOverview = 34;
+let selectedTime = null, markedTime = null, pointed = null;  // [first, last]; one moment
 let selectedWhat = "";
-const most = data.threads.reduce((most, t) => t.activity.reduce((m, n) => Math.max(m, n), most), 1);
 const shareOf = ns => (ns - data.first_ns) / span;
 const trimmed = text => text.includes(".") ? text.replace(/\.?0+ /, " ") : text;  // 200.0 ms: 200 ms
 const since = position => time(position * span);
 
 for (const [name, text] of [["--busy", "events (higher: more)"], ...(hasWaits ? [["--wait", "off the processor"]] : []), ["--stall", "stalled"], ["--gap", "events lost"], ["--mark", "marked"]]) {
-  const item = document.createElement("span"), box = document.createElement("i");
-  box.style.background = `var(${name})`;
-  item.append(box, text);
+  const item = element("span", "", element("i", ""), text);
+  item.firstChild.style.background = `var(${name})`;
   $("legend").append(item);
 }
-data.threads.forEach((thread, number) => {
-  const lane = document.createElement("div"), label = document.createElement("span"), canvas = document.createElement("canvas");
-  lane.className = "lane";
-  label.textContent = thread.name;
-  label.title = thread.name + (thread.gaps.length ? ", events lost in " + count(thread.gaps.length) + " places" : "") + (thread.stalls.length ? ", stalled " + count(thread.stalls.length) + " times" : "");
-  lane.append(label, canvas);
-  $("lanes").append(lane, barCanvases[number].parentElement);
-  lanes.push(canvas);
-  canvas.addEventListener("mousedown", e => { dragged = {number, from: at(e), isMoved: false}; e.preventDefault(); });
-});
-const at = event => timeRange.position(event.clientX - lanes[0].getBoundingClientRect().left, lanes[0].clientWidth);
 
-function drawAxis() {
-  const [g, width] = prepare($("axis"), 20), shown = timeRange.span * span;
+// ---- events of equal parts of a time: of the close-up while it covers what is seen, else of the whole
+const kParts = data.threads[0]?.activity.length ?? 1;
+function activityOf(thread) {
+  const near = closeUpOf(thread);
+  return near !== null ? {parts: near.activity, first: closeUp.shift, part: closeUp.part} : {parts: thread.activity, first: 0, part: partOf(span)};
+}
+const partOf = ns => Math.floor(ns / kParts) + 1;
+// The highest rate that is drawn, in events of a ns.
+function mostEvents() {
+  let most = 0;
+  for (const {thread} of lanes) {
+    const {parts, part} = activityOf(thread);
+    for (const n of parts) most = Math.max(most, n / part);
+  }
+  return most;
+}
+const sumOfAll = data.threads.reduce((sum, thread) => { thread.activity.forEach((n, i) => { sum[i] = (sum[i] ?? 0) + n; }); return sum; }, []);
+
+// ---- drawing
+function labelsOf(g, width, range, draw) {
+  const shown = range.span * span;
   // 1, 2 or 5 times a power of ten, so that labels do not touch.
   let step = 10 ** Math.floor(Math.log10(shown * 110 / width));
   for (const factor of [2, 2.5, 2]) if (step / shown * width < 90) step *= factor;
-  g.fillStyle = css("--dim");
-  const first = Math.ceil(timeRange.low * span / step) * step;
-  for (let ns = first; ns <= timeRange.high * span; ns += step) {
-    const x = timeRange.x(ns / span, width);
-    g.fillRect(x, 14, 1, 6);
+  const first = Math.ceil(range.low * span / step) * step;
+  for (let ns = first; ns <= range.high * span; ns += step) {
     // Where four digits do not tell the labels apart, they count from the first one.
     const isClose = step < first / 500 && ns !== first;
-    const label = ns === 0 ? "0" : isClose ? "+" + trimmed(time(Math.round(ns - first))) : trimmed(time(Math.round(ns)));
-    if (x + g.measureText(label).width + 6 < width) g.fillText(label, x + 3, 8);
+    draw(range.x(ns / span, width), ns === 0 ? "0" : isClose ? "+" + trimmed(time(Math.round(ns - first))) : trimmed(time(Math.round(ns))));
   }
 }
-function drawLane(thread, canvas, colours) {
-  const [g, width] = prepare(canvas, kLane);
-  const bar = (first, last, top, height, least) => {
-    const x = timeRange.x(first, width), end = timeRange.x(last, width);
+function drawAxis() {
+  const [g, width] = prepare($("axis"), 20);
+  g.fillStyle = css("--dim");
+  labelsOf(g, width, timeRange, (x, label) => {
+    g.fillRect(x, 14, 1, 6);
+    if (x + g.measureText(label).width + 6 < width) g.fillText(label, x + 3, 8);
+  });
+  g.fillStyle = css("--mark");
+  for (const [ns] of data.markers) {
+    const x = timeRange.x(ns / span, width);
+    g.beginPath(); g.moveTo(x - 5, 9); g.lineTo(x + 5, 9); g.lineTo(x, 20); g.fill();
+  }
+}
+// Fills [first, last] of a range, at least so many pixels of it.
+function filler(g, range, width) {
+  return (first, last, top, height, least) => {
+    const x = range.x(first, width), end = range.x(last, width);
     if (end >= 0 && x <= width) g.fillRect(Math.max(x, -1), top, Math.max(Math.min(end, width + 1) - Math.max(x, -1), least), height);
   };
+}
+const wholeRange = new Range(1);
+function drawOverview(colours) {
+  const [g, width] = prepare($("overview"), kOverview), fill = filler(g, wholeRange, width);
   g.fillStyle = colours.panel;
-  g.fillRect(0, 0, width, kLane);
-  const parts = thread.activity.length;
+  g.fillRect(0, 0, width, kOverview);
   g.fillStyle = colours.busy;
-  thread.activity.forEach((n, i) => {
-    const height = n === 0 ? 0 : Math.max(2, (kLane - kStall - 1) * Math.sqrt(n / most));
-    if (height > 0) bar(i / parts, (i + 1) / parts, kLane - height, height, 1);
-  });
-  g.fillStyle = colours.wait;
-  for (const [first, last] of thread.waits ?? []) bar(shareOf(first), shareOf(last), kLane - kWait, kWait, 0.5);
-  g.fillStyle = colours.gap;
-  for (const [first, last] of thread.gaps) {
-    g.globalAlpha = 0.35;
-    bar(shareOf(first), shareOf(last), kLane / 2, kLane / 2, 2);
-    g.globalAlpha = 1;
-    bar(shareOf(first), shareOf(last), 0, kLane / 2, 2);
+  const most = sumOfAll.reduce((a, b) => Math.max(a, b), 1), part = partOf(span) / span;
+  sumOfAll.forEach((n, i) => { if (n > 0) { const h = Math.max(1, (kOverview - 4) * Math.sqrt(n / most)); fill(i * part, (i + 1) * part, kOverview - h, h, 1); } });
+  for (const thread of data.threads) {
+    g.fillStyle = colours.stall;
+    for (const [first, last] of thread.stalls) fill(shareOf(first), shareOf(last), 0, 4, 1);
+    g.fillStyle = colours.gap;
+    for (const [first, last] of thread.gaps) fill(shareOf(first), shareOf(last), 0, kOverview, 1);
   }
-  g.fillStyle = colours.stall;
-  for (const [first, last] of thread.stalls) bar(shareOf(first), shareOf(last), 0, kStall, 2);
+  g.fillStyle = colours.mark;
+  for (const [ns] of data.markers) fill(ns / span, ns / span, 0, kOverview, 1);
+  fillIntervals(fill, g, colours, kOverview);
+  g.fillStyle = colours.back;
+  g.globalAlpha = 0.65;
+  fill(0, timeRange.low, 0, kOverview, 0);
+  fill(timeRange.high, 1, 0, kOverview, 0);
+  g.globalAlpha = 1;
+  g.fillStyle = colours.accent;
+  for (const at of [timeRange.low, timeRange.high]) g.fillRect(Math.min(width - 2, Math.max(0, at * width - 1)), 0, 2, kOverview);
+}
+function fillIntervals(fill, g, colours, height) {
   for (const [interval, colour] of [[markedTime, colours.mark], [selectedTime, colours.accent]]) {
     if (interval === null) continue;
     g.fillStyle = colour;
     g.globalAlpha = 0.22;
-    bar(interval[0], interval[1], 0, kLane, 1);
+    fill(interval[0], interval[1], 0, height, 1);
     g.globalAlpha = 1;
-    bar(interval[0], interval[0], 0, kLane, 1);
-    bar(interval[1], interval[1], 0, kLane, 1);
+    fill(interval[0], interval[0], 0, height, 1);
+    fill(interval[1], interval[1], 0, height, 1);
   }
+}
+function drawActivity(thread, canvas, most, colours) {
+  const [g, width] = prepare(canvas, kLane), fill = filler(g, timeRange, width);
+  g.fillStyle = colours.panel;
+  g.fillRect(0, 0, width, kLane);
+  g.fillStyle = colours.busy;
+  const {parts, first: begin, part} = activityOf(thread);
+  parts.forEach((n, i) => {
+    const height = n === 0 ? 0 : Math.max(2, (kLane - kStall - 1) * Math.sqrt(n / part / most));
+    if (height > 0) fill((begin + i * part) / span, (begin + (i + 1) * part) / span, kLane - height, height, 1);
+  });
+  const shown = closeUpOf(thread) ?? thread;
+  g.fillStyle = colours.wait;
+  for (const [first, last] of shown.waits ?? []) fill(shareOf(first), shareOf(last), kLane - kWait, kWait, 0.5);
+  g.fillStyle = colours.gap;
+  for (const [first, last] of shown.gaps) {
+    g.globalAlpha = 0.35;
+    fill(shareOf(first), shareOf(last), kLane / 2, kLane / 2, 2);
+    g.globalAlpha = 1;
+    fill(shareOf(first), shareOf(last), 0, kLane / 2, 2);
+  }
+  g.fillStyle = colours.stall;
+  for (const [first, last] of shown.stalls) fill(shareOf(first), shareOf(last), 0, kStall, 2);
+  fillIntervals(fill, g, colours, kLane);
 }
 function drawTime() {
   const colours = {};
-  for (const name of ["panel", "busy", "gap", "stall", "wait", "mark", "accent"]) colours[name] = css("--" + name);
+  for (const name of ["back", "panel", "busy", "gap", "stall", "wait", "mark", "accent"]) colours[name] = css("--" + name);
+  drawOverview(colours);
   drawAxis();
-  data.threads.forEach((thread, i) => { drawLane(thread, lanes[i], colours); drawBars(thread, barCanvases[i]); });
+  const seen = $("views").getBoundingClientRect(), most = mostEvents(), opened = rowsOpened();
+  for (const lane of lanes) lane.fit(opened);
+  const drawn = lanes.filter(lane => lane.isSeen(seen));  // before anything is drawn, which costs a layout
+  for (const lane of drawn) {
+    drawActivity(lane.thread, lane.activity, most, colours);
+    drawBars(lane);
+  }
   $("reset").hidden = timeRange.isWhole && selectedTime === null;
   $("totals").hidden = !canAsk || selectedTime === null;
   sayTime();
@@ -102,10 +155,10 @@ function sayTime() {
 }
 // A gap or stall of the thread at this moment, or within two pixels of it.
 function intervalAt(thread, position) {
-  const near = 2 / lanes[0].clientWidth * timeRange.span;
-  for (const [list, what] of [[thread.stalls, "stalled"], [thread.gaps, "events lost"], [thread.waits ?? [], "off the processor"]]) {
+  const near = 2 / $("axis").clientWidth * timeRange.span, shown = closeUpOf(thread) ?? thread;
+  for (const [list, what] of [[shown.stalls, "stalled"], [shown.gaps, "events lost"], [shown.waits ?? [], "off the processor"]]) {
     const found = list.find(([first, last]) => shareOf(first) - near <= position && position <= shareOf(last) + near);
-    if (found !== undefined) return [found.map(shareOf), ` in ${thread.name}, ${what},`];
+    if (found !== undefined) return [found.map(shareOf), what];
   }
   return [null, ""];
 }
@@ -114,24 +167,10 @@ function selectTime(interval, what) {
   selectedWhat = what;
   drawTime();
 }
-document.addEventListener("mousemove", e => {
-  if (dragged === null) return;
-  const to = Math.min(1, Math.max(0, at(e)));
-  dragged.isMoved ||= Math.abs(to - dragged.from) / timeRange.span * lanes[0].clientWidth > 3;
-  if (dragged.isMoved) selectedBar = null;
-  if (dragged.isMoved) selectTime([Math.min(dragged.from, to), Math.max(dragged.from, to)], "");
-});
-document.addEventListener("mouseup", e => {
-  if (dragged !== null && !dragged.isMoved) selectedBar = null;
-  if (dragged !== null && !dragged.isMoved) selectTime(...intervalAt(data.threads[dragged.number], at(e)));
-  dragged = null;
-});
-$("lanes").addEventListener("mousemove", e => { pointed = e.target.tagName === "CANVAS" ? at(e) : null; sayTime(); });
-$("lanes").addEventListener("mouseleave", () => { pointed = null; sayTime(); });
 const timeLine = {
   range: timeRange,
   draw: drawTime,
-  area: () => lanes.length ? lanes[0].getBoundingClientRect() : $("axis").getBoundingClientRect(),
+  area: () => $("axis").getBoundingClientRect(),
   fit: () => {
     if (selectedTime === null) timeRange.reset();
     else timeRange.show(selectedTime[0] - (selectedTime[1] - selectedTime[0]) / 10, selectedTime[1] + (selectedTime[1] - selectedTime[0]) / 10);
@@ -140,5 +179,10 @@ const timeLine = {
   clear: () => { timeRange.reset(); selectedTime = null; selectBar(null); },
   mark: () => { markedTime = selectedTime === null || String(markedTime) === String(selectedTime) ? null : selectedTime; drawTime(); keep(); },
   next: nextBar,
-  arrow: key => { timeRange.pan(key === "ArrowLeft" ? -0.1 : key === "ArrowRight" ? 0.1 : 0); drawTime(); },
+  arrow: key => {
+    if (selectedBar !== null) { selectBarBeside(key); return; }
+    if (key === "ArrowUp" || key === "ArrowDown") $("views").scrollBy(0, key === "ArrowUp" ? -60 : 60);
+    timeRange.pan(key === "ArrowLeft" ? -0.1 : key === "ArrowRight" ? 0.1 : 0);
+    drawTime();
+  },
 };

@@ -1,16 +1,17 @@
 // ---- the view in the address, so that a link, or loading the page again, shows the same
 const views = {flame, functions, time: timeLine};
-const current = () => document.querySelector("[aria-selected=true]").dataset.view;
+const kUp = "\u2191";  // before a name on the path to a caller
+const current = () => document.querySelector("[aria-selected=true]")?.dataset.view;
 function pathOf(node) {  // by names: numbers of nodes are this page's
   const t = tree(), path = [];
-  for (; node !== 0; node = t.parent[node]) path.unshift(nameOf(t.name[node]));
+  for (; node !== 0; node = t.parent[node]) path.unshift((t.up[node] ? kUp : "") + nameOf(t.name[node]));
   return path;
 }
 function nodeAt(path) {  // as far as it is there
   const t = tree();
   let node = 0;
   for (const name of path) {
-    const child = t.children[node].find(c => nameOf(t.name[c]) === name);
+    const child = t.children[node].find(c => (t.up[c] ? kUp : "") + nameOf(t.name[c]) === name);
     if (child === undefined) break;
     node = child;
   }
@@ -22,6 +23,14 @@ function keep(isStep) {
   if (measure !== "wall") state.measure = measure;
   if (thread !== "all") state.thread = data.threads[thread].name;
   if (chosen !== "") state.function = chosen;
+  if (shape !== "callers") state.shape = shape;
+  if (shape === "around") state.centre = nameOf(centre);
+  if (order !== "widest") state.order = order;
+  if (isFolded) state.folded = true;
+  if ($("order").value !== "busy") state.threads = $("order").value;
+  if ($("threads-wanted").value !== "") state.only = $("threads-wanted").value;
+  const pinned = lanes.filter(lane => lane.isPinned).map(lane => lane.thread.name);
+  if (pinned.length !== 0) state.pinned = pinned;
   if (part !== null) state.part = part;
   if (base?.link) state.base = base.link;
   if (!timeRange.isWhole) state.seen = [timeRange.low, timeRange.high];
@@ -29,6 +38,11 @@ function keep(isStep) {
   const address = "#" + encodeURIComponent(JSON.stringify(state));
   if (address === location.hash) return;
   try { history[isStep === true ? "pushState" : "replaceState"](null, "", address); } catch { /* a browser that does not let it */ }
+}
+let keepTimer = 0;
+function keepSoon() {  // browsers let a page change its address so often only
+  clearTimeout(keepTimer);
+  keepTimer = setTimeout(keep, 200);
 }
 function restore() {
   let state = {};
@@ -41,6 +55,14 @@ function restore() {
   chosen = names.includes(state.function) ? state.function : "";
   if (columns.some(([, column]) => column === state.sort)) sortBy = state.sort;
   ascending = state.up === true;
+  shape = $("shape").value = Object.hasOwn(shapes, state.shape) ? state.shape : "callers";
+  centre = names.indexOf(state.centre);
+  if (shape === "around" && centre < 0) shape = $("shape").value = "callers";
+  order = $("flame-order").value = state.order === "first" ? "first" : "widest";
+  setFolded(state.folded === true);
+  $("order").value = Object.hasOwn(orders, state.threads) ? state.threads : "busy";
+  $("threads-wanted").value = typeof state.only === "string" ? state.only : "";
+  for (const lane of lanes) lane.isPinned = Array.isArray(state.pinned) && state.pinned.includes(lane.thread.name);
   selected = Array.isArray(state.zoom) ? nodeAt(state.zoom) : 0;
   const [, low, high] = extentOf(selected);
   flameRange.show(low, high);
@@ -51,6 +73,7 @@ function restore() {
   chosenCalls = null;
   fillPanel();
   askCalls();
+  placeLanes();
   restored = state;
   return Object.hasOwn(views, state.view) ? state.view : "flame";
 }
@@ -93,14 +116,14 @@ function move(view, key) {
   else if (key === "KeyA") view.range.pan(-kPan);
   else if (key === "KeyD") view.range.pan(kPan);
   else return false;
-  view.draw();
-  if (view === timeLine) keep();
+  drawSoon();
+  if (view === timeLine) keepSoon();
   return true;
 }
 function onKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || $("help").open) return;
   const view = views[current()], isTyping = event.target === $("search");
-  if (isTyping || event.target === $("thread") || event.target === $("measure")) {
+  if (["INPUT", "SELECT"].includes(event.target.tagName)) {
     if (event.key === "Escape") { event.target.blur(); event.preventDefault(); }  // what was searched stays
     if (event.key === "Enter" && isTyping) view.next();
     return;
@@ -117,10 +140,14 @@ function onKey(event) {
 document.addEventListener("keydown", onKey);
 document.querySelector("main").addEventListener("wheel", e => {
   const view = views[current()];
-  if (view.range === undefined || !(e.ctrlKey || e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY))) return;
-  if (e.ctrlKey) view.range.zoom(Math.exp(e.deltaY / 300), shareOfPointer(view));
-  else view.range.pan((e.deltaX || e.deltaY) / 1000);
-  view.draw();
+  if (view.range === undefined) return;
+  const isAcross = e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY), isOnTime = view === timeLine && e.target.tagName === "CANVAS";
+  if (!isAcross && !e.ctrlKey && !isOnTime) return;  // it scrolls
+  pointerX = e.clientX;
+  if (isAcross) view.range.pan((e.deltaX || e.deltaY) / 1000);
+  else view.range.zoom(Math.exp(e.deltaY * (e.deltaMode === 1 ? 20 : 1) / 300), shareOfPointer(view));
+  drawSoon();
+  keepSoon();
   e.preventDefault();
 }, {passive: false});
 
@@ -132,6 +159,8 @@ function show(view) {
   }
   $("thread").hidden = view !== "flame";
   $("measure").hidden = view !== "flame" || !hasWaits;
+  for (const id of ["shape", "flame-order", "fold"]) $(id).hidden = view !== "flame";
+  say("");
   $("totals").hidden = view !== "time" || !canAsk || selectedTime === null;
   $("found").textContent = "";
   views[view].draw();

@@ -90,6 +90,10 @@ class PageExport {
 
   void add(ExportedSession& session) {
     if (session.manifest.identity.switches) page_.has_waits = true;
+    for (const storage::Marker& marker : session.about.markers) {
+      const uint64_t ns = session.line_ns(marker.at_ns);
+      if (ns >= page_.first_ns && ns <= page_.last_ns) page_.markers.push_back({ns, marker.text});
+    }
     calls::FunctionSlots slots;
     calls::FunctionTotals totals;
     const size_t count = session.reader.threads().size();

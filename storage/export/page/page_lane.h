@@ -21,8 +21,14 @@ class Activity : public calls::CallSink {
  public:
   Activity(const ExportedSession& session, const html::Page& page);
 
-  void on_call_begin(const calls::Call& call) { count(call.begin.ns, 1); }
-  void on_call_end(const calls::EndedCall& call) { count(call.end.ns, 1); }
+  void on_call_begin(const calls::Call& call) {
+    if (session_.line_ns(call.begin.ns) >= first_ns_) count(call.begin.ns, 1);
+  }
+  void on_call_end(const calls::EndedCall& call) {
+    const bool is_event =
+        call.reason == calls::EndReason::kReturned || call.reason == calls::EndReason::kUnwound;
+    if (is_event) count(call.end.ns, 1);
+  }
   void on_gap(const calls::Gap& gap, const calls::Moment& last);
   // `before_ns` of a gap without times: of the event before it.
   void add(const calls::Gap& gap, uint64_t before_ns);

@@ -36,10 +36,15 @@ class Browser:
             actions += [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
         self.perform({"type": "pointer", "id": "mouse", "actions": actions})
 
-    def drag(self, x, y, to_x):
+    def drag(self, x, y, to_x, to_y=None):
+        to_y = y if to_y is None else to_y
         steps = [{"type": "pointerMove", "x": int(x), "y": int(y), "duration": 0},
                  {"type": "pointerDown", "button": 0},
-                 {"type": "pointerMove", "x": int((x + to_x) / 2), "y": int(y), "duration": 0},
-                 {"type": "pointerMove", "x": int(to_x), "y": int(y), "duration": 0},
+                 {"type": "pointerMove", "x": int((x + to_x) / 2), "y": int((y + to_y) / 2), "duration": 0},
+                 {"type": "pointerMove", "x": int(to_x), "y": int(to_y), "duration": 0},
                  {"type": "pointerUp", "button": 0}]
         self.perform({"type": "pointer", "id": "mouse", "actions": steps})
+
+    def wheel(self, x, y, down):
+        self.perform({"type": "wheel", "id": "wheel", "actions": [
+            {"type": "scroll", "x": int(x), "y": int(y), "deltaX": 0, "deltaY": down, "duration": 0}]})

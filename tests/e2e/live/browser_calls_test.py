@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from browser_test import BOX, CHOSEN, COLLECTCTL, DETAIL, PageTest, SUMS, leave_without_browser, time_text
+from browser_test import AXIS, BOX, CHOSEN, COLLECTCTL, DETAIL, PageTest, SUMS, in_ms, leave_without_browser, time_text
 from collector import PATIENCE, eventually
 
 # Bars of the first thread as they are drawn: what the page has, or what was asked for.
@@ -19,7 +19,7 @@ DRAWN = "const {bars, shift, all} = barsOf(data.threads[0]); return {count: bars
 HAS_CALL = "return barsOf(data.threads[0]).bars.some(b => isCall(b) && nameOf(b[kName]).includes(arguments[0]) && b[kWhole]);"
 # Where a bar is on the screen: the middle of a call of this function, of this depth or any.
 BAR = """
-  const {bars, shift} = barsOf(data.threads[0]), canvas = barCanvases[0], area = canvas.getBoundingClientRect();
+  const {bars, shift} = barsOf(data.threads[0]), canvas = lanes[0].calls;
   const bar = bars.filter(b => isCall(b) && nameOf(b[kName]).includes(arguments[0]) && b[kWhole]).sort((a, b) => b[kWidth] - a[kWidth])[0];
   if (!bar) return null;
   const [low, high] = barEnds(bar, shift);
@@ -62,7 +62,7 @@ class CallsTest(PageTest):
     def zoom_at(self, browser, part):
         """From the whole session to some microseconds at that part of its width."""
         browser.run("timeRange.show(0, 1); drawTime()")
-        area = browser.run("const a = barCanvases[0].getBoundingClientRect(); return [a.left, a.top, a.width]")
+        area = browser.run("const a = lanes[0].calls.getBoundingClientRect(); return [a.left, a.top, a.width]")
         browser.point_at(area[0] + area[2] * part, area[1] + 5)
         for _ in range(60):
             browser.press("w")
@@ -199,8 +199,11 @@ class CallsTest(PageTest):
         browser = self.signed_in()
         self.time_line(browser, session)
         browser.run("const {bars, shift} = barsOf(data.threads[0]); const bar = bars.find(b => isCall(b) && b[kRecord] >= 0); selectBar({thread: data.threads[0], bar, shift})")
-        browser.wait_for("return document.getElementById('detail').textContent.includes('at the call: ')")
-        self.assertRegex(browser.run(DETAIL), r"at the call: .*sp 0x[0-9a-f]+")
+        said = browser.wait_for("return document.querySelector('#records .words')?.innerText")
+        self.assertRegex(said, r"sp\s+0x[0-9a-f]+")
+        # The caller is where it returns to: in the link register, or on top of the stack.
+        caller = browser.run("return shorten(nameOf(callerOf(selectedBar)[kName]))")
+        self.assertIn(caller.split("(")[0], browser.run("return document.getElementById('records').innerText"))
         self.show(browser, "calls_registers")
         self.assertEqual(browser.errors(), [])
 
@@ -208,10 +211,10 @@ class CallsTest(PageTest):
         session = self.collector.seal(self.collector.trace("moods", "1500"))
         browser = self.signed_in()
         self.time_line(browser, session)
-        area = browser.run("const a = lanes[0].getBoundingClientRect(); return [a.left, a.top, a.width]")
-        browser.drag(area[0] + area[2] * 0.2, area[1] + 5, area[0] + area[2] * 0.4)
+        area = browser.run(AXIS)
+        browser.drag(area[0] + area[2] * 0.2, area[1], area[0] + area[2] * 0.4)
         browser.press("m")  # the one to compare with
-        browser.drag(area[0] + area[2] * 0.5, area[1] + 5, area[0] + area[2] * 0.8)
+        browser.drag(area[0] + area[2] * 0.5, area[1], area[0] + area[2] * 0.8)
         first, last = browser.run("return selectedTime.map(p => String(absolute(p * span)))")
         browser.click("#totals")
         browser.wait_for("return part !== null && current() === 'flame'")
@@ -220,8 +223,8 @@ class CallsTest(PageTest):
             "report", "--json", "--from", first, "--until", last, self.collector.path_of(session))["functions"]}
         self.assertEqual(browser.run(SUMS), {n: [f["calls"], f["self_ns"]] for n, f in report.items() if f["calls"]})
         browser.click("[data-view=functions]")
-        rows = browser.run("return [...document.querySelectorAll('#rows tr')].map(r => [r.lastChild.title, r.cells[2].textContent])")
-        self.assertEqual(dict(map(tuple, rows)), {n: time_text(f["self_ns"]) for n, f in report.items()})
+        rows = browser.run("return [...document.querySelectorAll('#rows tr')].map(r => [r.firstChild.title, r.cells[3].textContent])")
+        self.assertEqual(dict(map(tuple, rows)), {n: in_ms(f["self_ns"]) for n, f in report.items()})
 
         browser.click("#compare")
         browser.wait_for("return base !== null && current() === 'flame'")

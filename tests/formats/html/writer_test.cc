@@ -81,6 +81,7 @@ Page small_page() {
   thread.tree.nodes.push_back({0, Tree::kAfterLoss, 0, 0, 0});
   page.threads.push_back(thread);
   page.functions = {{1, 1, 6000, 6000, 6000, 6001, 6002}};
+  page.markers = {{1200, "here"}};
   return page;
 }
 
@@ -98,7 +99,7 @@ TEST(HtmlWriter, DataIsThatOfTheDocument) {
                    "tree": {"parent": [0, 0, 1, 0], "name": [-1, 0, 1, -2],
                             "total": [0, 10000, 6000, 0], "self": [0, 4000, 6000, 0],
                             "calls": [0, 1, 1, 0]}}],
-      "functions": [[1, 1, 6000, 6000, 6000, 6001, 6002]]})text"));
+      "functions": [[1, 1, 6000, 6000, 6000, 6001, 6002]], "markers": [[200, "here"]]})text"));
 }
 
 TEST(HtmlWriter, WritesAPageForAnEmptyRecording) {
@@ -112,12 +113,13 @@ TEST(HtmlWriter, NamesCannotEndTheScript) {
   const std::string evil = "</script><script>alert(1)</script><!-- \" \\ \x01 @DATA@";
   Page page = small_page();
   page.names[0] = page.title = page.threads[0].name = page.missing[0] = evil;
+  page.markers[0].text = evil;
   page.facts = {{evil, evil}};
   const std::string html = written(page);
   EXPECT_THAT(html, Not(HasSubstr("<script>alert")));
   const json data = data_of(html);
   for (const json& text : {data["names"][0], data["title"], data["threads"][0]["name"],
-                           data["missing"][0], data["facts"][0][1]}) {
+                           data["missing"][0], data["facts"][0][1], data["markers"][0][1]}) {
     EXPECT_EQ(text, evil);
   }
   EXPECT_EQ(written(small_page()).find("@DATA@"), std::string::npos);
