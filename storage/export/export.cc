@@ -205,7 +205,8 @@ uint32_t kinds_lacking(Target format) {
     lacking |= kSwitchesKind;
   }
   if (format != Target::kPerfetto && format != Target::kChrome) {
-    lacking |= kMarkersKind | kThreadEndsKind | kProcessEndKind;
+    lacking |= kThreadEndsKind | kProcessEndKind;
+    if (format != Target::kHtml) lacking |= kMarkersKind;
   }
   if (format == Target::kChrome || format == Target::kFolded) lacking |= kSourceLinesKind;
   if (format == Target::kFolded || format == Target::kPprof || format == Target::kHtml) {

@@ -239,7 +239,7 @@ class ExportTest : public OfflineTest {
                   {"markers", "notes of calls: registers, stack bytes, how a call ended",
                    "stalls that were joined: their times are not known one by one"});
     expect_report(exports::Target::kFolded, exports::Target::kPprof, {"source lines of functions"});
-    expect_report(exports::Target::kHtml, exports::Target::kPprof, {});
+    expect_report(exports::Target::kPprof, exports::Target::kHtml, {"markers"});
   }
 
   json report_;

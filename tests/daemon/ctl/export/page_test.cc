@@ -95,8 +95,9 @@ TEST_F(ExportPage, TimesAreThoseOfReport) {
 TEST_F(ExportPage, HasTimesOffTheProcessor) {
   write_waiting_session();
   ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
-  EXPECT_EQ(report_["left_out"], json({{"markers", 1}}));
+  EXPECT_EQ(report_["left_out"], json::object());
   const json data = page();
+  EXPECT_EQ(data["markers"].size(), 1u);
   EXPECT_EQ(data["has_waits"], true);
   EXPECT_EQ(data["threads"][0]["waits"], json::parse("[[3200,3700],[8100,8300],[9200,9400]]"));
   EXPECT_EQ(data["threads"][1]["waits"], json::array());
