@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "daemon/web/http/json_body.h"
 #include "daemon/web/session_target.h"
 #include "daemon/web/static_files.h"
 #include "formats/core/text/base64.h"
@@ -50,10 +51,6 @@ bool is_json(const HttpRequest& request) {
          std::string_view(*type).substr(0, type->find(';')) == "application/json";
 }
 
-bool takes_post(std::string_view path) {
-  return path == kSignIn || Actions::is_action(path);
-}
-
 }  // namespace
 
 Routes::Routes(const WebAccess& access, WebContent& content, LiveFeed& feed, PageMaker& pages,
@@ -72,7 +69,8 @@ void Routes::serve(const HttpRequest& request, PageMaker::Cancelled cancelled, A
     return;
   }
   const std::string_view path = request.path();
-  const bool is_post = takes_post(path);
+  WebActions* const actions = content_.actions();
+  const bool is_post = path == kSignIn || (actions != nullptr && actions->is_action(path));
   if (request.method != (is_post ? "POST" : "GET")) {
     answer(wrong_method(is_post ? "POST" : "GET"));
   } else if (is_post && !is_json(request)) {
@@ -108,7 +106,7 @@ void Routes::serve_private(const HttpRequest& request, PageMaker::Cancelled canc
                                    content_.actions() == nullptr)));
   } else if (path.starts_with(kSessions)) {
     serve_page(request, std::move(cancelled), std::move(answer));
-  } else if (Actions::is_action(path) && content_.actions() != nullptr) {
+  } else if (content_.actions() != nullptr && content_.actions()->is_action(path)) {
     content_.actions()->run(request, std::move(answer));
   } else {
     answer(error_answer(404, "nothing is here"));

@@ -2,14 +2,27 @@
 // server's thread.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "daemon/web/live/actions.h"
+#include "daemon/web/http/http_answer.h"
+#include "daemon/web/http/http_request.h"
 #include "daemon/web/page_request.h"
 
 namespace collect::web {
+
+// Exactly once, on any thread.
+using AnswerTo = std::function<void(HttpAnswer)>;
+
+// What a page may ask for besides reading.
+class WebActions {
+ public:
+  virtual ~WebActions() = default;
+  virtual bool is_action(std::string_view path) const = 0;
+  virtual void run(const HttpRequest& request, AnswerTo answer) = 0;
+};
 
 class WebContent {
  public:
@@ -21,7 +34,7 @@ class WebContent {
   // What the live page says now, as one JSON text. Equal texts: nothing changed.
   virtual std::string look() = 0;
   // Null: there is no collector to be steered.
-  virtual Actions* actions() { return nullptr; }
+  virtual WebActions* actions() { return nullptr; }
 };
 
 }  // namespace collect::web

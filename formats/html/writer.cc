@@ -34,6 +34,7 @@ class DataWriter {
     list(page.missing, [this](const std::string& sentence) { text(sentence); });
     if (page.can_refresh) out_.put(",\"can_refresh\":true");
     if (page.can_ask) out_.put(",\"can_ask\":true");
+    if (page.is_recording) out_.put(",\"is_recording\":true");
     has_waits_ = page.has_waits;
     if (has_waits_) out_.put(",\"has_waits\":true");
     out_.put(",\"origin\":\"");  // first_ns again: as a number it may lose its last digits

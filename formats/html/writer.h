@@ -94,8 +94,9 @@ struct Page {
   std::vector<std::pair<std::string, std::string>> facts;  // shown above everything else
   std::vector<std::string> missing;                        // a sentence each; none: all is there
   bool can_refresh = false;                                // loading it again gives a newer one
-  bool has_waits = false;  // it is known when threads were off the processor
-  bool can_ask = false;    // its server answers for windows of time and detail records
+  bool is_recording = false;  // more of it comes: the time line can follow
+  bool has_waits = false;     // it is known when threads were off the processor
+  bool can_ask = false;       // its server answers for windows of time and detail records
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
   std::vector<std::string> names;

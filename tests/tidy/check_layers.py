@@ -101,9 +101,7 @@ ROOMS = {
     # The live page: it asks the collector what the control plane asks, and starts a program for
     # each page as symbolize does for each lookup.
     "daemon/web": ["proto/control", "formats/core", "formats/html", "daemon/principal",
-                   "daemon/symbolize", "daemon/control/collector_api.h",
-                   "daemon/control/request_checks.h", "daemon/control/relay/refusal_log.h",
-                   "storage/fs/rooted_directory.h"],
+                   "daemon/symbolize", "daemon/control", "storage/fs/rooted_directory.h"],
     # Its programs are those of collectord and collectctl: what works on files.
     "daemon/ctl/terminal": ["formats/core"],
     "daemon/ctl/captures": FILES + CTL_FILES[:1],
@@ -179,7 +177,7 @@ TARGETS = {
     "collect_store_request": "daemon/upload/store_request.h",
     "collect_ctl_store": "daemon/ctl/store", "collect-store": "daemon/ctl/programs",
     "collect_warehouse": "daemon/warehouse", "collect-load": "daemon/warehouse",
-    "collect_http": "daemon/web", "collect_web": "daemon/web",
+    "collect_http": "daemon/web", "collect_web": "daemon/web", "collect_live": "daemon/web",
     "collect_page_request": "daemon/web/page_request.h", "collect-page": "daemon/ctl/programs",
     "collect_call_feed": "daemon/control/call_feed.h", "collect-calls": "daemon/ctl/programs",
     "collect_ctl_follow": "daemon/ctl/follow", "collect_ctl_terminal": "daemon/ctl/terminal",

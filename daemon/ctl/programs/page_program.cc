@@ -151,6 +151,7 @@ Status make_page(const web::PageRequest& request, ByteSink& out) {
   }
   exports::PageOptions options;
   options.can_refresh = request.can_change;
+  options.is_recording = !is_sealed;
   options.can_ask = true;
   options.as_data = !is_whole;
   options.bars_only = request.want == web::PageWant::kBars;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "daemon/web/live/actions.h"
 #include "daemon/web/live/live_view.h"
 #include "daemon/web/web_content.h"
 
@@ -18,7 +19,7 @@ class LiveContent final : public WebContent {
 
   std::optional<PageRequest> find_session(std::string_view name) override;
   std::string look() override { return view_.look(LiveView::Clock::now()); }
-  Actions* actions() override { return &actions_; }
+  WebActions* actions() override { return &actions_; }
 
  private:
   control::CollectorApi& collector_;

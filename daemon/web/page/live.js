@@ -4,9 +4,26 @@ import {Table, agentColumns, count, deviceColumns, scaled, sessionColumns} from 
 
 const $ = id => document.getElementById(id);
 
-function say(sentence) {
+// What went wrong stays, what was done goes by itself.
+const kDoneFor = 6000, kUndoFor = 4000;  // ms
+let doneTimer = 0;
+function say(sentence, isDone = false) {
+  clearTimeout(doneTimer);
   $("message").textContent = sentence;
   $("message").hidden = sentence === "";
+  $("message").className = isDone ? "done" : "";
+  if (isDone) doneTimer = setTimeout(() => say(""), kDoneFor);
+}
+// After some seconds, unless it is undone meanwhile.
+function later(text, does) {
+  return new Promise(done => {
+    say(text + " in " + kUndoFor / 1000 + " s ", true);
+    const undo = document.createElement("button");
+    undo.textContent = "Undo";
+    const timer = setTimeout(async () => { say(""); await does(); done(); }, kUndoFor);
+    undo.addEventListener("click", () => { clearTimeout(timer); say(""); done(); });
+    $("message").append(undo);
+  });
 }
 
 async function post(path, body) {
@@ -20,31 +37,56 @@ async function post(path, body) {
   return json;
 }
 
-async function run(action, session, more) {
+// Whether it was done.
+async function run(action, session, more, words) {
+  const who = session.process + " (" + session.pid + "): ";
   try {
-    await post("/api/" + action, {session: session.name, ...more});
-    say("");
+    say(who + words(await post("/api/" + action, {session: session.name, ...more})), true);
+    return true;
   } catch (error) {
-    say(session.process + " (" + session.pid + "): " + error.message);
+    say(who + error.message);
+    return false;
   }
 }
 
-const sessions = new Table($("sessions"), sessionColumns(run), s => s.name);
-const agents = new Table($("agents"), agentColumns, a => a.name);
+const ticked = new Map();
+function tick(session, isTicked) {
+  if (isTicked) ticked.set(session.name, session); else ticked.delete(session.name);
+  $("compare").disabled = ticked.size !== 2;
+}
+// The newer one, compared with the older one.
+$("compare").addEventListener("click", () => {
+  const [older, newer] = [...ticked.values()].sort((a, b) => a.start_ms - b.start_ms);
+  window.open("/sessions/" + newer.name + "#" + encodeURIComponent(JSON.stringify({view: "flame", base: {session: older.name}})));
+});
+$("wanted").addEventListener("input", () => { if (state !== null) show(state); });
+const isWanted = session => [session.process, session.name, session.tag, session.device, String(session.pid)].join(" ").toLowerCase().includes($("wanted").value.toLowerCase());
+
+const sessions = new Table($("sessions"), sessionColumns({run, later, tick}), s => s.name);
+const agents = new Table($("agents"), agentColumns, a => a.name), gone = new Table($("gone"), agentColumns, a => a.name);
 const devices = new Table($("devices"), deviceColumns, d => d.via + d.serial);
 
-function show(state) {
+let state = null;  // the newest
+function show(newest) {
+  state = newest;
   // Agents that are there and do not record, by the session that each of them had last.
   const idle = new Set(state.agents.filter(a => a.state === "connected").map(a => a.session));
   for (const session of state.sessions) session.isIdle = idle.has(session.name);
-  sessions.show(state.sessions);
-  agents.show(state.agents);
+  const shown = state.sessions.filter(isWanted);
+  sessions.show(shown);
+  $("not-wanted").hidden = shown.length !== 0 || state.sessions.length === 0;
+  for (const name of ticked.keys()) if (!state.sessions.some(s => s.name === name)) tick({name}, false);
+  const past = state.agents.filter(a => a.state === "gone");
+  agents.show(state.agents.filter(a => a.state !== "gone"));
+  gone.show(past);
+  $("gone-agents").hidden = past.length === 0;
+  $("gone-agents").firstElementChild.textContent = count(past.length) + (past.length === 1 ? " agent has gone" : " agents have gone");
   devices.show(state.devices);
   const recording = state.sessions.filter(s => !s.sealed);
   const rate = recording.reduce((sum, s) => sum + s.events_per_second, 0);
   $("now").textContent = recording.length === 0 ? "nothing records" : count(recording.length) + (recording.length === 1 ? " session records, " : " sessions record, ") + scaled(rate, "").trim() + " events/s";
   $("no-sessions").hidden = state.sessions.length !== 0;
-  $("no-agents").hidden = state.agents.length !== 0;
+  $("no-agents").hidden = state.agents.length !== past.length;
   $("devices-section").hidden = state.devices.length === 0;
   $("more-sessions").hidden = state.sessions_left_out === 0;
   $("more-sessions").textContent = count(state.sessions_left_out) + " older sessions are not shown: collectctl sessions";
@@ -55,9 +97,9 @@ function listen() {
   let isSignedIn = false;
   events.addEventListener("state", event => {
     isSignedIn = true;
-    const state = JSON.parse(event.data);
-    if (state.opens !== undefined) location.replace("/sessions/" + state.opens);  // collectctl open
-    else show(state);
+    const sent = JSON.parse(event.data);
+    if (sent.opens !== undefined) location.replace("/sessions/" + sent.opens);  // collectctl open
+    else show(sent);
   });
   events.addEventListener("open", () => say(""));
   events.addEventListener("error", () => {

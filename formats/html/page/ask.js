@@ -68,6 +68,50 @@ async function askCloseUp() {
   if (current() === "time") drawTime();
 }
 
+// ---- a recording, which the time line follows until it is moved
+const kFollowAfter = 500, kFollowShare = 4;  // ms; of the time that an answer took, at least
+const kFollowed = 2e9;  // ns that are seen, at most when it begins
+let isRecording = canAsk && data.is_recording === true, isFollowing = isRecording, followTimer = 0;
+function setFollowing(follows) {
+  if (isFollowing === follows) return;
+  isFollowing = follows;
+  $("follow").setAttribute("aria-pressed", follows);
+  if (follows) followSoon(0);
+}
+function followSoon(after) {
+  clearTimeout(followTimer);
+  followTimer = setTimeout(follow, after);
+}
+async function follow() {
+  if (!isFollowing || !isRecording || current() !== "time" || document.hidden) { if (isFollowing) followSoon(kFollowAfter); return; }
+  const wide = Math.min(timeRange.span * span, timeRange.isWhole ? kFollowed : span), from = Math.max(0, span - wide), begun = performance.now();
+  try {
+    const answer = adopt(await ask("bars", "first=" + absolute(from) + "&last=18446744073709551615", "json"));
+    if (!isFollowing || current() !== "time") return;
+    isRecording = answer.is_recording === true;
+    for (const thread of answer.threads) if (!data.threads.some(t => t.number === thread.number)) addThread(thread);
+    const length = answer.last_ns - answer.first_ns;
+    grow(Math.max(span, answer.shift + length));
+    closeUp = {first: from, last: span, shift: answer.shift, part: partOf(length), threads: answer.threads};
+    timeRange.show(1 - wide / span, 1);
+    $("asked").textContent = isRecording ? "" : "The recording has ended: Refresh shows the whole";
+    $("follow").hidden = !isRecording;
+    placeLanes();
+  } catch (error) {
+    $("asked").textContent = error.message;
+  }
+  if (isRecording) followSoon(Math.max(kFollowAfter, kFollowShare * (performance.now() - begun)));
+}
+// Moments are shares of the whole, which is longer now.
+function grow(to) {
+  const scale = span / to;
+  span = to;
+  timeRange.least = Math.min(1, 100 / span);
+  timeRange.low *= scale;
+  timeRange.high *= scale;
+  for (const interval of [selectedTime, markedTime]) if (interval !== null) interval.forEach((at, i) => { interval[i] = at * scale; });
+}
+
 // ---- totals and flame graph of a part of the time
 const whole = {threads: data.threads.map(t => t.tree), functions: data.functions};
 let part = null;  // [first, last] in ns from the page's begin

@@ -52,6 +52,12 @@ function shorten(name) {
 const shortNames = [];
 const shortOf = i => i >= 0 ? shortNames[i] ??= shorten(names[i]) : nameOf(i);
 
+function optionOf(value, text) {
+  const option = element("option", text);
+  option.value = value;
+  return option;
+}
+
 // ---- what is seen of a width: from `low` to `high` of 0 to 1
 class Range {
   constructor(least) { this.least = least; this.reset(); }

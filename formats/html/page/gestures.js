@@ -19,6 +19,7 @@ function beginDrag(event) {
   const low = timeRange.low, scrolled = [lane.rows, $("views")].map(one => [one, one.scrollTop]);
   return {
     move: event.shiftKey ? selectFrom.move : (e, drag) => {
+      setFollowing(false);
       timeRange.show(...moved(low, (drag.x - e.clientX) / $("axis").clientWidth * timeRange.span));
       // Down in the thread, as far as it scrolls, then in all of them.
       let down = drag.y - e.clientY;
@@ -41,7 +42,12 @@ const moved = (low, by) => { const first = Math.min(1 - timeRange.span, Math.max
 // The window is dragged, or one of its edges; elsewhere a new one is drawn.
 function overviewDrag(event) {
   const from = within(atOverview(event)), {low, high, isWhole} = timeRange, edge = kEdge / $("overview").clientWidth;
-  const showTo = (first, last) => { timeRange.show(Math.min(first, last), Math.max(first, last)); drawSoon(); keepSoon(); };
+  const showTo = (first, last) => {
+    setFollowing(false);
+    timeRange.show(Math.min(first, last), Math.max(first, last));
+    drawSoon();
+    keepSoon();
+  };
   const centre = e => { showTo(...moved(within(atOverview(e)) - timeRange.span / 2, 0)); };
   if (!isWhole && Math.abs(from - low) < edge) return {move: e => showTo(within(atOverview(e)), high), click: centre};
   if (!isWhole && Math.abs(from - high) < edge) return {move: e => showTo(low, within(atOverview(e))), click: centre};

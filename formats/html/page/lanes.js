@@ -48,6 +48,15 @@ class Lane {
   }
 }
 const lanes = data.threads.map(thread => new Lane(thread));
+// A thread that began after the page was made.
+function addThread({name, number}) {
+  const thread = {name, number, bars: [], all_calls: false, deeper_calls: 0, activity: [], stalls: [], gaps: [], tree: noTree};
+  data.threads.push(thread);
+  if (part === null) whole.threads.push(noTree);
+  lanes.push(new Lane(thread));
+  busyOf(thread);
+  $("thread").append(optionOf(data.threads.length - 1, name));
+}
 const laneOf = canvas => lanes.find(lane => lane.activity === canvas || lane.calls === canvas);
 
 // ---- which lanes, in which order

@@ -1,5 +1,6 @@
 // ---- time line: what each thread was doing when. Moments are shares of the whole time, of 0 to 1
-const span = Math.max(data.last_ns - data.first_ns, 1);
+let span = Math.max(data.last_ns - data.first_ns, 1);  // grows while the page follows a recording
+const wholeSpan = span;                                // of what came with the page
 const timeRange = new Range(Math.min(1, 100 / span));  // 100 ns
 const kLane = 26, kStall = 5, kWait = 5, kOverview = 34;
 let selectedTime = null, markedTime = null, pointed = null;  // [first, last]; one moment
@@ -18,7 +19,7 @@ for (const [name, text] of [["--busy", "events (higher: more)"], ...(hasWaits ? 
 const kParts = data.threads[0]?.activity.length ?? 1;
 function activityOf(thread) {
   const near = closeUpOf(thread);
-  return near !== null ? {parts: near.activity, first: closeUp.shift, part: closeUp.part} : {parts: thread.activity, first: 0, part: partOf(span)};
+  return near !== null ? {parts: near.activity, first: closeUp.shift, part: closeUp.part} : {parts: thread.activity, first: 0, part: partOf(wholeSpan)};
 }
 const partOf = ns => Math.floor(ns / kParts) + 1;
 // The highest rate that is drawn, in events of a ns.
@@ -71,7 +72,7 @@ function drawOverview(colours) {
   g.fillStyle = colours.panel;
   g.fillRect(0, 0, width, kOverview);
   g.fillStyle = colours.busy;
-  const most = sumOfAll.reduce((a, b) => Math.max(a, b), 1), part = partOf(span) / span;
+  const most = sumOfAll.reduce((a, b) => Math.max(a, b), 1), part = partOf(wholeSpan) / span;
   sumOfAll.forEach((n, i) => { if (n > 0) { const h = Math.max(1, (kOverview - 4) * Math.sqrt(n / most)); fill(i * part, (i + 1) * part, kOverview - h, h, 1); } });
   for (const thread of data.threads) {
     g.fillStyle = colours.stall;

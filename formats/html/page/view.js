@@ -111,6 +111,7 @@ function shareOfPointer(view) {  // of the seen width; in the middle without one
 const kStep = 0.8, kPan = 0.15;
 function move(view, key) {
   if (view.range === undefined) return false;
+  if (view === timeLine && (key === "KeyA" || key === "KeyD")) setFollowing(false);
   if (key === "KeyW") view.range.zoom(kStep, shareOfPointer(view));
   else if (key === "KeyS") view.range.zoom(1 / kStep, shareOfPointer(view));
   else if (key === "KeyA") view.range.pan(-kPan);
@@ -144,6 +145,7 @@ document.querySelector("main").addEventListener("wheel", e => {
   const isAcross = e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY), isOnTime = view === timeLine && e.target.tagName === "CANVAS";
   if (!isAcross && !e.ctrlKey && !isOnTime) return;  // it scrolls
   pointerX = e.clientX;
+  if (isOnTime && isAcross) setFollowing(false);
   if (isAcross) view.range.pan((e.deltaX || e.deltaY) / 1000);
   else view.range.zoom(Math.exp(e.deltaY * (e.deltaMode === 1 ? 20 : 1) / 300), shareOfPointer(view));
   drawSoon();
@@ -162,6 +164,8 @@ function show(view) {
   for (const id of ["shape", "flame-order", "fold"]) $(id).hidden = view !== "flame";
   say("");
   $("totals").hidden = view !== "time" || !canAsk || selectedTime === null;
+  $("follow").hidden = view !== "time" || !isRecording;
+  if (view === "time" && isFollowing) followSoon(0);
   $("found").textContent = "";
   views[view].draw();
 }
@@ -179,9 +183,7 @@ for (const sentence of data.missing) {
   line.textContent = sentence;
   $("missing").append(line);
 }
-const option = (valueText, text) => { const o = document.createElement("option"); o.value = valueText; o.textContent = text; $("thread").append(o); };
-option("all", "All threads");
-data.threads.forEach((t, i) => option(i, t.name));
+$("thread").append(optionOf("all", "All threads"), ...data.threads.map((t, i) => optionOf(i, t.name)));
 $("search").addEventListener("input", e => { wanted = e.target.value.toLowerCase(); views[current()].draw(); keep(); });
 for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => { show(tab.dataset.view); keep(true); });
 const redraw = () => { views[current()].draw(); drawDurations(); };
@@ -212,6 +214,7 @@ $("compare").addEventListener("click", async () => {
 });
 $("refresh").hidden = data.can_refresh !== true;
 $("refresh").addEventListener("click", () => { keep(); location.reload(); });
+$("follow").addEventListener("click", () => setFollowing(!isFollowing));
 window.addEventListener("popstate", () => {
   if (part !== null) useTotals(whole.threads, whole.functions, null);
   show(restore());

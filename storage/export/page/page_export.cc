@@ -40,6 +40,7 @@ class PageExport {
   PageExport(ExportedSessions& sessions, const PageOptions& options, convert::ConvertLog& log)
       : sessions_(sessions), options_(options), log_(log), names_(page_) {
     page_.can_refresh = options.can_refresh;
+    page_.is_recording = options.is_recording;
     page_.can_ask = options.can_ask;
   }
 

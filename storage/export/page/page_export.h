@@ -28,10 +28,11 @@ inline constexpr size_t kLeastPageBars = 500;       // that each thread may have
 inline constexpr uint64_t kMaxReadEvents = 2'000'000;
 
 struct PageOptions {
-  bool can_refresh = false;  // loading it again gives a newer one
-  bool can_ask = false;      // it is served: the page may ask for windows and detail records
-  bool as_data = false;      // the data alone, as JSON, in place of the page
-  bool bars_only = false;    // without trees and functions
+  bool can_refresh = false;   // loading it again gives a newer one
+  bool is_recording = false;  // more of it comes
+  bool can_ask = false;       // it is served: the page may ask for windows and detail records
+  bool as_data = false;       // the data alone, as JSON, in place of the page
+  bool bars_only = false;     // without trees and functions
 };
 
 Status export_page(ExportedSessions& sessions, const PageOptions& options, ByteSink& out,

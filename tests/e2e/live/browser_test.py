@@ -166,7 +166,7 @@ class LiveTest(PageTest):
         program = self.collector.trace("steady", "pace", "600000")
         row = self.row(browser, program.pid, lambda r: r["State"].startswith("active") and "/s" in r["Events"])
         self.assertIn("steady", row["Program"])
-        self.assertEqual(row["buttons"], ["Detail on", "Marker", "Snapshot", "Stop"])
+        self.assertEqual(row["buttons"], ["Detail on", "Marker", "Filter", "Trigger", "Snapshot", "Stop"])
         events = int(re.match(r"[\d,]+", row["Events"])[0].replace(",", ""))
         self.row(browser, program.pid,
                  lambda r: int(re.match(r"[\d,]+", r["Events"])[0].replace(",", "")) > events + 1000)
@@ -181,7 +181,8 @@ class LiveTest(PageTest):
         self.collector.wait_for(program.pid, lambda s: s["detail"] == "off")
 
         self.press(browser, program.pid, "Marker")
-        browser.answer_prompt("<b>the door</b> opens")
+        browser.press(*"<b>the door</b> opens", "enter")
+        browser.wait_for("return document.getElementById('message').innerText.includes('marker put: <b>the door</b> opens')")
         eventually(lambda: "<b>the door</b> opens" in str(self.collector.ctl("inspect", "--at-collector", "--json").get("markers")),
                    lambda: self.collector.ctl("inspect", "--at-collector", "--json").get("markers"))
 
@@ -196,13 +197,71 @@ class LiveTest(PageTest):
         browser.wait_for("return typeof tree === 'function' && tree().calls.reduce((a, b) => a + b) > arguments[0]", calls + 10)
         browser.switch_to(live)
 
+        self.press(browser, program.pid, "Trigger")
+        browser.press(*"no_such_function", "enter")
+        self.assertIn("no_such_function", browser.wait_for("return !document.getElementById('message').hidden && document.getElementById('message').className === '' && document.getElementById('message').innerText"))
+        browser.press("escape")
+        self.press(browser, program.pid, "Filter")
+        browser.press(*"main", "enter")
+        browser.wait_for("return document.getElementById('message').innerText.includes('1 function recorded from now on')")
+
         self.press(browser, program.pid, "Stop")
-        browser.accept()
+        browser.click("#message button")  # undone
+        self.press(browser, program.pid, "Stop")
         row = self.row(browser, program.pid, lambda r: r["State"].startswith("complete") and r["buttons"])
-        self.assertEqual(row["buttons"], ["Start"])
+        self.assertEqual(row["buttons"], ["Start", "Delete"])
         self.assertEqual(self.collector.session(program.pid)["state"], "complete")
         self.press(browser, program.pid, "Start")
         self.row(browser, program.pid, lambda r: r["State"].startswith("active"))
+        self.assertEqual([e for e in browser.errors() if "/api/trigger" not in e], [])  # refused, as it has to be
+
+    def test_sessions_are_searched_sorted_compared_and_deleted(self):
+        first = self.collector.seal(self.collector.trace("moods", "300"))
+        second = self.collector.seal(self.collector.trace("depths", "40"))
+        third = self.collector.seal(self.collector.trace("moods", "900"))
+        browser = self.signed_in()
+        pids = "return [...document.querySelectorAll('#sessions tbody tr')].map(r => Number(r.cells[0].innerText.match(/\\((\\d+)\\)/)[1]))"
+        self.assertEqual(browser.wait_for(pids), [third["pid"], second["pid"], first["pid"]])  # the newest first
+        browser.run("[...document.querySelectorAll('#sessions th')].find(h => h.textContent === 'Events').click()")
+        by_events = sorted((first, second, third), key=lambda s: -s["events"])
+        self.assertEqual(browser.run(pids), [s["pid"] for s in by_events])
+        browser.click("#wanted")
+        browser.press(*"MOODS")
+        self.assertEqual(sorted(browser.run(pids)), sorted([first["pid"], third["pid"]]))
+        for row in (1, 2):
+            browser.click(f"#sessions tbody tr:nth-child({row}) input")
+        live = browser.windows()[0]
+        browser.click("#compare")
+        page = eventually(lambda: [w for w in browser.windows() if w != live], "the page that compares")[0]
+        browser.switch_to(page)
+        browser.wait_for("return typeof base !== 'undefined' && base !== null")
+        self.assertIn(first["name"].removeprefix("sessions/"), browser.run("return document.getElementById('base').innerText"))
+        browser.switch_to(live)
+        self.press(browser, first["pid"], "Delete")
+        eventually(lambda: first["pid"] not in browser.run(pids), "the row is gone")
+        self.assertFalse(os.path.exists(self.collector.path_of(first)))
+        self.assertIn("agents have gone", browser.visible_text())
+        self.show(browser, "live_sessions")
+        self.assertEqual(browser.errors(), [])
+
+    def test_time_line_follows_a_recording(self):
+        program = self.collector.trace("steady", "pace", "600000")
+        session = self.collector.wait_for(program.pid, lambda s: s["events"] > 1000)
+        browser = self.signed_in()
+        self.open_session(browser, session)
+        browser.click("[data-view=time]")
+        span = browser.run("return span")
+        browser.wait_for("return span > arguments[0] + 1e9 && timeRange.high === 1", span)
+        self.assertGreater(browser.run("return barsOf(data.threads[0]).bars.length"), 1)
+        self.assertEqual(browser.run("return getComputedStyle(document.getElementById('follow')).display === 'none' ? 'hidden' : document.getElementById('follow').getAttribute('aria-pressed')"), "true")
+        self.show(browser, "time_follows")
+        browser.press("a")  # moved: it stays
+        self.assertEqual(browser.run("return document.getElementById('follow').getAttribute('aria-pressed')"), "false")
+        browser.click("#follow")
+        browser.wait_for("return timeRange.high === 1")
+        os.kill(program.pid, signal.SIGUSR2)
+        self.collector.seal(program)
+        browser.wait_for("return document.getElementById('asked').textContent.includes('has ended')")
         self.assertEqual(browser.errors(), [])
 
     def test_a_run_with_its_own_page(self):

@@ -168,7 +168,9 @@ TEST(HtmlWriter, ErrorOfTheSinkIsReturned) {
 TEST(HtmlWriter, PageThatCanBeRefreshedSaysSo) {
   Page page = small_page();
   EXPECT_FALSE(data_of(written(page)).contains("can_refresh"));
-  page.can_refresh = true;
+  EXPECT_FALSE(data_of(written(page)).contains("is_recording"));
+  page.can_refresh = page.is_recording = true;
+  EXPECT_EQ(data_of(written(page))["is_recording"], true);
   EXPECT_EQ(data_of(written(page))["can_refresh"], true);
 }
 

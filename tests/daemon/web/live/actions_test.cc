@@ -79,6 +79,38 @@ TEST_F(ActionsTest, MakesASnapshot) {
   EXPECT_EQ(collector_.last_argument(), "sessions/a/pid_1");
 }
 
+TEST_F(ActionsTest, SetsWhichFunctionsAreRecorded) {
+  const HttpAnswer answer =
+      run("/api/filter", R"({"session":"a/pid_1","only":["draw*","main"],"except":["draw_x"]})");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_THAT(answer.body, HasSubstr("\"functions_matched\":"));
+  const api::SetFunctionFilterRequest filter = collector_.last_filter();
+  EXPECT_EQ(filter.target().session(), "sessions/a/pid_1");
+  EXPECT_THAT(filter.only(), testing::ElementsAre("draw*", "main"));
+  EXPECT_THAT(filter.except(), testing::ElementsAre("draw_x"));
+  EXPECT_EQ(run("/api/filter", R"({"session":"a/pid_1","only":"draw"})").status, 400);
+  EXPECT_EQ(run("/api/filter", R"({"session":"a/pid_1","only":[7]})").status, 400);
+  EXPECT_EQ(run("/api/filter", R"({"session":"a/pid_1","only":[""]})").status, 400);
+}
+
+TEST_F(ActionsTest, SetsATrigger) {
+  const auto set = [&](const std::string& more) {
+    return run("/api/trigger", "{\"session\":\"a/pid_1\"," + more + "}").status;
+  };
+  EXPECT_EQ(set(R"("functions":["draw"],"longer_than_ms":2.5)"), 200);
+  EXPECT_THAT(collector_.last_argument(), HasSubstr("sessions/a/pid_1"));
+  EXPECT_EQ(set(R"("functions":["draw"])"), 200);
+  EXPECT_EQ(set(R"("functions":[])"), 200);
+  EXPECT_EQ(set(R"("functions":["draw"],"longer_than_ms":0)"), 400);
+  EXPECT_EQ(set(R"("functions":["draw"],"longer_than_ms":"2")"), 400);
+  EXPECT_EQ(set(R"("functions":["draw"],"longer_than_ms":1e300)"), 400);
+}
+
+TEST_F(ActionsTest, DeletesTheNamedSession) {
+  EXPECT_EQ(run("/api/delete", "{\"session\":\"a/pid_1\"}").status, 200);
+  EXPECT_EQ(collector_.last_argument(), "sessions/a/pid_1");
+}
+
 // An empty selector means every session.
 TEST_F(ActionsTest, WithoutTheNameOfASessionNothingIsDone) {
   for (const char* body :
