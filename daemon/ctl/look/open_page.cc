@@ -2,7 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -15,6 +18,7 @@
 #include "daemon/ctl/look/served_page.h"
 #include "formats/core/crc32.h"
 #include "formats/core/text/printable.h"
+#include "storage/fs/leftovers.h"
 #include "storage/read/session_files.h"
 
 namespace collect::ctl {
@@ -91,6 +95,32 @@ std::string file_address(const std::string& path) {
   return address;
 }
 
+namespace {
+
+// In place of a page that single calls are asked of: a session made of a capture that is none.
+Result<ServedPage> session_of(ConvertOptions capture, std::ostream& err) {
+  auto scratch = storage::Leftover::made_by([]() -> Result<std::string> {
+    std::string path = (fs::temp_directory_path() / "collectctl-open-XXXXXX").string();
+    if (::mkdtemp(path.data()) == nullptr) return errno_error(errno, path);
+    return path;
+  });
+  if (!scratch.ok()) return scratch.error();
+  std::ostringstream sizes;
+  std::ostringstream said;
+  capture.to = exports::Target::kAtf;
+  capture.output = (fs::path(scratch->path()) / fs::path(capture.inputs.front()).stem()).string();
+  if (convert(capture, sizes, capture.progress ? err : said) == 2) {
+    err << said.str();
+    return Error{Code::kDamaged, "it could not be made a session"};
+  }
+  ServedPage page;
+  page.directory = capture.output;
+  page.made = std::move(*scratch);
+  return page;
+}
+
+}  // namespace
+
 int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) {
   ConvertOptions page = options.page;
   page.to = exports::Target::kHtml;
@@ -110,15 +140,28 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
     if (!trace->choice.empty()) err << "collectctl: " << printable_sentence(trace->choice) << "\n";
     input = fs::absolute(trace->path, ignored).lexically_normal().string();
     if (trace->kind == read::TraceKind::kSession) {
-      served = {input, is_recording(*trace), options.no_browser};
+      served.emplace();
+      served->directory = input;
+      served->can_change = is_recording(*trace);
     }
   }
   const bool is_whole = !page.selection.is_part() && page.selection.functions.empty();
-  if (!options.no_serve && served && page.inputs.size() == 1 && page.output.empty() && is_whole) {
-    const Status was_served = serve_page(*served, out, err);
-    if (was_served.ok()) return 0;
-    err << "collectctl: the page is a file, for it cannot be served: "
-        << printable_sentence(to_string(was_served.error())) << "\n";
+  if (!options.no_serve && page.inputs.size() == 1 && page.output.empty() && is_whole) {
+    Status was_served;
+    if (!served && fs::is_regular_file(page.inputs.front(), ignored)) {
+      auto made = session_of(page, err);
+      if (made.ok()) served = std::move(*made);
+      if (!made.ok()) was_served = made.error();
+    }
+    if (served) {
+      served->no_browser = options.no_browser;
+      was_served = serve_page(std::move(*served), out, err);
+      if (was_served.ok()) return 0;
+    }
+    if (!was_served.ok()) {
+      err << "collectctl: the page is a file, for it cannot be served: "
+          << printable_sentence(to_string(was_served.error())) << "\n";
+    }
   }
   if (page.output.empty()) {
     const auto directory = page_directory();

@@ -1,5 +1,6 @@
 // `collectctl open [PATH…]`: captures as one page (formats/html) in the user's browser. The page of
-// one whole session is served (served_page.h); that of anything else, or with a name, is a file.
+// one whole capture is served (served_page.h), which is made a session for that where it is none;
+// that of several, of a part, or with a name is a file.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,6 @@
 #include "daemon/symbolize/child_program.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "daemon/web/web_server.h"
-#include "storage/fs/leftovers.h"
 
 namespace collect::ctl {
 namespace {
@@ -72,13 +71,14 @@ Result<std::unique_ptr<web::WebServer>> start_server(const ServedPage& page) {
 
 }  // namespace
 
-Status serve_page(const ServedPage& page, std::ostream& out, std::ostream& err) {
+Status serve_page(ServedPage page, std::ostream& out, std::ostream& err) {
   auto server = start_server(page);
   if (!server.ok()) return server.error();
   std::mutex mutex;  // of `server`, between this thread and the one that waits for signals
   const storage::EndingAction end([&] {
     mutex.lock();  // for good
     server->reset();
+    page.made = {};
     std::_Exit(0);
   });
   const std::string url = (*server)->url();

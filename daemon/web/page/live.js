@@ -87,6 +87,7 @@ function show(newest) {
   $("now").textContent = recording.length === 0 ? "nothing records" : count(recording.length) + (recording.length === 1 ? " session records, " : " sessions record, ") + scaled(rate, "").trim() + " events/s";
   $("no-sessions").hidden = state.sessions.length !== 0;
   $("no-agents").hidden = state.agents.length !== past.length;
+  $("agents").hidden = !$("no-agents").hidden;
   $("devices-section").hidden = state.devices.length === 0;
   $("more-sessions").hidden = state.sessions_left_out === 0;
   $("more-sessions").textContent = count(state.sessions_left_out) + " older sessions are not shown: collectctl sessions";

@@ -71,6 +71,7 @@ async function askCloseUp() {
 // ---- a recording, which the time line follows until it is moved
 const kFollowAfter = 500, kFollowShare = 4;  // ms; of the time that an answer took, at least
 const kFollowed = 2e9;  // ns that are seen, at most when it begins
+const followed = [];    // what came since the page was made: first, last ns, events of all threads
 let isRecording = canAsk && data.is_recording === true, isFollowing = isRecording, followTimer = 0;
 function setFollowing(follows) {
   if (isFollowing === follows) return;
@@ -91,7 +92,9 @@ async function follow() {
     isRecording = answer.is_recording === true;
     for (const thread of answer.threads) if (!data.threads.some(t => t.number === thread.number)) addThread(thread);
     const length = answer.last_ns - answer.first_ns;
+    const before = span;
     grow(Math.max(span, answer.shift + length));
+    if (span > before) followed.push([before, span, eventsBehind(before, answer, partOf(length))]);
     closeUp = {first: from, last: span, shift: answer.shift, part: partOf(length), threads: answer.threads};
     timeRange.show(1 - wide / span, 1);
     $("asked").textContent = isRecording ? "" : "The recording has ended: Refresh shows the whole";
@@ -101,6 +104,10 @@ async function follow() {
     $("asked").textContent = error.message;
   }
   if (isRecording) followSoon(Math.max(kFollowAfter, kFollowShare * (performance.now() - begun)));
+}
+function eventsBehind(ns, answer, partNs) {
+  const first = Math.ceil((ns - answer.shift) / partNs);
+  return answer.threads.reduce((sum, thread) => thread.activity.reduce((all, n, i) => all + (i >= first ? n : 0), sum), 0);
 }
 // Moments are shares of the whole, which is longer now.
 function grow(to) {
@@ -120,6 +127,7 @@ function useTotals(threadTrees, functionRows, shown) {
   data.functions = functionRows;
   part = shown;
   trees.clear();
+  colours = [];
   selected = 0; hovered = -1;
   flameRange.reset();
   sumFunctions();

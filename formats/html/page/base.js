@@ -100,7 +100,15 @@ function prepare(canvas, height) {
 
 // What all views share: which function is chosen, what is searched.
 let chosen = "", wanted = "";
-const isFound = name => wanted !== "" && name.toLowerCase().includes(wanted);
+const foundNames = new Map();
+let foundFor = "";
+function isFound(name) {
+  if (wanted === "") return false;
+  if (foundFor !== wanted) { foundNames.clear(); foundFor = wanted; }
+  let is = foundNames.get(name);
+  if (is === undefined) foundNames.set(name, is = name.toLowerCase().includes(wanted));
+  return is;
+}
 
 // Draws what is shown with the next picture of the browser, however often it is asked to.
 let frame = 0;

@@ -121,14 +121,35 @@ const flameRange = new Range(1e-9);
 let selected = 0, hovered = -1, boxes = [], rowOfRoot = 0, isTooDeep = false;
 function colour(name) {
   if (name < 0) return "hsl(0 0% 60%)";
-  return colours[name] ??= colourOf(name);
+  return colours[name] ??= paints[paint](name);
 }
-const colours = [];
+let colours = [], paint = "family";
 const hashOf = text => { let h = 0; for (const c of text) h = (h * 31 + c.codePointAt(0)) >>> 0; return h; };
-// A hue for each namespace or class, else for each module; not that of what is lit.
-function colourOf(name) {
-  const family = /([A-Za-z_]\w*)(<…>)?::/.exec(shortOf(name))?.[1] ?? moduleOf(name), hue = hashOf(family) % 300, own = hashOf(names[name]);
-  return `hsl(${hue < 245 ? hue : hue + 60} ${45 + own % 20}% ${66 + (own >> 8) % 12}%)`;
+// The module of main; without one that of the most functions. Others are paler.
+const ownModule = (() => {
+  const main = names.indexOf("main"), counts = data.modules.names.map(() => 0);
+  for (const module of data.modules.of) ++counts[module];
+  return main >= 0 ? data.modules.of[main] : counts.indexOf(Math.max(...counts));
+})();
+function hueOf(family, name) {  // not that of what is lit
+  const hue = hashOf(family) % 300, own = hashOf(names[name]), isOwn = data.modules.of[name] === ownModule;
+  return `hsl(${hue < 245 ? hue : hue + 60} ${(isOwn ? 50 : 24) + own % 20}% ${(isOwn ? 64 : 76) + (own >> 8) % 10}%)`;
+}
+const paints = {
+  // A namespace or class, else the module.
+  family: name => hueOf(/([A-Za-z_]\w*)(<…>)?::/.exec(shortOf(name))?.[1] ?? moduleOf(name), name),
+  module: name => hueOf(moduleOf(name), name),
+  name: name => hueOf(names[name], name),
+  // Of its own time, on a processor where that is known: from pale to red.
+  cost: name => {
+    const row = data.functions.find(f => f[0] === name), most = data.functions.reduce((a, f) => Math.max(a, selfCpu(f)), 1);
+    const share = row === undefined ? 0 : Math.sqrt(selfCpu(row) / most);
+    return `hsl(${48 - 42 * share} ${40 + 50 * share}% ${86 - 28 * share}%)`;
+  },
+};
+function setPaint(which) {
+  paint = $("paint").value = Object.hasOwn(paints, which) ? which : "family";
+  colours = [];
 }
 // What it is compared with: {label, tree}. The share of the time that the same path takes there.
 let base = null;
@@ -272,7 +293,7 @@ function sayFlame() {
   }
   if (t.name.length === 1 && t.width[0] === 0) { $("detail").textContent = "There are no calls."; return; }
   const measured = measures[measure], total = t.name[node] < 0 ? t.width[node] : measured(t.total[node], t.waited[node]);
-  let text = nameOf(t.name[node]) + "\n" + time(total) + ", " + percent(total, all) + " of the " + {wall: "time", cpu: "time on a processor", wait: "time off the processor"}[measure];
+  let text = nameOf(t.name[node]) + "\n" + time(total) + ", " + percent(total, all) + " of the " + {wall: "time", cpu: "time on a processor", wait: "time off the processor"}[measure] + ($("thread").value === "all" && data.threads.length > 1 ? " of all threads together" : "");
   if (shape === "around" && node !== 0) text += ", " + percent(total, t.width[0]) + " of that of " + nameOf(centre);
   if (selected !== 0 && node !== selected) text += ", " + percent(total, t.width[selected]) + " of what is selected";
   if (t.name[node] >= 0) text += "; itself " + time(measured(t.self[node], t.selfWaited[node])) + "; " + counted(t.calls[node], "call") + ", " + time(total / Math.max(t.calls[node], 1)) + " each";
@@ -353,6 +374,7 @@ function lookAt(name) {
   keep(true);
 }
 $("measure").addEventListener("change", e => { measure = e.target.value; redrawFlame(); keep(); });
+$("paint").addEventListener("change", e => { setPaint(e.target.value); views[current()].draw(); keep(); });
 $("shape").addEventListener("change", e => { shape = e.target.value; centre = -1; redrawFlame(); keep(true); });
 $("flame-order").addEventListener("change", e => { order = e.target.value; redrawFlame(); keep(); });
 $("fold").addEventListener("click", () => { setFolded(!isFolded); redrawFlame(); keep(); });

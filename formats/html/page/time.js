@@ -72,8 +72,12 @@ function drawOverview(colours) {
   g.fillStyle = colours.panel;
   g.fillRect(0, 0, width, kOverview);
   g.fillStyle = colours.busy;
-  const most = sumOfAll.reduce((a, b) => Math.max(a, b), 1), part = partOf(wholeSpan) / span;
-  sumOfAll.forEach((n, i) => { if (n > 0) { const h = Math.max(1, (kOverview - 4) * Math.sqrt(n / most)); fill(i * part, (i + 1) * part, kOverview - h, h, 1); } });
+  const part = partOf(wholeSpan), parts = [...sumOfAll.map((n, i) => [i * part, (i + 1) * part, n]), ...followed];
+  const rate = ([first, last, events]) => events / (last - first), most = parts.reduce((a, b) => Math.max(a, rate(b)), 1e-9);
+  for (const one of parts) {
+    const height = one[2] === 0 ? 0 : Math.max(1, (kOverview - 4) * Math.sqrt(rate(one) / most));
+    if (height > 0) fill(one[0] / span, one[1] / span, kOverview - height, height, 1);
+  }
   for (const thread of data.threads) {
     g.fillStyle = colours.stall;
     for (const [first, last] of thread.stalls) fill(shareOf(first), shareOf(last), 0, 4, 1);

@@ -27,6 +27,7 @@ function keep(isStep) {
   if (shape === "around") state.centre = nameOf(centre);
   if (order !== "widest") state.order = order;
   if (isFolded) state.folded = true;
+  if (paint !== "family") state.paint = paint;
   if ($("order").value !== "busy") state.threads = $("order").value;
   if ($("threads-wanted").value !== "") state.only = $("threads-wanted").value;
   const pinned = lanes.filter(lane => lane.isPinned).map(lane => lane.thread.name);
@@ -60,6 +61,7 @@ function restore() {
   if (shape === "around" && centre < 0) shape = $("shape").value = "callers";
   order = $("flame-order").value = state.order === "first" ? "first" : "widest";
   setFolded(state.folded === true);
+  setPaint(state.paint);
   $("order").value = Object.hasOwn(orders, state.threads) ? state.threads : "busy";
   $("threads-wanted").value = typeof state.only === "string" ? state.only : "";
   for (const lane of lanes) lane.isPinned = Array.isArray(state.pinned) && state.pinned.includes(lane.thread.name);
@@ -161,6 +163,7 @@ function show(view) {
   }
   $("thread").hidden = view !== "flame";
   $("measure").hidden = view !== "flame" || !hasWaits;
+  $("paint").hidden = view === "functions";
   for (const id of ["shape", "flame-order", "fold"]) $(id).hidden = view !== "flame";
   say("");
   $("totals").hidden = view !== "time" || !canAsk || selectedTime === null;

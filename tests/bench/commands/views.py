@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """How long a large capture takes to be looked at: index.lod, first picture, windows.
 
-    tests/bench/commands/views.py [--million N] [--threads N] [--windows N] [--directory DIR] [BIN]
+    tests/bench/commands/views.py [--million N] [--threads N] [--windows N] [--browser] [--directory DIR] [BIN]
 
 Writes a session of N million events below DIR (32 MB each, removed at the end), builds index.lod,
 and asks collect-page for what a browser asks collectord for: the page, and the time line of random
 windows of any width, with the files in the page cache and without; then the page of the same session
-packed. BIN is the directory of the
-programs, build/release/bin by default. Prints lines as contract.cc does; memory is the most that
+packed. With --browser also what Chromium makes of it, served by `collectctl open`: how long until there is a
+picture, frames a second while it is zoomed, moved and searched, memory of the page and its server. BIN is the
+directory of the programs, build/release/bin by default. Prints lines as contract.cc does; memory is the most that
 collect-page had of its own (RssAnon: without mapped files), sampled.
 """
 import argparse
@@ -46,7 +47,7 @@ class Maker:
 
     def ask(self, want, first=0, last=2 ** 64 - 1):
         request = json.dumps({"directory": list(os.fsencode(self.session)), "can_change": False, "want": want,
-                              "first_ns": first, "last_ns": last, "thread": 0, "record": 0})
+                              "first_ns": first, "last_ns": last, "thread": 0, "record": 0, "function": []})
         begin = time.monotonic()
         with subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
             ended = threading.Event()
@@ -85,11 +86,67 @@ def say(what, measured, unit, most=None):
     print(f"{what:<58} {measured:9.3f} {unit}{promise}", flush=True)
 
 
+# Frames in a row, each of which changes what is seen; drawing alone, and with all that the browser does.
+FRAMES = """
+  const [view, change, count] = arguments;
+  show(view);
+  const changes = {
+    zoom: i => views[view].range.zoom(i % 40 < 20 ? 0.8 : 1.25, 0.4),
+    move: i => views[view].range.pan(i % 40 < 20 ? 0.05 : -0.05),
+    search: i => { wanted = "abcdefghij"[i % 10]; },
+  };
+  views[view].range.reset();
+  if (change === "move") views[view].range.show(0.4, 0.5);
+  return new Promise(done => {
+    const took = [], begin = performance.now();
+    const next = () => {
+      const at = performance.now();
+      changes[change](took.length);
+      views[view].draw();
+      took.push(performance.now() - at);
+      if (took.length < count) { requestAnimationFrame(next); return; }
+      took.sort((a, b) => a - b);
+      wanted = "";
+      done([count / (performance.now() - begin) * 1000, took[count >> 1], took[Math.floor(count * 0.95)]]);
+    };
+    requestAnimationFrame(next);
+  });"""
+
+
+def look(programs, session, of_events):
+    sys.path.insert(0, str(ROOT / "tests/e2e/live"))
+    import chromium
+    with tempfile.TemporaryDirectory() as scratch:
+        opened = subprocess.Popen([programs / "collectctl", "open", "--no-browser", session],
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        driver = chromium.Driver(scratch)
+        browser = chromium.Browser(driver, (1920, 1080))
+        try:
+            address = opened.stdout.readline().strip()
+            begin = time.monotonic()
+            browser.open(address)
+            browser.wait_for("return document.getElementById('graph')?.width > 0 && boxes.length")
+            say(f"Chromium, from the address to a picture {of_events}", time.monotonic() - begin, "s")
+            for view in ("time", "flame"):
+                for change in ("zoom", "move", "search"):
+                    frames, median, p95 = browser.run(FRAMES, view, change, 240)
+                    say(f"{view}, {change}: frames a second", frames, "/s")
+                    say(f"{view}, {change}: a frame is drawn in, median; p95 {p95:.1f} ms", median, "ms")
+            say("memory of the page, its scripts", browser.run("return performance.memory.usedJSHeapSize") / 1e6, "MB")
+            say("memory of its server", own_memory(opened.pid), "MB")
+        finally:
+            browser.close()
+            driver.close()
+            opened.terminate()
+            opened.wait()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--million", type=int, default=200)
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--windows", type=int, default=1000)
+    parser.add_argument("--browser", action="store_true")
     parser.add_argument("--directory")
     parser.add_argument("bin", nargs="?", default=str(ROOT / "build/release/bin"))
     options = parser.parse_args()
@@ -129,6 +186,8 @@ def main():
             say(f"{options.windows} random windows, {name}, median", statistics.median(times) * 1e3, "ms")
             say(f"{options.windows} random windows, {name}, p99", times[int(len(times) * 0.99)] * 1e3, "ms")
         say("memory of collect-page that makes them", maker.most_memory, "MB")
+        if options.browser:
+            look(programs, session, of_events)
         subprocess.run([programs / "collectctl", "pack", session], check=True, stdout=subprocess.DEVNULL)
         for name, prepare in ways:
             prepare()

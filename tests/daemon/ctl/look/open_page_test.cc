@@ -80,7 +80,7 @@ TEST_F(OpenTest, MakesThePageOfConvertAndOpensIt) {
   const std::string container = (runner_.directory() / (std::string(240, 'c') + ".rtc")).string();
   ASSERT_LE(runner_.run({"convert", session_.string(), "--to", "rtc", "-o", container}).exit_code,
             1);
-  ASSERT_LE(runner_.run({"open", "--no-browser", container}).exit_code, 1);
+  ASSERT_LE(runner_.run({"open", "--no-serve", "--no-browser", container}).exit_code, 1);
   EXPECT_EQ(page_names().size(), 2u) << "of a file with a long name";
 }
 
@@ -182,7 +182,7 @@ TEST_F(OpenTest, OneSessionIsServedUntilItIsInterrupted) {
   EXPECT_THAT(calls.body, HasSubstr("\"slowest\":[]"));
   EXPECT_EQ(browser.get("/sessions/session_20250102_030405/pid_43").status, 404);
   EXPECT_EQ(browser.post("/api/stop", "{\"session\":\"session_20250102_030405/pid_42\"}").status,
-            404);
+            405);
   EXPECT_FALSE(fs::exists(pages())) << "no file is made";
 
   runner_.send_signal(SIGINT);
@@ -190,6 +190,29 @@ TEST_F(OpenTest, OneSessionIsServedUntilItIsInterrupted) {
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_EQ(ran.err,
             "collectctl: served until Ctrl-C, or until its last page is closed for a minute\n");
+}
+
+TEST_F(OpenTest, OtherCaptureIsServedAsASession) {
+  const fs::path scratch = runner_.directory() / "scratch";
+  fs::create_directory(scratch);
+  runner_.environment["TMPDIR"] = scratch.string();
+  const std::string capture = (runner_.directory() / "a capture.wtf-trace").string();
+  ASSERT_EQ(runner_.run({"convert", session_.string(), "--to", "wtf", "-o", capture}).exit_code, 0);
+  runner_.start({"open", "--no-browser", capture});
+  ASSERT_TRUE(eventually([&] { return runner_.out_so_far().ends_with("\n"); }));
+  const std::string said = runner_.out_so_far();
+  web::Browser browser(said.substr(0, said.size() - 1));
+  EXPECT_EQ(browser.sign_in().status, 200);
+  const std::string state = browser.get("/api/state").body;
+  EXPECT_THAT(state, HasSubstr("\"opens\":\"a_capture\""));
+  const std::string name = state.substr(10, state.find("\",") - 10);
+  EXPECT_THAT(browser.get("/sessions/" + name).body, HasSubstr("\"can_ask\":true"));
+  EXPECT_FALSE(fs::is_empty(scratch));
+  EXPECT_FALSE(fs::exists(pages())) << "no file is made";
+
+  runner_.send_signal(SIGINT);
+  EXPECT_EQ(runner_.finish().exit_code, 0);
+  EXPECT_TRUE(fs::is_empty(scratch)) << "the session went with the page";
 }
 
 TEST_F(OpenTest, ServerEndsWhenItsLastPageIsClosed) {
@@ -203,7 +226,7 @@ TEST_F(OpenTest, ServerEndsWhenItsLastPageIsClosed) {
     page.directory = session_.string();
     page.no_browser = true;
     page.closed_after = std::chrono::milliseconds(0);
-    served = serve_page(page, out, err);
+    served = serve_page(std::move(page), out, err);
     has_ended = true;
   });
   ASSERT_TRUE(eventually([&] { return contents(said).ends_with("\n"); }));
