@@ -346,7 +346,7 @@ $("graph").addEventListener("mousemove", e => {
   if (node !== hovered) { hovered = node; drawFlame(); }
 });
 $("graph").addEventListener("mouseleave", e => { hovered = -1; say("", e); drawFlame(); });
-$("graph").addEventListener("click", e => { const node = boxAt(e); if (node >= 0) select(node, true); });
+$("graph").addEventListener("click", e => { const node = boxAt(e); if (node >= 0 && e.detail < 2) select(node, true); });
 $("graph").addEventListener("dblclick", () => {
   if (tree().name[selected] < 0) return;
   shape = $("shape").value = "around";

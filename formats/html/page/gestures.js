@@ -70,12 +70,16 @@ document.addEventListener("mousemove", event => {
   drag.move(event, drag);
 });
 document.addEventListener("mouseup", event => {
-  if (drag !== null && !drag.isMoved) drag.click(event);
+  if (drag !== null && !drag.isMoved && event.detail < 2) drag.click(event);
   drag = null;
 });
-$("time").addEventListener("dblclick", event => {
-  if (event.target === $("overview")) timeLine.clear();
-  else if (laneOf(event.target)?.calls === event.target && selectedBar !== null) timeLine.fit();
+// The second click is of what the first one selected, although the panel has moved it meanwhile.
+let clickedFirst = null;
+document.addEventListener("mousedown", event => { if (event.detail < 2) clickedFirst = event.target; });
+document.addEventListener("dblclick", () => {
+  if (clickedFirst === $("overview")) timeLine.clear();
+  else if (clickedFirst !== null && laneOf(clickedFirst)?.calls === clickedFirst && selectedBar !== null) timeLine.fit();
+  else return;
   keep();
 });
 
