@@ -9,6 +9,7 @@
 #include <regex>
 #include <sstream>
 
+#include "formats/core/text/sanitized.h"
 #include "tests/formats/reference_files.h"
 
 namespace collect::ctl::testing {
@@ -64,7 +65,10 @@ void GoldenText::add(const std::string& line, const std::string& out, const std:
                      int code) {
   text_ += "$ " + line + "\n" + out;
   if (!out.empty() && out.back() != '\n') text_ += "\n(no end of the line)\n";
-  for (const std::string& said : lines_of(err)) text_ += "! " + said + "\n";
+  for (const std::string& said : lines_of(err)) {
+    if (kIsSanitized && said.ends_with(": built with a sanitizer")) continue;
+    text_ += "! " + said + "\n";
+  }
   if (!err.empty() && err.back() != '\n') text_ += "! (no end of the line)\n";
   text_ += "exit code " + std::to_string(code) + "\n\n";
 }
