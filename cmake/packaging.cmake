@@ -12,6 +12,10 @@ endforeach()
 # Started by both, from ../libexec/collectord.
 install(TARGETS collect-symbolizer collect-planner collect-page collect-calls collect-store
         RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/collectord COMPONENT daemon)
+if(TARGET collect-tui)
+  install(TARGETS collect-tui
+          RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/collectord COMPONENT daemon)
+endif()
 install(FILES agent/AGENT.md
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libcollect-agent COMPONENT agent)
 install(DIRECTORY agent/example

@@ -218,6 +218,7 @@ for file in /etc/collectord/collectord.toml /usr/bin/collectord /usr/bin/collect
   /usr/libexec/collectord/collect-page \
   /usr/libexec/collectord/collect-calls \
   /usr/libexec/collectord/collect-store \
+  /usr/libexec/collectord/collect-tui \
   /usr/lib/systemd/system/collectord.service /usr/lib/systemd/system/collectord.socket \
   /usr/lib/systemd/system/collectord-control.socket /usr/lib/sysusers.d/collectord.conf \
   /usr/share/man/man1/collectctl.1.gz /usr/share/man/man1/collectctl-detail-start.1.gz /usr/share/man/man5/collectord.toml.5.gz \

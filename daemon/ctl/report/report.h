@@ -14,7 +14,18 @@
 namespace collect::ctl {
 
 // kAuto: by time on the processor where that is known, else by total time.
-enum class ReportSort : uint8_t { kAuto, kTotal, kSelf, kCpu, kCalls, kName };
+// The last three are columns of `report --tui` alone.
+enum class ReportSort : uint8_t {
+  kAuto,
+  kTotal,
+  kSelf,
+  kCpu,
+  kCalls,
+  kName,
+  kAverage,
+  kP99,
+  kLongest
+};
 enum class ReportBy : uint8_t { kFunction, kThread, kModule, kCaller };
 
 struct ReportOptions {

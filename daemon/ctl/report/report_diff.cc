@@ -48,6 +48,9 @@ std::vector<Change> changes_of(const ReportProfile& before, const ReportProfile&
     case ReportSort::kSelf:
       by(&calls::GroupTimes::self_ns);
       break;
+    case ReportSort::kAverage:  // columns of --tui
+    case ReportSort::kP99:
+    case ReportSort::kLongest:
     case ReportSort::kCalls:
       by(&calls::GroupTimes::calls);
       break;

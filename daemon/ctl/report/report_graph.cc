@@ -297,20 +297,6 @@ void add_graph(Json& document, const Graph& graph, const ReportOptions& options)
   document["callees"] = std::move(callees);
 }
 
-// The call tree of the capture, of all threads together.
-std::unique_ptr<ReportWorker<CallTree>> read_tree(const ReportedCapture& capture,
-                                                  const ReportOptions& options,
-                                                  const Answer& answer) {
-  auto workers = read_capture<CallTree>(capture, progress_line(answer.err, options.progress),
-                                        [](auto&, size_t, const calls::ThreadCounts&) {});
-  auto& first = *workers.front();
-  for (size_t i = 1; i < workers.size(); ++i) {
-    first.sink.add(first.slots, workers[i]->sink, workers[i]->slots);
-    first.counts.add(workers[i]->counts);
-  }
-  return std::move(workers.front());
-}
-
 void put_other_paths(TextOut& out, uint64_t calls) {
   if (calls == 0) return;
   out.put("# ");
@@ -320,11 +306,23 @@ void put_other_paths(TextOut& out, uint64_t calls) {
 
 }  // namespace
 
+std::unique_ptr<ReportWorker<CallTree>> read_call_tree(
+    const ReportedCapture& capture, const std::function<void(size_t, size_t)>& progress) {
+  auto workers =
+      read_capture<CallTree>(capture, progress, [](auto&, size_t, const calls::ThreadCounts&) {});
+  auto& first = *workers.front();
+  for (size_t i = 1; i < workers.size(); ++i) {
+    first.sink.add(first.slots, workers[i]->sink, workers[i]->slots);
+    first.counts.add(workers[i]->counts);
+  }
+  return std::move(workers.front());
+}
+
 int print_report_graph(TextOut& out, const ReportedCapture& capture, const ReportOptions& options,
                        const Answer& answer) {
   auto filter = select::FunctionFilter::make({options.graph}, capture.names());
   if (!filter) return answer.refuse_briefly(filter.error(), 2);
-  const auto tree = read_tree(capture, options, answer);
+  const auto tree = read_call_tree(capture, progress_line(answer.err, options.progress));
   const ReportWorker<CallTree>& first = *tree;
   Graph graph(capture, first.sink, first.slots);
   if (const Status chosen = graph.choose(*filter, capture.manifest().symbols); !chosen.ok()) {
@@ -354,7 +352,7 @@ int print_report_waits(TextOut& out, const ReportedCapture& capture, const Repor
                               (why.empty() ? "it was not recorded" : why)},
         1);
   }
-  const auto tree = read_tree(capture, options, answer);
+  const auto tree = read_call_tree(capture, progress_line(answer.err, options.progress));
   const uint64_t left_out = tree->sink.nodes()[CallTree::kOther].times.calls;
   Graph graph(capture, tree->sink, tree->slots);
   graph.choose_waits();

@@ -138,14 +138,10 @@ ReportProfile by_thread(const ReportedCapture& capture,
   const auto keep = [&](ReportWorker<RecordedTime>& worker, size_t i,
                         const calls::ThreadCounts& counts) {
     const atf::SessionThread& thread = *capture.threads()[i];
-    const read::ManifestThread* said = capture.manifest().thread(thread.n);
     ReportRow& row = profile.rows[i];
     row.id = thread.n;
-    row.thread_id = said != nullptr && said->says(storage::kThreadIdKey)
-                        ? said->thread_id
-                        : thread.index->header().thread_id;
-    row.name =
-        said != nullptr && !said->name.empty() ? said->name : fmt::format("thread_{}", thread.n);
+    row.thread_id = report_thread_id(capture, thread);
+    row.name = report_thread_name(capture, thread.n);
     row.times = {worker.sink.calls,
                  counts.running_ns,
                  worker.sink.self_ns,
@@ -178,6 +174,21 @@ std::string report_name(const read::NameTable& names, uint64_t function_id) {
   std::string name;
   names.append_name(name, function_id);
   return name;
+}
+
+uint32_t report_thread_id(const ReportedCapture& capture, const atf::SessionThread& thread) {
+  const read::ManifestThread* said = capture.manifest().thread(thread.n);
+  return said != nullptr && said->says(storage::kThreadIdKey) ? said->thread_id
+                                                              : thread.index->header().thread_id;
+}
+
+std::string report_thread_name(const ReportedCapture& capture, uint32_t n) {
+  const read::ManifestThread* said = capture.manifest().thread(n);
+  return said != nullptr && !said->name.empty() ? said->name : fmt::format("thread_{}", n);
+}
+
+uint64_t average_ns(const calls::GroupTimes& times) {
+  return times.calls == 0 ? 0 : times.total_ns / times.calls;
 }
 
 ReportProfile profile_of(const ReportedCapture& capture, const ReportOptions& options,
@@ -215,6 +226,15 @@ void sort_rows(std::vector<ReportRow>& rows, ReportSort sort) {
       break;
     case ReportSort::kCalls:
       by([](const ReportRow& row) { return row.times.calls; });
+      break;
+    case ReportSort::kAverage:
+      by([](const ReportRow& row) { return average_ns(row.times); });
+      break;
+    case ReportSort::kP99:
+      by([](const ReportRow& row) { return row.durations ? row.durations->p99_ns : 0; });
+      break;
+    case ReportSort::kLongest:
+      by([](const ReportRow& row) { return row.durations ? row.durations->longest_ns : 0; });
       break;
     case ReportSort::kName:
       std::sort(rows.begin(), rows.end(), [](const ReportRow& a, const ReportRow& b) {

@@ -38,6 +38,7 @@ class ReportedCapture {
   const std::optional<storage::SessionHealth>& health() const { return health_; }
   const read::NameTable& names() const { return *names_; }
   const std::vector<const atf::SessionThread*>& threads() const { return threads_; }
+  const atf::SessionReader& reader() const { return *reader_; }
   const calls::Window& window() const { return window_; }
   // What begins in the window: waits for locks, or samples.
   std::vector<storage::Stall> times_of(uint32_t thread, storage::StallKind kind) const {
@@ -157,8 +158,13 @@ inline constexpr char kOtherPathsName[] = "(all other paths)";
 inline constexpr char kCallerInDoubtName[] = "(unknown, behind a gap)";
 
 std::string report_name(const read::NameTable& names, uint64_t function_id);
+// The id of the thread in the system, as the manifest or else its file says it, and its name.
+uint32_t report_thread_id(const ReportedCapture& capture, const atf::SessionThread& thread);
+std::string report_thread_name(const ReportedCapture& capture, uint32_t n);
 ReportProfile profile_of(const ReportedCapture& capture, const ReportOptions& options,
                          std::ostream& err);
+// Per call on average; recursive calls are within the outermost one.
+uint64_t average_ns(const calls::GroupTimes& times);
 // Largest first, or by name; of equal ones in the order of names and ids.
 void sort_rows(std::vector<ReportRow>& rows, ReportSort sort);
 

@@ -8,7 +8,6 @@
 
 #include "formats/calls/duration_histogram.h"
 #include "formats/calls/wait_stack.h"
-#include "formats/html/writer.h"
 #include "storage/export/page/page_lane.h"
 #include "storage/read/lod_files.h"
 #include "storage/read/workers.h"
@@ -193,8 +192,8 @@ html::FoundCall shown(const FoundCall& found) {
 
 }  // namespace
 
-Status export_function_calls(ExportedSessions& sessions, std::string_view name, ByteSink& out,
-                             convert::ConvertLog& log) {
+html::FunctionCalls find_function_calls(ExportedSessions& sessions, std::string_view name,
+                                        convert::ConvertLog& log) {
   std::vector<std::pair<const ExportedSession*, const atf::SessionThread*>> threads;
   for (const auto& session : sessions) {
     for (const atf::SessionThread& thread : session->reader.threads()) {
@@ -220,7 +219,12 @@ Status export_function_calls(ExportedSessions& sessions, std::string_view name, 
         {range.first_ns, range.last_ns, duration.calls, shown(duration.longest)});
   }
   for (const FoundCall& call : found.slowest()) page.slowest.push_back(shown(call));
-  return html::write_function_calls(page, out);
+  return page;
+}
+
+Status export_function_calls(ExportedSessions& sessions, std::string_view name, ByteSink& out,
+                             convert::ConvertLog& log) {
+  return html::write_function_calls(find_function_calls(sessions, name, log), out);
 }
 
 }  // namespace collect::exports

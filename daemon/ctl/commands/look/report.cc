@@ -7,6 +7,8 @@
 
 #include "daemon/ctl/command_line/shared_options.h"
 #include "daemon/ctl/commands/commands.h"
+#include "daemon/ctl/report/tui_request.h"
+#include "daemon/symbolize/child_program.h"
 
 namespace collect::ctl {
 namespace {
@@ -45,6 +47,29 @@ void add_rows(const Command& command, ReportOptions& report) {
   add_thread(command, report.threads);
 }
 
+// What goes with --tui: threads, times and the order. 0, or the exit code.
+int check_tui(const ReportOptions& report, const Answer& answer) {
+  const auto refuse = [&](std::string sentence) {
+    return answer.refuse_briefly({Code::kInvalidArgument, std::move(sentence)}, kExitUsage);
+  };
+  if (answer.json || report.by != ReportBy::kFunction || !report.graph.empty() ||
+      !report.other.empty() || report.waits || report.locks || report.samples ||
+      report.percentiles || report.lines || report.limit != ReportOptions().limit) {
+    return refuse("--tui goes with --sort, --wall, --thread, --from, --until and --color alone");
+  }
+  if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) {
+    return refuse(
+        "--tui needs a terminal as standard input and output: without it, report prints text "
+        "(--percentiles, --graph FUNCTION), or with --json one document");
+  }
+  if (::access(symbolize::own_program(kTuiProgram).c_str(), X_OK) != 0) {
+    return refuse(
+        "--tui is not in this build: install ncurses (apt-get install libncurses-dev), then "
+        "configure and build again");
+  }
+  return 0;
+}
+
 }  // namespace
 
 void add_report(const CommandGroup& group) {
@@ -53,20 +78,30 @@ void add_report(const CommandGroup& group) {
   struct Options {
     ReportOptions report;
     ColorChoice color = ColorChoice::kAuto;
+    bool tui = false;
   };
   const auto options = std::make_shared<Options>();
   add_capture(command, options->report.path);
   command.json();
   add_color(command, options->color);
   add_rows(command, options->report);
+  command.flag(
+      "--tui", options->tui,
+      "Show it in the terminal, with keys: functions, callers and callees, call graph, slowest "
+      "calls; ? lists the keys");
   command.footer(
       "Percent are of the time that all threads ran together.\n"
       "Example: collectctl report OLD --diff NEW --sort self --limit 20");
   command.run([options](const Invocation& invocation) {
     ReportOptions& wanted = options->report;
+    if (options->tui) {
+      const int code = check_tui(wanted, answer_of(invocation));
+      if (code != 0) return code;
+    }
     if (!has_capture(wanted.path, invocation.json)) return kExitUsage;
     wanted.json = invocation.json;
     wanted.color = shows_color(options->color, invocation.json);
+    if (options->tui) return become_program(kTuiProgram, tui_arguments(wanted));
     wanted.columns = terminal_columns();
     wanted.progress = is_terminal(STDERR_FILENO);
     return report(wanted, std::cout, std::cerr);
