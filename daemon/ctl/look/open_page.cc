@@ -2,10 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -13,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/ctl/convert/made_session.h"
 #include "daemon/ctl/convert/running_names.h"
 #include "daemon/ctl/look/browser.h"
 #include "daemon/ctl/look/served_page.h"
@@ -98,24 +96,12 @@ std::string file_address(const std::string& path) {
 namespace {
 
 // In place of a page that single calls are asked of: a session made of a capture that is none.
-Result<ServedPage> session_of(ConvertOptions capture, std::ostream& err) {
-  auto scratch = storage::Leftover::made_by([]() -> Result<std::string> {
-    std::string path = (fs::temp_directory_path() / "collectctl-open-XXXXXX").string();
-    if (::mkdtemp(path.data()) == nullptr) return errno_error(errno, path);
-    return path;
-  });
-  if (!scratch.ok()) return scratch.error();
-  std::ostringstream sizes;
-  std::ostringstream said;
-  capture.to = exports::Target::kAtf;
-  capture.output = (fs::path(scratch->path()) / fs::path(capture.inputs.front()).stem()).string();
-  if (convert(capture, sizes, capture.progress ? err : said) == 2) {
-    err << said.str();
-    return Error{Code::kDamaged, "it could not be made a session"};
-  }
+Result<ServedPage> session_of(const ConvertOptions& capture, std::ostream& err) {
+  auto made = make_session(capture, err);
+  if (!made.ok()) return made.error();
   ServedPage page;
-  page.directory = capture.output;
-  page.made = std::move(*scratch);
+  page.directory = std::move(made->directory);
+  page.made = std::move(made->made);
   return page;
 }
 

@@ -3,10 +3,13 @@
 #include <csignal>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "daemon/ctl/captures/capture_format.h"
+#include "daemon/ctl/convert/made_session.h"
 #include "daemon/ctl/report/tui_request.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/tui/curses_terminal.h"
@@ -19,6 +22,20 @@
 namespace collect::ctl {
 namespace {
 
+// A capture that is no session is made one as long as it is shown.
+Result<std::optional<MadeSession>> session_of(const std::string& path) {
+  const auto trace = read::open_trace(path);
+  const bool is_other = trace.ok() && trace->kind == read::TraceKind::kUnknownFile &&
+                        capture_format_of(trace->file()) != nullptr;
+  if (!is_other) return std::optional<MadeSession>();
+  ConvertOptions capture;
+  capture.inputs = {path};
+  capture.progress = true;
+  auto made = make_session(capture, std::cerr);
+  if (!made.ok()) return made.error();
+  return std::optional(std::move(*made));
+}
+
 int show(ReportOptions options) {
   const Answer answer{false, std::cout, std::cerr};
   options.progress = true;
@@ -26,7 +43,11 @@ int show(ReportOptions options) {
   const auto busy = [&shown](const std::string& what) {
     if (shown != nullptr) shown->show_busy(what);
   };
-  auto capture = std::make_unique<tui::Capture>(busy);
+  const auto session = session_of(options.path);
+  if (!session.ok()) return answer.refuse_briefly(session.error(), 2);
+  std::string shown_path;
+  if (session->has_value()) shown_path = std::exchange(options.path, (*session)->directory);
+  auto capture = std::make_unique<tui::Capture>(busy, shown_path);
   if (const int code = capture->open(options, answer); code != 0) return code;
   const int code = capture->reported().has_unreadable_threads() ? 1 : 0;
   tui::View view(std::move(capture));

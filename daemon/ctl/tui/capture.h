@@ -36,16 +36,20 @@ class Capture {
   // Called before what may take long.
   using Busy = std::function<void(const std::string& what)>;
 
-  explicit Capture(Busy busy) : busy_(std::move(busy)) {}
+  // `shown_path`: of the capture that the one which is opened was made of; empty: none.
+  explicit Capture(Busy busy, std::string shown_path = {})
+      : busy_(std::move(busy)), shown_path_(std::move(shown_path)) {}
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
   // Reads the functions. 0, or the exit code when nothing can be shown; what is wrong is reported
   // by `answer`.
   int open(const ReportOptions& options, const Answer& answer);
-  void set_busy(Busy busy) { busy_ = std::move(busy); }
-
   const ReportedCapture& reported() const { return reported_; }
+  const std::string& path() const {
+    return shown_path_.empty() ? reported_.trace().path : shown_path_;
+  }
+  const std::string& shown_path() const { return shown_path_; }
   const ReportOptions& options() const { return options_; }
   const Busy& busy() const { return busy_; }
   const ReportProfile& functions() const { return functions_; }
@@ -64,6 +68,7 @@ class Capture {
   const std::vector<ReportRow>& pairs();
 
   Busy busy_;
+  std::string shown_path_;
   ReportOptions options_;
   ReportedCapture reported_;
   ReportProfile functions_;

@@ -25,7 +25,7 @@ namespace collect::ctl::tui {
 namespace {
 
 constexpr std::chrono::milliseconds kDrawingPatience{500};
-constexpr int kEscapeMs = 25;  // behind Esc, until it is the key
+constexpr int kEscapeMs = 100;  // behind Esc, until it is the key
 constexpr short kHeadingPair = 1, kChosenPair = 2, kSectionPair = 3, kMessagePair = 4,
                 kTitlePair = 5;
 
@@ -98,6 +98,23 @@ attr_t attributes_of(Style style, bool color) {
       return A_NORMAL;
   }
   return A_NORMAL;
+}
+
+// As terminals send them in either mode, also where TERM says otherwise.
+void define_keys() {
+  struct Sequence {
+    const char* bytes;
+    int key;
+  };
+  for (const auto& [bytes, key] :
+       {Sequence{"\x1b[A", KEY_UP}, Sequence{"\x1bOA", KEY_UP}, Sequence{"\x1b[B", KEY_DOWN},
+        Sequence{"\x1bOB", KEY_DOWN}, Sequence{"\x1b[C", KEY_RIGHT}, Sequence{"\x1bOC", KEY_RIGHT},
+        Sequence{"\x1b[D", KEY_LEFT}, Sequence{"\x1bOD", KEY_LEFT}, Sequence{"\x1b[H", KEY_HOME},
+        Sequence{"\x1bOH", KEY_HOME}, Sequence{"\x1b[1~", KEY_HOME}, Sequence{"\x1b[F", KEY_END},
+        Sequence{"\x1bOF", KEY_END}, Sequence{"\x1b[4~", KEY_END}, Sequence{"\x1b[5~", KEY_PPAGE},
+        Sequence{"\x1b[6~", KEY_NPAGE}}) {
+    ::define_key(bytes, key);
+  }
 }
 
 // The text in at most so many columns, with characters that take two.
@@ -198,6 +215,7 @@ CursesTerminal::CursesTerminal(bool color) : color_(color), at_end_([this] { giv
   ::nonl();
   ::set_escdelay(kEscapeMs);
   ::keypad(stdscr, true);
+  define_keys();
   ::nodelay(stdscr, true);
   ::curs_set(0);
   if (color_) choose_colors();

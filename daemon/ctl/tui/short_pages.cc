@@ -90,7 +90,7 @@ std::unique_ptr<Page> keys_page() {
 std::unique_ptr<Page> remarks_page(const Capture& capture) {
   const ReportedCapture& reported = capture.reported();
   std::vector<std::string> lines = {
-      fmt::format("# {}", printable(reported.trace().path)),
+      fmt::format("# {}", printable(capture.path())),
       fmt::format("# {}, {}", counted(reported.threads().size(), "thread"),
                   counted(capture.functions().counts.events, "event"))};
   TextBuffer remarks;

@@ -171,7 +171,7 @@ void View::choose_thread(const std::string& word) {
     ReportOptions options = all_->options();
     options.threads = {word};
     options.progress = false;
-    chosen = std::make_unique<Capture>(all_->busy());
+    chosen = std::make_unique<Capture>(all_->busy(), all_->shown_path());
     std::ostringstream out, err;
     if (chosen->open(options, {false, out, err}) != 0) {
       message_ = printable_sentence(err.str());
@@ -202,7 +202,7 @@ std::string View::title(size_t columns) {
   if (const uint64_t lost = capture_->reported().lost_events(profile.counts); lost != 0) {
     text += fmt::format("   lost {}", with_thousands(lost));
   }
-  const std::string path = printable(capture_->reported().trace().path);
+  const std::string path = printable(capture_->path());
   const size_t used = columns_of(text) + 3;
   if (used + 16 <= columns) text += "   " + cut_to_end(path, columns - used);
   return cut_to(text, columns);

@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -19,6 +20,7 @@ import unittest
 
 BIN = os.path.abspath(sys.argv[1])
 COLLECTCTL = os.path.join(BIN, "collectctl")
+sys.path.append("/usr/lib/python3/dist-packages")  # Debian's, whichever Python this is
 try:
     import pyte
 except ImportError:
@@ -52,7 +54,8 @@ UP, DOWN, END, BACKSPACE = "\x1bOA", "\x1bOB", "\x1bOF", "\x7f"
 def clean_environment(**more):
     clean = {key: value for key, value in os.environ.items()
              if not key.startswith(("COLLECT_", "LC_", "LANG", "NO_COLOR"))}
-    return {**clean, "TERM": "xterm-256color", **more}
+    # One that repeats no characters by a sequence of its own, which pyte does not know.
+    return {**clean, "TERM": "screen-256color", **more}
 
 
 def duration(ns):
@@ -67,7 +70,7 @@ def duration(ns):
 class Terminal:
     """A program in a pseudo terminal of its own, whose foreground it is."""
 
-    def __init__(self, *arguments, columns=60, rows=15, shell=(), **variables):
+    def __init__(self, *arguments, columns=60, rows=15, shell=(), program=COLLECTCTL, **variables):
         self.screen = pyte.Screen(columns, rows)
         self.stream = pyte.ByteStream(self.screen)
         self.bytes = b""
@@ -75,7 +78,7 @@ class Terminal:
         self.before = termios.tcgetattr(self.terminal)
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.program = subprocess.Popen(
-            [*shell, COLLECTCTL, *arguments], stdin=self.terminal, stdout=self.terminal, stderr=self.terminal,
+            [*shell, program, *arguments], stdin=self.terminal, stdout=self.terminal, stderr=self.terminal,
             env=clean_environment(**variables), start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
 
@@ -176,6 +179,18 @@ class TuiTest(unittest.TestCase):
             self.assertEqual(terminal.end(), 0)
             self.assertTrue(terminal.is_restored())
 
+    def test_shows_captures_of_other_formats(self):
+        other = os.path.join(self.folder.name, "moods.wtf-trace")
+        self.assertEqual(self.ctl("convert", "traces", "--to", "wtf", "-o", other).returncode, 0)
+        scratch = os.path.join(self.folder.name, "scratch")
+        os.mkdir(scratch)
+        with Terminal("report", "--tui", other, columns=200, TMPDIR=scratch) as terminal:
+            terminal.shows("*TOTAL", "main", "moods.wtf-trace")
+            self.assertEqual(len(os.listdir(scratch)), 1)
+            terminal.press("q")
+            self.assertEqual(terminal.end(), 0)
+            self.assertEqual(os.listdir(scratch), [], "nothing is left")
+
     def test_small_screen_is_resized(self):
         with self.tui() as terminal:
             terminal.shows("*SELF", "Enter:open")
@@ -191,7 +206,11 @@ class TuiTest(unittest.TestCase):
             terminal.shows("Backspace Esc")
             terminal.press("\x1b")
             terminal.shows("*SELF")
-            terminal.press("\x1b[B" + UP + DOWN)
+            terminal.press("\x1b[F")
+            terminal.shows(duration(smallest["self_ns"]))
+            terminal.press("\x1b[H" + UP + DOWN + "\x1b[B")
+            third = self.functions[2]["name"][:40]
+            terminal.wait_for(lambda text: text.split("\n")[12].startswith(third), third)
             terminal.press("q")
             self.assertEqual(terminal.end(), 0)
 
@@ -244,6 +263,13 @@ class TuiTest(unittest.TestCase):
         with Terminal("report", "--tui", "--by", "thread", self.traces, columns=150) as terminal:
             self.assertEqual(terminal.end(), 2)
             self.assertIn("--tui goes with --sort", terminal.text())
+
+    def test_says_what_a_build_without_it_needs(self):
+        alone = os.path.join(self.folder.name, "collectctl")
+        shutil.copy(COLLECTCTL, alone)
+        with Terminal("report", "--tui", self.traces, columns=200, program=alone) as terminal:
+            self.assertEqual(terminal.end(), 2)
+            self.assertIn("apt-get install libncurses-dev", terminal.text())
 
 
 if __name__ == "__main__":

@@ -91,6 +91,7 @@ void add_report(const CommandGroup& group) {
       "calls; ? lists the keys");
   command.footer(
       "Percent are of the time that all threads ran together.\n"
+      "--tui takes captures of every format, the rest sessions of ATF.\n"
       "Example: collectctl report OLD --diff NEW --sort self --limit 20");
   command.run([options](const Invocation& invocation) {
     ReportOptions& wanted = options->report;
