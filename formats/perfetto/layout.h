@@ -1,5 +1,5 @@
-// The fields of Perfetto's trace that we write, by message (protos/perfetto/trace). FORMAT.md says
-// what is in each.
+// The fields of Perfetto's trace that we write or read, by message (protos/perfetto/trace).
+// FORMAT.md says what is in each.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,13 @@ struct TracePacket {
   static constexpr uint32_t kInternedData = 12;
   static constexpr uint32_t kSequenceFlags = 13;
   static constexpr uint32_t kPreviousPacketDropped = 42;
+  static constexpr uint32_t kThreadDescriptor = 44;  // of the sequence, in older files
   static constexpr uint32_t kCompressedPackets = 50;
   static constexpr uint32_t kTimestampClockId = 58;
   static constexpr uint32_t kTracePacketDefaults = 59;
   static constexpr uint32_t kTrackDescriptor = 60;
   static constexpr uint32_t kFirstPacketOnSequence = 87;
+  static constexpr uint32_t kZstdCompressedPackets = 133;
 };
 struct TracePacketDefaults {
   static constexpr uint32_t kTrackEventDefaults = 11;
@@ -34,11 +36,13 @@ struct TrackEventDefaults {
 };
 struct ClockSnapshot {
   static constexpr uint32_t kClocks = 1;
+  static constexpr uint32_t kPrimaryTraceClock = 2;
 };
 struct Clock {
   static constexpr uint32_t kClockId = 1;
   static constexpr uint32_t kTimestamp = 2;
   static constexpr uint32_t kIsIncremental = 3;
+  static constexpr uint32_t kUnitMultiplierNs = 4;
 };
 struct TrackDescriptor {
   static constexpr uint32_t kUuid = 1;
@@ -63,12 +67,20 @@ struct CounterDescriptor {
 };
 struct TrackEvent {
   static constexpr uint32_t kDebugAnnotations = 4;
+  static constexpr uint32_t kLegacyEvent = 6;
   static constexpr uint32_t kType = 9;
   static constexpr uint32_t kNameIid = 10;
   static constexpr uint32_t kTrackUuid = 11;
   static constexpr uint32_t kName = 23;
   static constexpr uint32_t kCounterValue = 30;
+  static constexpr uint32_t kSourceLocation = 33;
   static constexpr uint32_t kSourceLocationIid = 34;
+  static constexpr uint32_t kFlowIds = 47;
+  static constexpr uint32_t kTerminatingFlowIds = 48;
+};
+struct LegacyEvent {
+  static constexpr uint32_t kPhase = 2;
+  static constexpr uint32_t kDurationUs = 3;
 };
 struct InternedData {
   static constexpr uint32_t kEventNames = 2;

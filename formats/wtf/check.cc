@@ -6,8 +6,8 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "formats/core/text/json_cursor.h"
 #include "formats/wtf/binary/reader.h"
-#include "formats/wtf/json_cursor.h"
 #include "formats/wtf/text.h"
 #include "formats/wtf/zone_tally.h"
 

@@ -82,7 +82,6 @@ inline constexpr size_t kMaxDefinitionBytes = size_t{64} << 20;
 inline constexpr size_t kMaxZones = 65536 + 4096;
 inline constexpr size_t kMaxStrings = size_t{16} << 20;  // indexed entries of one string table
 inline constexpr size_t kMaxHeaderJsonBytes = size_t{1} << 20;
-inline constexpr size_t kMaxJsonDepth = 64;  // of documents, header and `any` values alike
 
 // The published viewer's library takes a file's form from its name.
 inline constexpr std::string_view kBinarySuffix = ".wtf-trace";

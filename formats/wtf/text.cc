@@ -16,26 +16,9 @@ void append_float(std::string& out, Float value) {
 
 }  // namespace
 
-void append_utf8(std::string& out, uint32_t code_point) {
-  if ((code_point >= 0xD800 && code_point < 0xE000) || code_point > 0x10FFFF) code_point = 0xFFFD;
-  const auto push = [&](uint32_t byte) { out += static_cast<char>(byte); };
-  if (code_point < 0x80) return push(code_point);
-  if (code_point < 0x800) {
-    push(0xC0 | code_point >> 6);
-  } else if (code_point < 0x10000) {
-    push(0xE0 | code_point >> 12);
-    push(0x80 | (code_point >> 6 & 0x3F));
-  } else {
-    push(0xF0 | code_point >> 18);
-    push(0x80 | (code_point >> 12 & 0x3F));
-    push(0x80 | (code_point >> 6 & 0x3F));
-  }
-  push(0x80 | (code_point & 0x3F));
-}
-
 std::string latin1_to_utf8(std::string_view bytes) {
   std::string out;
-  for (const char c : bytes) append_utf8(out, static_cast<uint8_t>(c));
+  for (const char c : bytes) append_code_point(static_cast<uint8_t>(c), out);
   return out;
 }
 

@@ -13,11 +13,10 @@
 #include "formats/core/text/base64.h"
 #include "formats/core/text/printable.h"
 #include "formats/core/text/utf8.h"
+#include "formats/core/text/utf8_text.h"
 
 namespace collect::wtf {
 
-// A lone surrogate becomes U+FFFD.
-void append_utf8(std::string& out, uint32_t code_point);
 std::string latin1_to_utf8(std::string_view bytes);
 
 void append_number(std::string& out, int64_t value);

@@ -35,5 +35,9 @@ Status dial9_to_dial9(const Options& options, Bytes file, ConvertLog& log);
 // Into an ATF session.
 Status wtf_to_atf(Bytes file, SessionBuilder& session, ConvertLog& log);
 Status dial9_to_atf(Bytes file, SessionBuilder& session, ConvertLog& log);
+// One of the formats of other programs, which is_timeline(). `directory` is for what has to be put
+// in order, `path` for messages.
+Status timeline_to_atf(read::CaptureKind kind, const std::string& path, Bytes file,
+                       const std::string& directory, SessionBuilder& session, ConvertLog& log);
 
 }  // namespace collect::convert

@@ -120,6 +120,9 @@ Result<std::string> build_session(const Options& options, const Input& input,
   Status built;
   if (input.kind == CaptureKind::kDial9) {
     built = dial9_to_atf(input.file(), builder, log);
+  } else if (read::is_timeline(input.kind)) {
+    built = timeline_to_atf(input.kind, input.files.front().first, input.file(), directory_of(root),
+                            builder, log);
   } else {
     wtf::Findings findings;
     const auto binary = WtfBinary::of(input.file(), findings, directory_of(root));

@@ -30,6 +30,7 @@ struct SessionBuilder::Thread {
   uint64_t end_ns = 0;  // 0: that of its last event
   uint64_t last_ns = 0;
   uint32_t depth = 0;
+  bool has_ended = false;
   // What is not flushed yet, and how much was before.
   struct Pending {
     std::vector<uint8_t> bytes;
@@ -199,6 +200,25 @@ Status SessionBuilder::marker(uint64_t ns, std::string text) {
   return writer_->marker({at_ns, kept});
 }
 
+Status SessionBuilder::end_thread(Thread& thread) {
+  if (thread.has_ended) return {};
+  thread.has_ended = true;
+  COLLECT_TRY(flush(thread));
+  storage::StreamEnd end;
+  end.stream_id = thread.stream_id;
+  end.end_ns = thread.end_ns != 0 ? thread.end_ns : thread.last_ns;
+  end.index_count = thread.lane(Lane::kIndex).first_seq;
+  end.index_lost = thread.lane(Lane::kIndex).lost_total;
+  end.detail_count = thread.lane(Lane::kDetail).first_seq;
+  end.detail_lost = thread.lane(Lane::kDetail).lost_total;
+  for (Thread::Pending& lane : thread.lanes) lane.bytes = {};
+  return writer_->close_stream(end);
+}
+
+Status SessionBuilder::end_thread(uint32_t thread) {
+  return end_thread(*threads_[thread]);
+}
+
 Result<std::string> SessionBuilder::finish(bool whole, std::string reason) {
   using storage::SessionState;
   SessionState state = was_;
@@ -212,15 +232,7 @@ Result<std::string> SessionBuilder::finish(bool whole, std::string reason) {
 Result<std::string> SessionBuilder::finish(storage::SessionState state, const std::string& reason) {
   COLLECT_TRY(writer_->add_modules(modules_));
   for (const auto& thread : threads_) {
-    COLLECT_TRY(flush(*thread));
-    storage::StreamEnd end;
-    end.stream_id = thread->stream_id;
-    end.end_ns = thread->end_ns != 0 ? thread->end_ns : thread->last_ns;
-    end.index_count = thread->lane(Lane::kIndex).first_seq;
-    end.index_lost = thread->lane(Lane::kIndex).lost_total;
-    end.detail_count = thread->lane(Lane::kDetail).first_seq;
-    end.detail_lost = thread->lane(Lane::kDetail).lost_total;
-    COLLECT_TRY(writer_->close_stream(end));
+    COLLECT_TRY(end_thread(*thread));
   }
   std::sort(symbols_.begin(), symbols_.end(),
             [](const auto& a, const auto& b) { return a.function_id < b.function_id; });

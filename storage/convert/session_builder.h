@@ -48,6 +48,8 @@ class SessionBuilder {
   void name_function(storage::Symbol symbol) { symbols_.push_back(std::move(symbol)); }
   void add_module(const storage::ModuleInfo& module) { modules_.push_back(module); }
 
+  // After its last event: what it keeps in memory and its files are given back.
+  Status end_thread(uint32_t thread);
   // An event; `detail`, when not empty, is the payload of its detail record (FORMAT.md "Payloads").
   // A time before the thread's last one is moved to that, and counted in moved_times().
   Status event(uint32_t thread, uint64_t ns, uint64_t function_id, atf::EventKind kind,
@@ -80,6 +82,7 @@ class SessionBuilder {
   class BuildClock;
 
   Status flush(Thread& thread);
+  Status end_thread(Thread& thread);
   void put_index_event(Thread& thread, uint64_t ns, uint64_t function_id, atf::EventKind kind,
                        bool has_detail);
 

@@ -1,6 +1,7 @@
 // What `convert --to` takes: the kinds of captures, and the formats of viewers and query engines,
-// which are written only. A further format of viewers is a value here, its name in kViewNames, and
-// a case of export_view(); the command line, its messages and the tests of all formats go by these.
+// which are made of a session. A further format of viewers is a value here, its name in kViewNames,
+// and a case of export_view(); the command line, its messages and the tests of all formats go by
+// these.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 
 namespace collect::exports {
 
-// read::CaptureKind's values first, then those of viewers.
+// read::CaptureKind's values first, then those of viewers; some of these are read, too.
 enum class Target : uint8_t {
   kAtf,
   kRtc,
@@ -29,6 +30,7 @@ enum class Target : uint8_t {
 };
 inline constexpr Target kFirstView = Target::kPerfetto;
 static_assert(static_cast<int>(read::CaptureKind::kDial9) + 1 == static_cast<int>(kFirstView));
+static_assert(static_cast<int>(read::CaptureKind::kFolded) == static_cast<int>(Target::kFolded));
 
 inline constexpr auto kViewNames = std::to_array<std::string_view>(
     {"perfetto", "chrome", "speedscope", "folded", "pprof", "html", "parquet"});

@@ -36,7 +36,7 @@ ROOMS = {
     "formats/rtc": ["formats/core"],
     "formats/wtf": ["formats/core"],
     "formats/dial9": ["formats/core"],
-    # Written only.
+    # Traces of other programs, which are read, too; and what is written only.
     "formats/perfetto": ["formats/core"],
     "formats/chrome": ["formats/core"],
     "formats/speedscope": ["formats/core"],

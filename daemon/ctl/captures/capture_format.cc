@@ -92,7 +92,7 @@ const CaptureFormat* capture_format_of(Bytes file) {
       return &kWtfCapture;
     case read::CaptureKind::kDial9:
       return &kDial9Capture;
-    case read::CaptureKind::kAtf:
+    default:
       break;
   }
   return nullptr;

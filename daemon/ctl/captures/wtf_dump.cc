@@ -7,8 +7,8 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "formats/core/text/json_cursor.h"
 #include "formats/wtf/binary/reader.h"
-#include "formats/wtf/json_cursor.h"
 #include "formats/wtf/text.h"
 #include "storage/convert/wtf/wtf_binary.h"
 #include "storage/select/function_filter.h"
@@ -265,7 +265,7 @@ void EventPrinter::print_json(const wtf::Event& event, const Step& step) {
 
 void EventPrinter::json_value(const wtf::Value& value) {
   const wtf::ArgType type = value.argument->type;
-  if (type == wtf::ArgType::kAny && wtf::is_json(value.text) &&
+  if (type == wtf::ArgType::kAny && is_json(value.text) &&
       value.text.find_first_of("\r\n") == std::string_view::npos) {
     out_.put(printable_json(value.text));  // on one line, as lines are what programs read
   } else if (wtf::is_string(type) || type == wtf::ArgType::kChar || type == wtf::ArgType::kWchar) {

@@ -11,6 +11,7 @@
 #include "daemon/ctl/check/trace_check.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/text/figures.h"
+#include "storage/read/capture_kind.h"
 
 namespace collect::ctl {
 namespace {
@@ -246,7 +247,9 @@ void print_unknown(TextOut& out, const read::Trace& trace, bool json) {
     out.put(": empty\n");
     return;
   }
-  out.put(": not a capture: neither ATF, RTC, WTF nor dial9; it begins with ");
+  out.put(": ");
+  out.put(read::kNotACapture);
+  out.put("; it begins with ");
   out.hex_bytes(shown);
   out.put('\n');
 }
@@ -263,6 +266,11 @@ int inspect(const InspectOptions& options, std::ostream& out, std::ostream& err)
   if (trace->kind == read::TraceKind::kUnknownFile) {
     if (const CaptureFormat* format = capture_format_of(trace->file())) {
       return inspect_capture(*format, options, *trace, out, err);
+    }
+    const auto kind = read::capture_kind_of(trace->file());
+    if (kind && read::is_timeline(*kind)) {
+      return Answer{options.json, out, err}.refuse(read::not_a_capture(trace->path, trace->file()),
+                                                   2);
     }
   }
   TextOut text(out);

@@ -22,6 +22,24 @@ inline void append_utf8(std::string_view text, std::string& out) {
   }
 }
 
+// Appends one character; a lone surrogate, and what is above U+10FFFF, becomes U+FFFD.
+inline void append_code_point(uint32_t code_point, std::string& out) {
+  if ((code_point >= 0xD800 && code_point < 0xE000) || code_point > 0x10FFFF) code_point = 0xFFFD;
+  const auto push = [&](uint32_t byte) { out += static_cast<char>(byte); };
+  if (code_point < 0x80) return push(code_point);
+  if (code_point < 0x800) {
+    push(0xC0 | code_point >> 6);
+  } else if (code_point < 0x10000) {
+    push(0xE0 | code_point >> 12);
+    push(0x80 | (code_point >> 6 & 0x3F));
+  } else {
+    push(0xF0 | code_point >> 18);
+    push(0x80 | (code_point >> 12 & 0x3F));
+    push(0x80 | (code_point >> 6 & 0x3F));
+  }
+  push(0x80 | (code_point & 0x3F));
+}
+
 // The text without the part of a character, and what is beyond it, that does not fit into
 // `max_bytes`.
 inline std::string_view utf8_prefix(std::string_view text, size_t max_bytes) {

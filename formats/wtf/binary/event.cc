@@ -82,7 +82,7 @@ std::string Value::utf8() const {
         ++i;
       }
     }
-    append_utf8(out, code);
+    append_code_point(code, out);
   }
   return out;
 }

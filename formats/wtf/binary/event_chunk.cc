@@ -6,8 +6,8 @@
 #include <bit>
 #include <functional>
 
+#include "formats/core/text/json_cursor.h"
 #include "formats/wtf/binary/chunk_encoder.h"
-#include "formats/wtf/json_cursor.h"
 #include "formats/wtf/text.h"
 
 namespace collect::wtf {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "formats/wtf/json_cursor.h"
+#include "formats/core/text/json_cursor.h"
 #include "formats/wtf/text.h"
 
 namespace collect::wtf {

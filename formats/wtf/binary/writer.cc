@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "formats/core/text/json_cursor.h"
 #include "formats/wtf/binary/chunk_encoder.h"
-#include "formats/wtf/json_cursor.h"
 #include "formats/wtf/text.h"
 
 namespace collect::wtf {

@@ -10,10 +10,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "formats/core/text/json_cursor.h"
 #include "formats/wtf/binary/event.h"
 #include "formats/wtf/binary/type_table.h"
 #include "formats/wtf/finding.h"
-#include "formats/wtf/json_cursor.h"
 
 namespace collect::wtf {
 

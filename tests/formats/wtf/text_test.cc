@@ -37,7 +37,7 @@ TEST(JsonText, CodePoints) {
                                          {0xDFFFu, "\xEF\xBF\xBD"},
                                          {0x110000u, "\xEF\xBF\xBD"}}) {
     std::string out;
-    append_utf8(out, code_point);
+    append_code_point(code_point, out);
     EXPECT_EQ(out, utf8) << code_point;
   }
 }

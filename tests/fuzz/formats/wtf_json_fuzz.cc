@@ -3,16 +3,16 @@
 #include <cstdint>
 
 #include "formats/core/text/base64.h"
+#include "formats/core/text/json_cursor.h"
 #include "formats/wtf/binary/header.h"
 #include "formats/wtf/check.h"
 #include "formats/wtf/json/json.h"
-#include "formats/wtf/json_cursor.h"
 #include "formats/wtf/text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace collect;
   const Bytes text(data, size);
-  (void)wtf::is_json(wtf::text_of(text));
+  (void)is_json(wtf::text_of(text));
   (void)decode_base64(wtf::text_of(text));
   wtf::Findings findings;
   (void)wtf::parse_header(wtf::text_of(text), 0, findings);

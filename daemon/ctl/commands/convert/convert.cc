@@ -83,8 +83,9 @@ void add_convert(const CommandGroup& group) {
   ConvertOptions& options = line->convert;
   command.positional(
       "INPUT", options.inputs,
-      "A session, or a file of any format; several: the RTC containers of one session, or for "
-      "viewers several captures on one time line (default: your newest recording)");
+      "A session, or a file of any format, also of Chrome, Perfetto, speedscope or folded stacks; "
+      "several: the RTC containers of one session, or for viewers several captures on one time "
+      "line (default: your newest recording)");
   const Argument to = command.choice<exports::Target>("--to", "FORMAT", options.to, target_words(),
                                                       "Format of the output");
   const Argument output = command.option("-o,--output", "FILE", &options.output,
@@ -118,6 +119,7 @@ void add_convert(const CommandGroup& group) {
       "\n"
       "Examples:\n"
       "  collectctl convert traces/session_…/pid_… --to wtf -o app.wtf-trace\n"
+      "  collectctl convert trace.json --to atf -o sessions\n"
       "  collectctl convert --at-collector session_20260131_235959/pid_4711 --atf-version 1");
   command.run([line, to](const Invocation& invocation) {
     return line->at_collector ? convert_at_collector(*line, invocation)

@@ -24,8 +24,9 @@ void add_open(const CommandGroup& group) {
   command.footer(
       "The page of one capture is served at 127.0.0.1, to you alone, until Ctrl-C or until\n"
       "its last tab is closed for a minute: every call can be reached on it. A capture that is\n"
-      "no session is made one meanwhile, in TMPDIR. Several captures, which share one time\n"
-      "line, and a part of one are a file that loads nothing.\n"
+      "no session is made one meanwhile, in TMPDIR: also traces of Chrome, Perfetto and\n"
+      "speedscope, and folded stacks. Several captures, which share one time line, and a part\n"
+      "of one are a file that loads nothing.\n"
       "BROWSER is the program that shows it (default: the desktop's).\n"
       "Exit code 1: no browser could be started; the file is there.\n"
       "Example: collectctl run -- ./app && collectctl open");

@@ -186,7 +186,8 @@ TEST_F(PackedFiles, EmptyFileAndAForeignOneAreCalledSo) {
   for (const auto& [name, content, why] :
        {std::tuple<std::string, std::string, std::string>{"empty.bin", "", ": empty"},
         {"some.txt", "hello, this is a text and no trace",
-         ": not a capture: neither ATF, RTC, WTF nor dial9"}}) {
+         ": not a capture: neither ATF, RTC, WTF, dial9, Perfetto, Chrome JSON, speedscope nor "
+         "folded stacks"}}) {
     const std::string path = put(name, {content.begin(), content.end()});
     const auto says = [&, expected = path + why](int code) {
       EXPECT_EQ(code, 2);

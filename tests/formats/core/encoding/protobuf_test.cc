@@ -35,6 +35,40 @@ TEST(ProtoWriter, WritesTheExamplesOfTheSpecification) {
   EXPECT_THAT(out, ElementsAre(0x29, 1, 0, 0, 0, 0, 0, 0, 0));
 }
 
+// The examples of protobuf.dev, "Encoding".
+TEST(ProtoFields, ReadsTheExamplesOfTheSpecification) {
+  const Raw message = {0x08, 0x96, 0x01, 0x12, 0x07, 0x74, 0x65, 0x73, 0x74, 0x69, 0x6e, 0x67, 0x1d,
+                       1,    0,    0,    0,    0x21, 2,    0,    0,    0,    0,    0,    0,    0};
+  ProtoFields fields(message);
+  ASSERT_TRUE(fields.next());
+  EXPECT_EQ(fields.field(), 1u);
+  EXPECT_EQ(fields.value(), 150u);
+  ASSERT_TRUE(fields.next());
+  EXPECT_EQ(fields.field(), 2u);
+  EXPECT_EQ(fields.text(), "testing");
+  EXPECT_EQ(fields.offset(), 3u);
+  ASSERT_TRUE(fields.next());
+  EXPECT_EQ(fields.wire(), ProtoWire::kFixed32);
+  EXPECT_EQ(fields.value(), 1u);
+  ASSERT_TRUE(fields.next());
+  EXPECT_EQ(fields.wire(), ProtoWire::kFixed64);
+  EXPECT_EQ(fields.value(), 2u);
+  EXPECT_FALSE(fields.next());
+  EXPECT_TRUE(fields.ok());
+}
+
+TEST(ProtoFields, RefusesWhatIsNoField) {
+  for (const Raw& message :
+       {Raw{0x08}, Raw{0x00, 0x01}, Raw{0x0b}, Raw{0x0c}, Raw{0x0f}, Raw{0x12, 0x02, 0x00},
+        Raw{0x1d, 1, 2, 3}, Raw{0x21, 1, 2, 3}, Raw{0x80}, Raw(11, 0xff)}) {
+    ProtoFields fields(message);
+    EXPECT_FALSE(fields.next());
+    EXPECT_FALSE(fields.ok());
+    EXPECT_EQ(fields.offset(), 0u);
+    EXPECT_FALSE(fields.next());
+  }
+}
+
 // The length of a message takes one byte up to 127, then two.
 TEST(ProtoWriter, LongMessageMovesForItsLength) {
   for (const size_t bytes : {size_t{125}, size_t{126}, size_t{16381}}) {

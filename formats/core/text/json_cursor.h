@@ -1,29 +1,32 @@
 // A pull reader of JSON over text that the caller keeps: strict RFC 8259, valid UTF-8, nesting
-// bounded by kMaxJsonDepth, no recursion and no memory that grows with the document. After the
-// first error every call returns false and error() says where and why.
+// bounded, no recursion and no memory that grows with the document. After the first error every
+// call returns false, and error() and offset() say why and where.
 //
 //   cursor.enter_object();
 //   while (cursor.next_member(key)) { if (key == "n") cursor.number(text); else cursor.skip(); }
 #pragma once
 
-#include <array>
+#include <bitset>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "formats/wtf/layout.h"
+namespace collect {
 
-namespace collect::wtf {
+inline constexpr size_t kMaxJsonDepth = 64;  // of WTF-trace's documents, header and `any` values
+inline constexpr size_t kMostJsonDepth = 1024;
 
 enum class JsonKind : uint8_t { kObject, kArray, kString, kNumber, kTrue, kFalse, kNull, kEnd };
 
 class JsonCursor {
  public:
   // Offsets are counted from `base`, so that a piece of a file says where it is in the file.
-  // `max_depth` <= kMaxJsonDepth.
-  explicit JsonCursor(std::string_view text, uint64_t base = 0, size_t max_depth = kMaxJsonDepth)
-      : text_(text), base_(base), max_depth_(max_depth) {}
+  // `max_depth` <= kMostJsonDepth. A text that is to be unescaped and is longer than
+  // `max_text_bytes` is an error.
+  explicit JsonCursor(std::string_view text, uint64_t base = 0, size_t max_depth = kMaxJsonDepth,
+                      size_t max_text_bytes = SIZE_MAX)
+      : text_(text), base_(base), max_depth_(max_depth), max_text_bytes_(max_text_bytes) {}
 
   // What comes next, behind white space. kEnd at the end of the text, and after an error.
   JsonKind peek();
@@ -65,11 +68,12 @@ class JsonCursor {
   std::string_view text_;
   uint64_t base_;
   size_t max_depth_;
+  size_t max_text_bytes_;
   size_t at_ = 0;
   const char* why_ = nullptr;
   // For each open container: whether it is an object, and whether it has an element already.
-  std::array<bool, kMaxJsonDepth> is_object_{};
-  std::array<bool, kMaxJsonDepth> has_element_{};
+  std::bitset<kMostJsonDepth> is_object_;
+  std::bitset<kMostJsonDepth> has_element_;
   size_t depth_ = 0;
 };
 
@@ -82,4 +86,4 @@ std::optional<int64_t> json_integer(std::string_view number);
 std::optional<double> json_double(std::string_view number);
 std::optional<float> json_float(std::string_view number);
 
-}  // namespace collect::wtf
+}  // namespace collect

@@ -1,11 +1,11 @@
-#include "formats/wtf/json_cursor.h"
+#include "formats/core/text/json_cursor.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <random>
 
-namespace collect::wtf {
+namespace collect {
 namespace {
 
 TEST(JsonCursor, WalksADocument) {
@@ -138,6 +138,17 @@ TEST(JsonCursor, DepthHasALimit) {
   EXPECT_FALSE(is_json(nested(10), 9));
 }
 
+TEST(JsonCursor, TextHasALimit) {
+  std::string text;
+  EXPECT_TRUE(JsonCursor(R"("ab\n")", 0, 1, 3).string(text));
+  EXPECT_EQ(text, "ab\n");
+  EXPECT_TRUE(JsonCursor(R"("abcd")", 0, 1, 3).skip());
+  JsonCursor cursor(R"("abcd")", 0, 1, 3);
+  EXPECT_FALSE(cursor.string(text));
+  EXPECT_STREQ(cursor.error(), "a text is too long");
+  EXPECT_FALSE(JsonCursor(R"("ab\n\n")", 0, 1, 3).string(text));
+}
+
 // Another parser, which was not written from this code, agrees on mutilated documents.
 TEST(JsonCursor, AgreesWithAnotherParser) {
   const std::string seed =
@@ -162,4 +173,4 @@ TEST(JsonCursor, AgreesWithAnotherParser) {
 }
 
 }  // namespace
-}  // namespace collect::wtf
+}  // namespace collect

@@ -1,12 +1,12 @@
-#include "formats/wtf/json_cursor.h"
+#include "formats/core/text/json_cursor.h"
 
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 
-#include "formats/wtf/text.h"
+#include "formats/core/text/utf8_text.h"
 
-namespace collect::wtf {
+namespace collect {
 namespace {
 
 bool digit(char c) {
@@ -117,6 +117,9 @@ bool JsonCursor::take_string(std::string* out) {
   while (at_ < text_.size()) {
     const auto c = static_cast<uint8_t>(text_[at_]);
     if (c == '"' || c == '\\') {
+      if (out != nullptr && out->size() + (at_ - plain) > max_text_bytes_) {
+        return fail("a text is too long");
+      }
       if (out != nullptr) out->append(text_.substr(plain, at_ - plain));
       ++at_;
       if (c == '"') return true;
@@ -166,7 +169,7 @@ bool JsonCursor::escape(std::string* out) {
     if (low < 0xDC00 || low >= 0xE000) return fail("a lone surrogate");
     code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
   }
-  if (out != nullptr) append_utf8(*out, code);
+  if (out != nullptr) append_code_point(code, *out);
   return true;
 }
 
@@ -303,4 +306,4 @@ std::optional<float> json_float(std::string_view number) {
   return 0.0f;
 }
 
-}  // namespace collect::wtf
+}  // namespace collect
