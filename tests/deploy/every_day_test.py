@@ -72,6 +72,7 @@ NOT_HERE = {
     "collectctl ios run UDID com.example.app": "no phone; e2e_ios_test",
     "clickhouse-client --query 'CREATE DATABASE collect'": "no server, with all of its block; e2e_warehouse_test",
     "collectctl symbolize --debuginfod PATH": "no servers; e2e_debuginfod_test",
+    "collectctl report --tui PATH": "no terminal; e2e_tui_test",
 }
 # What a line needs beside us; without it the line is skipped.
 NEEDS = {"buf curl": "buf", "grpcurl": "grpcurl", "collectctl query": "duckdb", "| jq": "jq", "| less": "less",
@@ -300,6 +301,8 @@ class PagesTest(DayTest):
             line = line.replace("PATH", self.session("recording"))
         if line.startswith("collectctl recover damaged.rtc"):
             self.does("head -c -100 app.rtc > damaged.rtc")
+        if " trace.json" in line:  # another tool's
+            self.does(f"collectctl convert {self.session('complete')} --to chrome --force -o trace.json && gzip -kf trace.json")
         if line.startswith("collectctl convert --at-collector"):
             self.does("collectctl run -- ./app")  # the newest is sealed
         if re.search(r"\b(PATH|OLD|NEW)\b", line):

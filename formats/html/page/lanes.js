@@ -9,6 +9,8 @@ class Lane {
     this.isFolded = this.isPinned = this.isOpened = false;
     this.activity = element("canvas", "");
     this.calls = element("canvas", "");
+    this.activity.style.height = kLane + "px";  // until it is drawn, a canvas would be as high as half its width
+    this.calls.style.height = kBar + "px";
     this.rows = element("div", "", element("div", "", this.calls));
     this.more = button("", "Show deeper calls, and scroll", () => { this.isOpened = !this.isOpened; drawTime(); });
     this.folder = button("▾", "Show the calls of this thread, or not", () => { this.isFolded = !this.isFolded; drawTime(); });

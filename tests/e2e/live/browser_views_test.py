@@ -6,11 +6,14 @@ As browser_test.py, from which it takes the rest."""
 
 import collections
 import json
+import os
+import shutil
 import subprocess
 import sys
 import unittest
 
 from browser_test import BOX, COLLECTCTL, PageTest, leave_without_browser
+from collector import PATIENCE
 
 SHOW = "document.getElementById(arguments[0]).value = arguments[1]; document.getElementById(arguments[0]).dispatchEvent(new Event('change'))"
 # Boxes of the tree that is shown: the path of names from its root, total and self time.
@@ -166,12 +169,35 @@ class ViewsTest(PageTest):
         self.assertIn("main", browser.run("return chosen"))
         self.assertEqual(browser.errors(), [])
 
+    def test_chromiums_own_trace_has_all_its_calls(self):
+        """Recorded by Chromium itself, as JSON and as a Perfetto trace, which have the same kinds of events."""
+        if shutil.which("chromium") is None:
+            self.skipTest("no chromium")
+        for kind in ("json", "proto"):
+            path = os.path.join(self.folder, "trace")  # without an ending that says what it is
+            subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--trace-startup", "--trace-startup-duration=1",
+                            f"--trace-startup-format={kind}", f"--trace-startup-file={path}", f"--user-data-dir={self.folder}/{kind}",
+                            "--virtual-time-budget=1500", "--dump-dom", "data:text/html,hello"],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=2 * PATIENCE, check=False)
+            capture = os.path.join(self.folder, "of_" + kind)
+            done = subprocess.run([COLLECTCTL, "convert", path, "--to", "atf", "--json", "-o", capture], capture_output=True, text=True)
+            self.assertLessEqual(done.returncode, 1, done.stderr)
+            functions = json.loads(subprocess.run([COLLECTCTL, "report", "--json", capture], capture_output=True, text=True, check=True).stdout)["functions"]
+            calls = {f["name"]: f["calls"] for f in functions if f["calls"]}
+            self.assertIn("ThreadControllerImpl::RunTask", calls)
+            if kind == "json":
+                with open(path, encoding="utf-8") as file:
+                    events = json.load(file)["traceEvents"]
+                self.assertEqual(calls, dict(collections.Counter(e["name"] for e in events if e["ph"] in "BX")))
+
     def test_lanes_in_order_filtered_folded_and_pinned(self):
         session = self.collector.seal(self.collector.trace("threads", "short"))
         browser = self.signed_in()
         self.open_session(browser, session)
         browser.click("[data-view=time]")
         self.assertEqual(len(browser.run(LANES)), 301)
+        # Also those that are out of sight, and not drawn yet, are as high as they will be.
+        self.assertEqual(browser.run("return Math.max(...lanes.map(l => l.activity.offsetHeight))"), browser.run("return kLane"))
         browser.run(SHOW, "order", "name")
         names = browser.run(LANES)
         self.assertEqual(names, sorted(names, key=lambda n: (n.split(" (")[0], int(n.split("(")[1].split(")")[0]))))

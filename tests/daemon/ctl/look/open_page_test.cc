@@ -84,6 +84,17 @@ TEST_F(OpenTest, MakesThePageOfConvertAndOpensIt) {
   EXPECT_EQ(page_names().size(), 2u) << "of a file with a long name";
 }
 
+TEST_F(OpenTest, ShowsTracesOfOtherPrograms) {
+  const std::string trace = (runner_.directory() / "trace").string();
+  write_text(trace, R"([{"ph":"X","pid":1,"tid":1,"ts":1,"dur":2,"name":"load_everything"},)");
+  const Ran ran = runner_.run({"open", "--no-serve", "--no-browser", trace});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.err, "");
+  ASSERT_EQ(page_names().size(), 1u);
+  EXPECT_EQ(ran.out, "file://" + (pages() / page_names().front()).string() + "\n");
+  EXPECT_GT(fs::file_size(pages() / page_names().front()), 10'000u);
+}
+
 TEST_F(OpenTest, WithoutADisplayItsAddressIsAll) {
   runner_.environment["BROWSER"] = "";
   const Ran alone = open({});
