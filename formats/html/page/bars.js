@@ -44,35 +44,44 @@ function firstBehind(row, ns) {
 }
 function drawBars(lane) {
   if (lane.shownRows === 0) return;
+  if (litFor !== wanted + "\n" + chosen) [litNames, litFor] = [[], wanted + "\n" + chosen];
   const [g, width] = prepare(lane.calls, lane.shownRows * kBar), {bars, shift} = barsOf(lane.thread), rows = rowsOf(bars);
-  const colours = {lit: css("--lit"), outline: css("--text")}, top = Math.floor(lane.topRow), last = timeRange.high * span - shift;
+  const drawing = {lit: css("--lit"), outline: css("--text"), fill: ""}, top = Math.floor(lane.topRow), last = timeRange.high * span - shift;
   for (let depth = top; depth < Math.min(rows.length, top + lane.shownRows + 1); ++depth) {
     const row = rows[depth], y = (depth - lane.topRow) * kBar;
-    let drawn = -1;  // the pixel up to which there is one
+    let drawn = -1, isDrawnLit = false;  // the pixel up to which there is one
     for (let i = firstBehind(row, timeRange.low * span - shift); i < row.length && row[i][kFirst] <= last; ++i) {
       const [low, high] = barEnds(row[i], shift), x = Math.max(timeRange.x(low, width), -1), end = Math.min(timeRange.x(high, width), width + 1);
-      if (end < drawn + 0.5 && !isLit(row[i])) continue;
+      const lit = isLit(row[i]);
+      if (end < drawn + 1 && (!lit || isDrawnLit)) continue;
       drawn = Math.max(drawn, end);
-      drawBar(g, lane.thread, row[i], shift, x, Math.max(end - x, 0.5), y, width, colours);
+      isDrawnLit = lit;
+      drawBar(g, lane.thread, row[i], shift, x, Math.max(end - x, 0.5), y, width, drawing);
     }
   }
 }
-const isLit = bar => isFound(nameOf(bar[kName])) || (chosen !== "" && nameOf(bar[kName]) === chosen);
-function drawBar(g, thread, bar, shift, left, w, top, width, {lit, outline}) {
-  const name = nameOf(bar[kName]);
-  g.fillStyle = isLit(bar) ? lit : colour(bar[kName]);
+// Of what is searched and chosen now, by the number of the name.
+let litNames = [], litFor = "";
+function isLit(bar) {
+  const name = bar[kName];
+  return name >= 0 && (litNames[name] ??= isFound(names[name]) || (chosen !== "" && names[name] === chosen));
+}
+function drawBar(g, thread, bar, shift, left, w, top, width, drawing) {
+  const fill = isLit(bar) ? drawing.lit : colour(bar[kName]);
+  if (fill !== drawing.fill) g.fillStyle = drawing.fill = fill;  // which a browser reads again each time
   // Several calls: as full as their time is of calls.
-  g.globalAlpha = isCall(bar) || bar[kCalls] <= 1 ? 1 : 0.3 + 0.5 * Math.min(1, bar[kCovered] / Math.max(bar[kWidth], 1));
+  const alpha = isCall(bar) || bar[kCalls] <= 1 ? 1 : (3 + Math.round(5 * Math.min(1, bar[kCovered] / Math.max(bar[kWidth], 1)))) / 10;
+  if (alpha !== 1) g.globalAlpha = alpha;
   g.fillRect(left, top, w > 3 ? w - 0.5 : w, kBar - 1);
-  g.globalAlpha = 1;
+  if (alpha !== 1) g.globalAlpha = 1;
   if (w >= 4) hatchWaits(g, thread, bar, shift, left, w, top, width);
   if (selectedBar !== null && selectedBar.thread === thread && sameBar(selectedBar, bar, shift)) {
-    g.strokeStyle = outline;
+    g.strokeStyle = drawing.outline;
     g.lineWidth = 2;
     g.strokeRect(left + 1, top + 1, Math.max(w - 2, 0.5), kBar - 3);
   }
   if (w < 26) return;
-  g.fillStyle = "#16181b";
+  g.fillStyle = drawing.fill = "#16181b";
   const text = isCall(bar) || bar[kCalls] <= 1 ? "" : " and others, " + counted(bar[kCalls], "call");
   g.fillText(fitted(g, bar[kName], text, w - 6), left + 3, top + kBar / 2);
 }

@@ -24,7 +24,7 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PAGE, BARS, LODS = 0, 2, 5  # PageWant of daemon/web/page_request.h
+PAGE, BARS, LODS = 0, 2, 6  # PageWant of daemon/web/page_request.h
 
 
 def own_memory(pid):
