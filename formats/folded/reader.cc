@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "formats/core/text/decimal.h"
-#include "formats/core/timeline_stack.h"
+#include "formats/core/timeline/timeline_stack.h"
 
 namespace collect::folded {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "formats/core/bytes.h"
-#include "formats/core/timeline.h"
+#include "formats/core/timeline/timeline_sink.h"
 
 namespace collect::perfetto {
 

@@ -11,7 +11,7 @@
 
 #include "formats/core/text/decimal.h"
 #include "formats/core/text/json_text.h"
-#include "formats/core/timeline_stack.h"
+#include "formats/core/timeline/timeline_stack.h"
 
 namespace collect::speedscope {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
-#include "formats/core/timeline.h"
+#include "formats/core/timeline/timeline_sink.h"
 
 namespace collect::speedscope {
 

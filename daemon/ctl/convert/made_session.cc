@@ -13,17 +13,15 @@ namespace fs = std::filesystem;
 
 Result<MadeSession> make_session(ConvertOptions capture, std::ostream& err) {
   auto scratch = storage::Leftover::made_by([]() -> Result<std::string> {
-    std::string path = (fs::temp_directory_path() / "collectctl-open-XXXXXX").string();
+    std::string path = (fs::temp_directory_path() / "collectctl-XXXXXX").string();
     if (::mkdtemp(path.data()) == nullptr) return errno_error(errno, path);
     return path;
   });
   if (!scratch.ok()) return scratch.error();
   std::ostringstream sizes;
-  std::ostringstream said;
   capture.to = exports::Target::kAtf;
   capture.output = (fs::path(scratch->path()) / fs::path(capture.inputs.front()).stem()).string();
-  if (convert(capture, sizes, capture.progress ? err : said) == 2) {
-    err << said.str();
+  if (convert(capture, sizes, err) == 2) {
     return Error{Code::kDamaged, "it could not be made a session"};
   }
   return MadeSession{capture.output, std::move(*scratch)};

@@ -136,8 +136,13 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
     Status was_served;
     if (!served && fs::is_regular_file(page.inputs.front(), ignored)) {
       auto made = session_of(page, err);
-      if (made.ok()) served = std::move(*made);
-      if (!made.ok()) was_served = made.error();
+      if (made.ok()) {
+        served = std::move(*made);
+      } else if (made.code() == Code::kDamaged) {  // which was said, and a file has no more of it
+        return 2;
+      } else {
+        was_served = made.error();
+      }
     }
     if (served) {
       served->no_browser = options.no_browser;

@@ -17,12 +17,12 @@ function say(sentence, isDone = false) {
 // After some seconds, unless it is undone meanwhile.
 function later(text, does) {
   return new Promise(done => {
-    say(text + " in " + kUndoFor / 1000 + " s ", true);
-    const undo = document.createElement("button");
+    const line = document.createElement("p"), undo = document.createElement("button");
+    line.append(text + " in " + kUndoFor / 1000 + " s ", undo);
     undo.textContent = "Undo";
-    const timer = setTimeout(async () => { say(""); await does(); done(); }, kUndoFor);
-    undo.addEventListener("click", () => { clearTimeout(timer); say(""); done(); });
-    $("message").append(undo);
+    const timer = setTimeout(async () => { line.remove(); await does(); done(); }, kUndoFor);
+    undo.addEventListener("click", () => { clearTimeout(timer); line.remove(); done(); });
+    $("pending").append(line);
   });
 }
 
@@ -62,7 +62,7 @@ $("compare").addEventListener("click", () => {
 $("wanted").addEventListener("input", () => { if (state !== null) show(state); });
 const isWanted = session => [session.process, session.name, session.tag, session.device, String(session.pid)].join(" ").toLowerCase().includes($("wanted").value.toLowerCase());
 
-const sessions = new Table($("sessions"), sessionColumns({run, later, tick}), s => s.name);
+const sessions = new Table($("sessions"), sessionColumns({run, later, tick, isTicked: s => ticked.has(s.name)}), s => s.name);
 const agents = new Table($("agents"), agentColumns, a => a.name), gone = new Table($("gone"), agentColumns, a => a.name);
 const devices = new Table($("devices"), deviceColumns, d => d.via + d.serial);
 

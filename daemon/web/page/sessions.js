@@ -136,8 +136,8 @@ const forms = [
 ];
 
 // `run(action, session, more, done)` sends a request and says how it ended; `later(text, does)` does
-// so after some seconds in which it can be undone; `tick(session, isTicked)`: which are compared.
-export function sessionColumns({run, later, tick}) {
+// so after some seconds in which it can be undone; `tick` and `isTicked` say which are compared.
+export function sessionColumns({run, later, tick, isTicked}) {
   const buttons = [
     ["Detail on", s => !s.sealed && s.detail !== "on", s => run("detail", s, {mode: "on"}, () => "detail is on")],
     ["Detail off", s => !s.sealed && s.detail === "on", s => run("detail", s, {mode: "off"}, () => "detail is off")],
@@ -197,6 +197,7 @@ export function sessionColumns({run, later, tick}) {
       cell.prepend(box);
     }
     state.ticked = s;
+    state.box.checked = isTicked(s);
   }
   const took = s => (s.end_ms ?? Date.now()) - s.start_ms;
   return [

@@ -54,7 +54,7 @@ const lanes = data.threads.map(thread => new Lane(thread));
 function addThread({name, number}) {
   const thread = {name, number, bars: [], all_calls: false, deeper_calls: 0, activity: [], stalls: [], gaps: [], tree: noTree};
   data.threads.push(thread);
-  if (part === null) whole.threads.push(noTree);
+  whole.threads.push(noTree);
   lanes.push(new Lane(thread));
   busyOf(thread);
   $("thread").append(optionOf(data.threads.length - 1, name));

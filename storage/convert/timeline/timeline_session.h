@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/core/timeline.h"
+#include "formats/core/timeline/timeline_sink.h"
 #include "storage/convert/convert_log.h"
 #include "storage/convert/session_builder.h"
 #include "storage/convert/timeline/record_store.h"

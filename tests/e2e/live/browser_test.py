@@ -206,7 +206,7 @@ class LiveTest(PageTest):
         browser.wait_for("return document.getElementById('message').innerText.includes('1 function recorded from now on')")
 
         self.press(browser, program.pid, "Stop")
-        browser.click("#message button")  # undone
+        browser.click("#pending button")  # undone
         self.press(browser, program.pid, "Stop")
         row = self.row(browser, program.pid, lambda r: r["State"].startswith("complete") and r["buttons"])
         self.assertEqual(row["buttons"], ["Start", "Delete"])
@@ -231,6 +231,11 @@ class LiveTest(PageTest):
         for row in (1, 2):
             browser.click(f"#sessions tbody tr:nth-child({row}) input")
         live = browser.windows()[0]
+        browser.click("#wanted")
+        browser.press(*"X")
+        browser.wait_for("return !document.getElementById('not-wanted').hidden")
+        browser.press("\ue003")  # Backspace: they come back, still ticked
+        self.assertEqual(browser.wait_for("return document.querySelectorAll('#sessions input:checked').length"), 2)
         browser.click("#compare")
         page = eventually(lambda: [w for w in browser.windows() if w != live], "the page that compares")[0]
         browser.switch_to(page)

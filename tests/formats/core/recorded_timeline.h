@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/core/timeline.h"
+#include "formats/core/timeline/timeline_sink.h"
 
 namespace collect::testing {
 

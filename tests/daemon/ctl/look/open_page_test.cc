@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -224,6 +225,15 @@ TEST_F(OpenTest, OtherCaptureIsServedAsASession) {
   runner_.send_signal(SIGINT);
   EXPECT_EQ(runner_.finish().exit_code, 0);
   EXPECT_TRUE(fs::is_empty(scratch)) << "the session went with the page";
+}
+
+TEST_F(OpenTest, WhatIsNoCaptureIsReportedOnce) {
+  const std::string garbage = (runner_.directory() / "garbage").string();
+  write_text(garbage, std::string(3000, '\x01'));
+  const Ran ran = runner_.run({"open", "--no-browser", garbage});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("not a capture"));
+  EXPECT_EQ(std::ranges::count(ran.err, '\n'), 1) << ran.err;
 }
 
 TEST_F(OpenTest, ServerEndsWhenItsLastPageIsClosed) {

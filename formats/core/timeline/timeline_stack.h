@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "formats/core/timeline.h"
+#include "formats/core/timeline/timeline_sink.h"
 
 namespace collect {
 
